@@ -1,0 +1,57 @@
+# `make` alone lists what there is. Every target does its own set-up.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+SOURCES := ingestd connectors workspaced tests bench
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format lint types contracts bench lock schema clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## build .venv with the locked packages and this checkout
+
+# The lock file carries hashes, so pip refuses anything but what was tested.
+$(STAMP): requirements.lock pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(STAMP) ## drop engineering files, see their numbers arrive in a real workspace service
+	@$(BIN)/ingestd demo
+
+test: $(STAMP) ## run every test
+	@$(BIN)/python -m pytest -q
+
+check: $(STAMP) lint types contracts test ## format, lint, types, import contracts, tests: what CI runs
+
+format: $(STAMP) ## rewrite the sources in the project's format
+	@$(BIN)/ruff format $(SOURCES)
+	@$(BIN)/ruff check --fix $(SOURCES)
+
+lint: $(STAMP)
+	@$(BIN)/ruff format --check $(SOURCES)
+	@$(BIN)/ruff check $(SOURCES)
+
+types: $(STAMP)
+	@$(BIN)/mypy
+
+contracts: $(STAMP)
+	@$(BIN)/lint-imports
+
+bench: $(STAMP) ## measure against the machine's limits and a peer, in one run
+	@$(BIN)/python -m bench
+
+schema: $(STAMP) ## write the JSON Schema of the configuration into config/
+	@$(BIN)/ingestd schema > config/ingestd.schema.json
+
+lock: $(STAMP) ## resolve pyproject.toml into requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	@$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --all-extras --group dev --generate-hashes \
+	  --no-annotate --no-header --no-emit-index-url --no-emit-find-links --quiet --upgrade --output-file requirements.lock
+
+clean: ## remove .venv and what the tools cached
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,68 @@
+"""What a connector hands over: batches of records as columns of text, and where each record stood."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import polars as pl
+
+Cursor: TypeAlias = Mapping[str, object]
+"""An opaque resume token of the connector's own making; anything JSON can hold."""
+
+Position: TypeAlias = int | str
+"""Where a record stands in its partition: a row number as a spreadsheet counts (the header is row 1), or a primary key."""
+
+Deletes: TypeAlias = Literal["keep", "remove"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """An independently ordered part of a source: a file, a table.
+
+    ``snapshot`` promises that one reading from the first batch to the last is the partition's whole truth, so that a
+    record that is missing has vanished; ``deletes`` says what then becomes of its entries. A partition that is no
+    snapshot (an incremental query, a log) hands over what is new since the cursor.
+    """
+
+    name: str
+    snapshot: bool = True
+    deletes: Deletes = "keep"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reject:
+    """A record that can't become entries, parked with the reason.
+
+    ``record`` is the record as it was, field by field where fields could be told apart, else ``{"text": …}``.
+    ``reason`` is a sentence, ``field`` the field it is about (empty for the whole record).
+    """
+
+    position: Position
+    reason: str
+    field: str = ""
+    record: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Records between two cursors.
+
+    ``records``: one row a record; every column is ``pl.String``, the text exactly as the source has it; null means that
+    the record has no such field. May have no rows.
+    ``positions``: as many values as ``records`` has rows, ``pl.Int64`` (row numbers) or ``pl.String`` (keys).
+    ``cursor``: after the last record of this batch; made durable together with it.
+    ``facts``: what is true of every record here and can be named in a mapping, such as ``file.name`` and ``file.stem``;
+    also kept as the origin of the entries (``file.sha256``, ``file.mtime`` …).
+    ``rejects``: records of this stretch that could not be read.
+    ``last``: the partition's end was reached; of a snapshot partition exactly one batch a reading says so.
+    """
+
+    records: pl.DataFrame
+    positions: pl.Series
+    cursor: Cursor
+    facts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    rejects: tuple[Reject, ...] = ()
+    last: bool = False

@@ -1,0 +1,247 @@
+"""The seam between what should be in the sinks (intake) and what gets it there (delivery).
+
+The mirror holds, for every (sink, key), the value the sink should have and whether the service is known to have it.
+What is *pending* is grouped in **segments**: at most one request's worth of entries of one sink and one kind, with the
+request's items already encoded. An entry belongs to the segment that carries its desired value; it is delivered when its
+segment is settled. An entry that changes again leaves its old segment for a new one, so an old value can't be sent any more.
+
+What every implementation promises (``tests/contract`` holds the suite):
+
+* One method is one transaction; what it reported is durable. A crash inside it leaves what was before.
+* A batch's entries, its rejects and its cursor become durable together.
+* Two claims that are out at the same time never hold the same key, and a key whose older value is out (claimed, not
+  yet settled or released) is not handed out again until that claim is back: order per key.
+* A claim that is never given back (a crash) is pending after the next start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+import polars as pl
+
+from ingestd.core.address import SinkAddress
+from ingestd.core.record import Cursor, Deletes, Reject
+
+Kind: TypeAlias = Literal["create", "update", "delete"]
+"""What the service is believed to need: an entry it does not know, one it knows, one to be removed."""
+
+
+# ---------------------------------------------------------------------------------------------------- intake
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionState:
+    """What is known of a partition before a run.
+
+    ``cursor``: of the last reading that ended (None: never). ``snapshot``: the row hashes (``pl.UInt64``, sorted) of that
+    reading, or None where they can't be relied on: never read, another mapping digest, or another partition of the
+    pipeline has changed entries since. ``repeats``: two records of the partition have made the same key before.
+    ``awaiting``: the cursor that was read to its end but whose ``settled`` has not been acknowledged, or None.
+    """
+
+    id: int
+    name: str
+    cursor: Cursor | None
+    snapshot: pl.Series | None
+    repeats: bool
+    awaiting: Cursor | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """A run in numbers: records read, entries by what became of them, records parked."""
+
+    id: int
+    records: int
+    created: int
+    updated: int
+    unchanged: int
+    removed: int
+    rejected: int
+    collided: bool
+    """The differences alone could not decide who owns a key: read the partition again, whole."""
+
+
+class Intake(Protocol):
+    """The intake's side of the mirror. Methods block; the caller owns a thread for them."""
+
+    def open_partition(self, pipeline: str, partition: str, sink: SinkAddress, digest: str) -> PartitionState:
+        """The partition's state under the mapping ``digest``; made known if it was not."""
+
+    def begin_run(self, partition: int, *, snapshot: bool, whole: bool) -> int:
+        """A new run of a partition, by id. ``whole``: every record is mapped, the differences are not relied on."""
+
+    def commit(
+        self,
+        run: int,
+        *,
+        entries: pl.DataFrame,
+        records: int,
+        rejects: Sequence[tuple[Reject, int | None]],
+        cursor: Cursor,
+        facts: Mapping[str, str],
+    ) -> int:
+        """Make one batch durable; the number of entries that changed.
+
+        ``entries``: ``key``, ``value``, ``data_type`` (String), ``row_hash`` (UInt64), ``position`` (Int64 or String), in
+        the order of the records; of equal keys the last wins. ``rejects``: each with its row hash, None where the record
+        could not be read at all. ``records``: how many were read, mapped or not.
+        """
+
+    def finish_run(self, run: int, *, cursor: Cursor, seen: pl.Series | None, deletes: Deletes) -> RunSummary:
+        """End a run. ``seen``: all row hashes of a snapshot reading; entries whose record vanished are removed if asked."""
+
+    def fail_run(self, run: int, reason: str) -> None:
+        """End a run that broke; what was committed stays."""
+
+    def settled_partitions(self, pipeline: str) -> list[tuple[int, str, Cursor]]:
+        """(id, name, cursor) of each partition read to its end of which nothing is pending and no acknowledgement noted."""
+
+    def acknowledge(self, partition: int, cursor: Cursor) -> None:
+        """Note that the connector's ``settled`` has returned for this cursor."""
+
+
+# -------------------------------------------------------------------------------------------------- delivery
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneState:
+    """A sink as the mirror knows it.
+
+    ``workspace_id`` and ``sink_id`` are the service's ids, empty until the sink was found or created; ``adopted``: its
+    entries have been read into the mirror.
+    """
+
+    id: int
+    address: SinkAddress
+    workspace_id: str
+    sink_id: str
+    adopted: bool
+    pending: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """The live items of one segment: ``body`` is the JSON array of wire items, ready to be sent.
+
+    An item is ``{"key","value","dataType"}``, or ``{"key","delete":true}`` where ``kind`` is delete.
+    """
+
+    segment: int
+    kind: Kind
+    items: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """Pending work handed out: its keys are disjoint from those of every other claim that is out."""
+
+    sink: int
+    parts: tuple[Part, ...]
+
+    @property
+    def items(self) -> int:
+        """How many entries the claim holds."""
+        return sum(part.items for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parked:
+    """An entry that the service refused for good, with the service's words."""
+
+    key: str
+    reason: str
+    status: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One HTTP request and what came of it; ``sentence`` is for a person, ``outcome`` of the glossary's five words."""
+
+    operation: str
+    items: int
+    status: int | None
+    milliseconds: float
+    outcome: str
+    sentence: str
+
+
+class Deliverable(Protocol):
+    """The delivery's side of the mirror. Async; a method returns when its transaction is durable."""
+
+    async def lanes(self) -> list[LaneState]:
+        """Every sink that the mirror knows."""
+
+    async def remember_sink(self, sink: int, *, workspace_id: str, sink_id: str, adopted: bool) -> None:
+        """Note the service's ids of a sink."""
+
+    async def forget_sink(self, sink: int) -> None:
+        """The service no longer has the sink: every entry that should be in it is pending again, as a create."""
+
+    async def adopt(self, sink: int, entries: pl.DataFrame) -> int:
+        """Take over what the service holds: ``key``, ``value`` (null allowed), ``data_type``; how many pending it settled.
+
+        An entry that is pending with an equal value and type is settled without a request; one that differs becomes an
+        update; keys that the mirror does not know are kept as delivered. May be called with the sink piece by piece.
+        """
+
+    async def claim(self, sink: int, *, max_items: int, max_bytes: int) -> Claim | None:
+        """The oldest pending entries, up to the limits (at least one); None where nothing can be handed out now."""
+
+    async def settle(self, claim: Claim, *, attempt: Attempt | None = None) -> None:
+        """The whole claim was delivered."""
+
+    async def settle_some(
+        self, claim: Claim, *, delivered: Sequence[str], parked: Sequence[Parked] = (), attempt: Attempt | None = None
+    ) -> None:
+        """Some keys of the claim were delivered, some parked; the claim stays out with the rest until released."""
+
+    async def release(self, claim: Claim, *, attempt: Attempt | None = None) -> None:
+        """Give a claim back; what was not settled is pending again. After `settle` this does nothing."""
+
+    async def note_attempt(self, sink: int, attempt: Attempt) -> None:
+        """Keep an attempt for the record; only the newest are kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkStatus:
+    """A sink in numbers for `ingestd status`."""
+
+    address: SinkAddress
+    sink_id: str
+    entries: int
+    pending: int
+    rejected: int
+    last_attempt: Attempt | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineStatus:
+    """A pipeline in numbers; times are seconds since the epoch."""
+
+    name: str
+    partitions: int
+    last_run_at: float | None
+    last_run: RunSummary | None
+    rejected: int
+    failure: str
+
+
+class Observable(Protocol):
+    """What status pages and tests look at; consistent within one call."""
+
+    def sinks(self) -> list[SinkStatus]:
+        """Every sink, by address."""
+
+    def pipelines(self) -> list[PipelineStatus]:
+        """Every pipeline that ever ran, by name."""
+
+    def pending(self) -> int:
+        """How many entries wait for delivery, over all sinks."""
+
+    def rejected(self) -> int:
+        """How many records and entries are parked."""

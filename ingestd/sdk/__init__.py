@@ -1,0 +1,47 @@
+"""All that a connector may import: the contract between ingestd and the systems it reads.
+
+A connector is a class with an ``Options`` model and three methods; a connector over a Python generator is ten lines::
+
+    from pydantic import BaseModel
+    from ingestd.sdk import Connector, Partition, pack
+
+    class CounterConnector(Connector):
+        '''Counts to a number.'''
+        class Options(BaseModel):
+            upto: int = 3
+        def partitions(self):
+            return [Partition(name="counter")]
+        def read(self, partition, cursor):
+            yield pack([{"n": str(n)} for n in range(self.options.upto)], cursor={}, last=True)
+
+Register it under the entry-point group ``ingestd.connectors``. `ingestd.sdk.testing` holds the suite that its author runs.
+
+What the runtime promises: one thread at a time calls ``partitions``, ``read`` and ``settled`` of one source; a batch is
+durable before the next one is asked for; ``settled`` is called after everything up to the cursor has been delivered or
+parked, at least once (after a crash again, so it must bear repetition).
+"""
+
+from ingestd.core.errors import RecordUnreadable, SourceBroken, SourceError, SourceUnavailable
+from ingestd.core.record import Batch, Cursor, Deletes, Partition, Position, Reject
+from ingestd.sdk.connector import Connector, Explains, SourceContext, Step, Verifies, Watches
+from ingestd.sdk.packing import pack
+
+__all__ = [
+    "Batch",
+    "Connector",
+    "Cursor",
+    "Deletes",
+    "Explains",
+    "Partition",
+    "Position",
+    "RecordUnreadable",
+    "Reject",
+    "SourceBroken",
+    "SourceContext",
+    "SourceError",
+    "SourceUnavailable",
+    "Step",
+    "Verifies",
+    "Watches",
+    "pack",
+]

@@ -1,0 +1,107 @@
+"""The connector contract: three methods that every connector has, and three capabilities that it may have."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+
+from pydantic import BaseModel
+
+from ingestd.core.record import Batch, Cursor, Partition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceContext:
+    """What the runtime tells a connector about its place.
+
+    ``pipeline`` names the pipeline; ``base`` is the folder of the configuration file, against which relative paths are
+    resolved; ``now`` gives seconds since the epoch (a handed-in clock, so that settle times can be tested).
+    """
+
+    pipeline: str
+    base: Path
+    now: Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One named check of a source and how it went; ``sentence`` says what was found or what to do."""
+
+    name: str
+    outcome: Literal["passed", "failed", "skipped"]
+    sentence: str
+
+
+class Connector(ABC):
+    """Knows one kind of system. Subclass it, declare ``Options``, implement `partitions` and `read`.
+
+    ``Options`` is the source's settings without ``connector``; its field descriptions become the documentation and the
+    JSON Schema. All methods are synchronous and may block: they run in a thread of their own.
+    """
+
+    Options: ClassVar[type[BaseModel]]
+    scheduled_only: ClassVar[bool] = False
+    """True for a source that can't tell when it changed: ``schedule: on-change`` is then a mistake."""
+
+    def __init__(self, options: Any, context: SourceContext) -> None:
+        self.options = options
+        self.context = context
+
+    @abstractmethod
+    def partitions(self) -> Iterable[Partition]:
+        """The parts that may have something to read now, in the order in which they shall be read.
+
+        Raises:
+            SourceUnavailable: the source is away for now.
+            SourceBroken: the source can't be used as configured.
+        """
+
+    @abstractmethod
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
+        """Batches after ``cursor``, the one of the last reading that was made durable to its end (None: never read).
+
+        A snapshot partition that is unchanged since ``cursor`` yields nothing at all; one that changed is yielded whole.
+        An incremental partition yields what came after ``cursor``; each batch's cursor is made durable with it.
+
+        Raises:
+            SourceUnavailable: the source went away; what was yielded stays.
+            SourceBroken: this partition can't be read as configured.
+        """
+
+    def settled(self, partition: Partition, cursor: Cursor) -> None:  # noqa: B027 - doing nothing is right for most sources
+        """Everything up to ``cursor`` was delivered or parked: archive, acknowledge, forget. Must bear repetition."""
+
+    def waiting(self) -> float | None:
+        """Seconds after which `partitions` should be asked again although nothing woke us (a settle time), or None."""
+        return None
+
+    def close(self) -> None:  # noqa: B027 - most connectors hold nothing open
+        """Let go of connections and handles."""
+
+
+@runtime_checkable
+class Watches(Protocol):
+    """Can tell when there may be something to read."""
+
+    def watch(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
+        """While the context is open, ``wake`` is called (from any thread) when the source may have changed."""
+
+
+@runtime_checkable
+class Verifies(Protocol):
+    """Can check its access before anything runs; `ingestd check` prints the steps."""
+
+    def verify(self) -> Iterable[Step]:
+        """Named steps in order, each with its outcome."""
+
+
+@runtime_checkable
+class Explains(Protocol):
+    """Can say why something is still waiting."""
+
+    def explain(self, name: str) -> str | None:
+        """A sentence on the state of the partition ``name``; None where the name means nothing here."""

@@ -1,0 +1,27 @@
+"""The announcement of bulk: what a service takes in one mass-update request (service contract, M3, M8, M9)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+HEADER = "X-Bulk-Mass"
+
+_FORM = re.compile(r"\s*max-items=(?P<items>[1-9]\d{0,8})\s*,\s*max-bytes=(?P<bytes>[1-9]\d{0,11})\s*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkLimits:
+    """How many items and body bytes one bulk request may have."""
+
+    max_items: int
+    max_bytes: int
+
+    def __str__(self) -> str:
+        return f"max-items={self.max_items}, max-bytes={self.max_bytes}"
+
+
+def parse_bulk_limits(text: str | None) -> BulkLimits | None:
+    """The limits a service announces; None where it announces nothing that can be understood, so bulk is not used."""
+    match = _FORM.fullmatch(text or "")
+    return BulkLimits(max_items=int(match["items"]), max_bytes=int(match["bytes"])) if match else None

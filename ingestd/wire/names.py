@@ -1,0 +1,14 @@
+"""Header names and media types that the daemon and the service both speak, by the interface document and RFC 9457."""
+
+from __future__ import annotations
+
+API_KEY = "x-api-key"
+CLIENT_ID = "ClientId"
+IDEMPOTENCY_KEY = "Idempotency-Key"
+PREFER = "Prefer"
+PREFERENCE_APPLIED = "Preference-Applied"
+RETURN_MINIMAL = "return=minimal"
+REQUEST_ID = "X-Request-Id"
+ERROR_CODE = "X-Error-Code"
+JSON = "application/json"
+PROBLEM_JSON = "application/problem+json"
