@@ -1,0 +1,5 @@
+"""Named events and what becomes of them."""
+
+from ingestd.telemetry.event import Emit, Event, event_name, log_event
+
+__all__ = ["Emit", "Event", "event_name", "log_event"]

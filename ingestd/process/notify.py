@@ -1,0 +1,59 @@
+"""Talking to systemd: readiness, status and watchdog over the notify socket (sd_notify(3), protocol of systemd 252).
+
+Twenty lines of protocol: the packages that speak it are unmaintained or compile against libsystemd.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notifier:
+    """Sends state to the service manager; does nothing where no service manager listens.
+
+    ``address``: the socket's path, ``@`` for an abstract one, or empty. ``watchdog_seconds``: how often at the most the
+    manager wants to hear from us, or None.
+    """
+
+    address: str = ""
+    watchdog_seconds: float | None = None
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ, *, pid: int | None = None) -> Notifier:
+        """As systemd says it: NOTIFY_SOCKET, WATCHDOG_USEC and, where it is set, WATCHDOG_PID."""
+        usec = environment.get("WATCHDOG_USEC", "")
+        meant_for = environment.get("WATCHDOG_PID", "")
+        ours = not meant_for or meant_for == str(pid if pid is not None else os.getpid())
+        seconds = int(usec) / 1e6 if ours and usec.isdigit() and int(usec) > 0 else None
+        return cls(address=environment.get("NOTIFY_SOCKET", ""), watchdog_seconds=seconds)
+
+    def ready(self, status: str) -> None:
+        """Start-up is done."""
+        self._send(f"READY=1\nSTATUS={_line(status)}\nMAINPID={os.getpid()}")
+
+    def status(self, sentence: str) -> None:
+        """What `systemctl status` shows."""
+        self._send(f"STATUS={_line(sentence)}")
+
+    def stopping(self, status: str) -> None:
+        """Shutdown has begun."""
+        self._send(f"STOPPING=1\nSTATUS={_line(status)}")
+
+    def alive(self) -> None:
+        """Feed the watchdog; to be called well within ``watchdog_seconds``, by the loop whose hanging it guards against."""
+        self._send("WATCHDOG=1")
+
+    def _send(self, message: str) -> None:
+        if not self.address:
+            return
+        address = "\0" + self.address[1:] if self.address.startswith("@") else self.address
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
+            channel.sendto(message.encode(), address)
+
+
+def _line(text: str) -> str:
+    return text.replace("\n", " ")
