@@ -1,0 +1,195 @@
+"""The mapping: a pure rule from records to entries, compiled to column expressions.
+
+A value is the record's text, byte for byte; nothing is parsed, rounded or trimmed on the way.
+
+* A field that a *key* or a *type* names and that the record lacks (null), or a key that comes out empty: the record is
+  rejected, because it can't be said which entry it is about.
+* A field that a *value* names and that the record lacks: there is nothing to say, so there is no entry. An empty text is
+  a value and makes an entry.
+* A name that the partition's header lacks (`SourceBroken`): the whole partition can't be mapped.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Iterable, Mapping as MappingOf
+from dataclasses import asdict, dataclass
+
+import polars as pl
+
+from ingestd.core.errors import SourceBroken
+from ingestd.core.record import Batch, Position, Reject
+from ingestd.core.template import Field, Literal, Template, TemplateError, parse_template
+
+__all__ = ["EntrySpec", "Mapped", "Mapping", "TemplateError", "parse_template"]
+
+COLUMN = "column"
+_PREFIX = "file."
+_ENTRY_COLUMNS = ("key", "value", "data_type")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntrySpec:
+    """One entry per record (``value``), or one per column (``columns``, named in the key as ``{column}``)."""
+
+    key: str
+    value: str | None = None
+    columns: tuple[str, ...] = ()
+    type: str = "scalar"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mapped:
+    """``entries``: key, value, data_type (String), row_hash (UInt64), position, in the order of the records.
+
+    ``rejects``: the records that made no entry because they can't be addressed, each with its row hash.
+    """
+
+    entries: pl.DataFrame
+    rejects: tuple[tuple[Reject, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rule:
+    key: Template
+    value: Template
+    type: Template
+
+
+class Mapping:
+    """Entry specifications compiled once, applied to many batches. Immutable."""
+
+    def __init__(self, specs: Iterable[EntrySpec]) -> None:
+        """Compile ``specs``.
+
+        Raises:
+            TemplateError: a template can't be read.
+        """
+        self._specs = tuple(specs)
+        self._rules = tuple(rule for spec in self._specs for rule in _rules(spec))
+        names = [
+            name for rule in self._rules for template in (rule.key, rule.value, rule.type) for name in template.fields
+        ]
+        self._fields = tuple(dict.fromkeys(name for name in names if not name.startswith(_PREFIX)))
+        self._facts = tuple(dict.fromkeys(name for name in names if name.startswith(_PREFIX)))
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields of a record that the mapping uses; a record whose other fields change is unchanged."""
+        return self._fields
+
+    def digest(self, facts: MappingOf[str, str]) -> str:
+        """What makes two readings comparable: the specifications, the facts they use, and how rows are hashed."""
+        used = {name: facts.get(name) for name in self._facts}
+        text = json.dumps([[asdict(spec) for spec in self._specs], used, pl.__version__], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def row_hashes(self, records: pl.DataFrame) -> pl.Series:
+        """A 64-bit hash (``pl.UInt64``) of the used fields of each record; equal fields, equal hash.
+
+        Polars does not promise the same hash in another version, so its version is part of `digest`.
+        """
+        if not self._fields:
+            return pl.Series("row_hash", [0] * records.height, dtype=pl.UInt64)
+        return records.select(pl.struct(_columns(records, self._fields)).hash().alias("row_hash")).to_series()
+
+    def check_header(self, batch: Batch) -> None:
+        """Compare the names that the mapping uses with the partition's header and facts.
+
+        Raises:
+            SourceBroken: a name is missing; the sentence lists what there is and the nearest name.
+        """
+        for name in self._facts:
+            if name not in batch.facts:
+                raise SourceBroken(f"the mapping uses {{{name}}}, but the source tells only {_listed(batch.facts)}")
+        if not batch.header:
+            return
+        for name in self._fields:
+            if name not in batch.records.columns:
+                near = difflib.get_close_matches(name, batch.records.columns, n=1)
+                hint = f"; did you mean '{near[0]}'?" if near else ""
+                raise SourceBroken(
+                    f"there is no column '{name}'; the columns are {_listed(batch.records.columns)}{hint}"
+                )
+
+    def apply(
+        self, records: pl.DataFrame, positions: pl.Series, hashes: pl.Series, facts: MappingOf[str, str]
+    ) -> Mapped:
+        """Entries and rejects of some records. All three have the same height."""
+        frame = records.select(_columns(records, self._fields)).with_columns(
+            positions.alias("\0position"),
+            hashes.alias("\0row_hash"),
+            pl.int_range(pl.len(), dtype=pl.Int64).alias("\0order"),
+        )
+        bound = {name: facts[name] for name in self._facts}
+        pieces: list[pl.DataFrame] = []
+        bad: dict[int, tuple[str, str]] = {}
+        for rule in self._rules:
+            key, value, data_type = (template.bind(bound) for template in (rule.key, rule.value, rule.type))
+            piece = frame.select(
+                _text(key).alias("key"), _text(value).alias("value"), _text(data_type).alias("data_type"),
+                pl.col("\0row_hash").alias("row_hash"), pl.col("\0position").alias("position"), pl.col("\0order"),
+            )  # fmt: skip
+            addressed = pl.col("key").is_not_null() & (pl.col("key") != "") & pl.col("data_type").is_not_null()
+            for order in piece.filter(~addressed.fill_null(value=False))["\0order"].to_list():
+                bad.setdefault(order, _why(key, data_type, frame.row(order, named=True)))
+            pieces.append(piece.filter(addressed.fill_null(value=False) & pl.col("value").is_not_null()))
+        entries = pieces[0] if len(pieces) == 1 else pl.concat(pieces).sort("\0order", maintain_order=True)
+        if bad:
+            # A record is taken whole or parked whole: half a row in the sink would be a value that nobody wrote.
+            entries = entries.filter(~pl.col("\0order").is_in(list(bad)))
+        rejects = tuple(
+            (
+                Reject(
+                    position=_position(positions, order),
+                    reason=reason,
+                    field=field,
+                    record=records.row(order, named=True),
+                ),
+                int(hashes[order]),
+            )
+            for order, (reason, field) in sorted(bad.items())
+        )
+        return Mapped(entries=entries.drop("\0order"), rejects=rejects)
+
+
+def _rules(spec: EntrySpec) -> Iterable[_Rule]:
+    key, data_type = parse_template(spec.key), parse_template(spec.type)
+    if not spec.columns:
+        yield _Rule(key=key, value=parse_template(spec.value or ""), type=data_type)
+    for column in spec.columns:
+        value = Template(text=f"{{{column}}}", parts=(Field(column),))
+        yield _Rule(key=key.bind({COLUMN: column}), value=value, type=data_type.bind({COLUMN: column}))
+
+
+def _columns(records: pl.DataFrame, names: Iterable[str]) -> list[pl.Expr]:
+    return [pl.col(name) if name in records.columns else pl.lit(None, dtype=pl.String).alias(name) for name in names]
+
+
+def _text(template: Template) -> pl.Expr:
+    """The template as a column of text; null where a field is null."""
+    parts = [pl.lit(part.text) if isinstance(part, Literal) else pl.col(part.name) for part in template.parts]
+    if not parts:
+        return pl.lit("")
+    return parts[0] if len(parts) == 1 else pl.concat_str(parts)
+
+
+def _why(key: Template, data_type: Template, record: MappingOf[str, object]) -> tuple[str, str]:
+    for template, use in ((key, "key"), (data_type, "type")):
+        for name in template.fields:
+            if record[name] is None:
+                return f"the record has no '{name}', which the {use} '{template.text}' needs", name
+    return f"the key '{key.text}' comes out empty", key.fields[0] if key.fields else ""
+
+
+def _position(positions: pl.Series, index: int) -> Position:
+    place = positions[index]
+    return place if isinstance(place, str) else int(place)
+
+
+def _listed(names: Iterable[str]) -> str:
+    listed = [f"'{name}'" for name in names]
+    shown = ", ".join(listed[:12])
+    return (shown + f" and {len(listed) - 12} more" if len(listed) > 12 else shown) or "none"

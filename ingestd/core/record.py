@@ -58,6 +58,8 @@ class Batch:
     also kept as the origin of the entries (``file.sha256``, ``file.mtime`` …).
     ``rejects``: records of this stretch that could not be read.
     ``last``: the partition's end was reached; of a snapshot partition exactly one batch a reading says so.
+    ``header``: the columns are the partition's own (a header row, a table), not only those that occur in this batch, so
+    that a column which a mapping names and which is absent here is absent everywhere.
     """
 
     records: pl.DataFrame
@@ -66,3 +68,4 @@ class Batch:
     facts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     rejects: tuple[Reject, ...] = ()
     last: bool = False
+    header: bool = False

@@ -17,6 +17,7 @@ def pack(
     facts: Mapping[str, str] | None = None,
     rejects: tuple[Reject, ...] = (),
     last: bool = False,
+    header: bool = False,
 ) -> Batch:
     """A batch of ``records``; a field that a record lacks is null. Positions count from 1 where none are given.
 
@@ -39,4 +40,5 @@ def pack(
         facts=facts or {},
         rejects=rejects,
         last=last,
+        header=header,
     )

@@ -1,0 +1,89 @@
+"""Templates: text with fields of a record in braces, such as ``{part_number}.mass``. ``{{`` and ``}}`` are literal braces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+class TemplateError(ValueError):
+    """A template that can't be read; ``position`` is the 0-based offset of the mistake in its text."""
+
+    def __init__(self, sentence: str, position: int) -> None:
+        self.position = position
+        super().__init__(sentence)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """Text that stands for itself."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """The value of a record's field, exactly as the source has it."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """A parsed template. Two neighbouring literals never occur."""
+
+    text: str
+    parts: tuple[Literal | Field, ...]
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names in braces, in order of first use."""
+        return tuple(dict.fromkeys(part.name for part in self.parts if isinstance(part, Field)))
+
+    def bind(self, values: Mapping[str, str]) -> Template:
+        """The same template with the named fields replaced by fixed text."""
+        parts: list[Literal | Field] = []
+        for part in self.parts:
+            bound = Literal(values[part.name]) if isinstance(part, Field) and part.name in values else part
+            if isinstance(bound, Literal) and parts and isinstance(parts[-1], Literal):
+                parts[-1] = Literal(parts[-1].text + bound.text)
+            else:
+                parts.append(bound)
+        return Template(text=self.text, parts=tuple(parts))
+
+
+_TOKEN = re.compile(r"\{\{|\}\}|\{(?P<name>[^{}]*)\}|(?P<stray>[{}])")
+
+
+def parse_template(text: str) -> Template:
+    """Parse ``text``.
+
+    Raises:
+        TemplateError: a brace without its partner, or braces without a name.
+    """
+    parts: list[Literal | Field] = []
+    literal = ""
+    end = 0
+    for token in _TOKEN.finditer(text):
+        literal += text[end : token.start()]
+        end = token.end()
+        if token["stray"]:
+            other = "}" if token["stray"] == "{" else "{"
+            raise TemplateError(
+                f"'{token['stray']}' has no '{other}'; write '{token['stray'] * 2}' where the character itself is meant",
+                token.start(),
+            )
+        if token["name"] is None:
+            literal += token[0][0]
+            continue
+        if not token["name"].strip():
+            raise TemplateError("'{}' names no field; write the name of a column between the braces", token.start())
+        if literal:
+            parts.append(Literal(literal))
+            literal = ""
+        parts.append(Field(token["name"]))
+    literal += text[end:]
+    if literal:
+        parts.append(Literal(literal))
+    return Template(text=text, parts=tuple(parts))
