@@ -44,7 +44,7 @@ class Notifier:
         self._send(f"STOPPING=1\nSTATUS={_line(status)}")
 
     def alive(self) -> None:
-        """Feed the watchdog; to be called well within ``watchdog_seconds``, by the loop whose hanging it guards against."""
+        """Feed the watchdog; to be called well within ``watchdog_seconds``, by the loop that it watches over."""
         self._send("WATCHDOG=1")
 
     def _send(self, message: str) -> None:
