@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from ingestd.schedule import Cron, Every, Schedule, Timing, missed, next_run, validate_cron
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def at(text: str, zone: ZoneInfo = BERLIN) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=zone).timestamp()
+
+
+def runs(expression: str, after: str, count: int, zone: str = "Europe/Berlin") -> list[str]:
+    moment: float | None = at(after, ZoneInfo(zone))
+    out = []
+    for _ in range(count):
+        assert moment is not None
+        moment = next_run(Cron(expression=expression, timezone=zone), after=moment)
+        assert moment is not None
+        out.append(datetime.fromtimestamp(moment, ZoneInfo(zone)).strftime("%a %m-%d %H:%M%z"))
+    return out
+
+
+def test_a_daily_run_keeps_its_hour_on_the_clock_through_both_changes_of_the_clock() -> None:
+    assert runs("0 4 * * *", "2026-03-28T12:00", 2) == ["Sun 03-29 04:00+0200", "Mon 03-30 04:00+0200"]
+    assert runs("0 4 * * *", "2026-10-24T12:00", 2) == ["Sun 10-25 04:00+0100", "Mon 10-26 04:00+0100"]
+
+
+def test_a_time_that_the_clock_skips_runs_an_hour_later_and_once() -> None:
+    assert runs("30 2 * * *", "2026-03-28T12:00", 2) == ["Sun 03-29 03:30+0200", "Mon 03-30 02:30+0200"]
+    assert runs("30 2,3 * * *", "2026-03-28T12:00", 2) == ["Sun 03-29 03:30+0200", "Mon 03-30 02:30+0200"]
+
+
+def test_a_time_that_the_clock_shows_twice_runs_once() -> None:
+    assert runs("30 2 * * *", "2026-10-24T12:00", 2) == ["Sun 10-25 02:30+0200", "Mon 10-26 02:30+0100"]
+
+
+def test_what_runs_every_half_hour_runs_every_half_hour_of_real_time() -> None:
+    expected = ["Sun 10-25 02:30+0200", "Sun 10-25 02:00+0100", "Sun 10-25 02:30+0100", "Sun 10-25 03:00+0100"]
+    assert runs("*/30 * * * *", "2026-10-25T02:15", 4) == expected
+
+
+@pytest.mark.parametrize(
+    ("weekday", "expected"),
+    [
+        ("1", ["Mon", "Mon", "Mon"]),
+        ("0", ["Sun", "Sun", "Sun"]),
+        ("7", ["Sun", "Sun", "Sun"]),
+        ("1-5", ["Fri", "Mon", "Tue"]),
+        ("mon,Wed", ["Mon", "Wed", "Mon"]),
+        ("fri-mon", ["Fri", "Sat", "Sun"]),
+        ("*/3", ["Sat", "Sun", "Wed"]),
+        ("5-7", ["Fri", "Sat", "Sun"]),
+    ],
+)
+def test_weekdays_count_as_cron_counts_them(weekday: str, expected: list[str]) -> None:
+    assert [run[:3] for run in runs(f"0 2 * * {weekday}", "2026-11-19T12:00", 3)] == expected  # a Thursday
+
+
+def test_a_day_of_the_month_and_a_weekday_are_each_enough() -> None:
+    assert [run[:9] for run in runs("0 0 15 * 1", "2026-11-10T00:00", 3)] == ["Sun 11-15", "Mon 11-16", "Mon 11-23"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "zone", "word"),
+    [
+        ("0 2 * *", "UTC", "4 fields instead of 5"),
+        ("61 2 * * *", "UTC", "61"),
+        ("0 2 * * 8", "UTC", "'8' is none of 0 to 7"),
+        ("0 2 * * mon/0", "UTC", "no positive number"),
+        ("0 2 31 2 *", "UTC", "no such day"),
+        ("0 2 * * *", "Europe/Berlim", "'Europe/Berlim' is no time zone"),
+        ("0 2 * * *", "../etc/passwd", "is no time zone"),
+        ("0 2 * * *", "", "is no time zone"),
+    ],
+)
+def test_a_wrong_expression_or_zone_is_told_in_a_sentence(expression: str, zone: str, word: str) -> None:
+    sentence = validate_cron(expression, zone)
+    assert sentence is not None
+    assert word in sentence
+    assert sentence.endswith(".")
+
+
+def test_a_right_expression_is_not_complained_about() -> None:
+    assert validate_cron("*/5 8-18 1,15 jan-mar mon-fri", "Europe/Berlin") is None
+
+
+NIGHTLY = Cron(expression="0 2 * * *", timezone="Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("timing", "last", "now", "expected"),
+    [
+        (NIGHTLY, "2026-11-20T02:00:03", "2026-11-20T23:00:00", False),
+        (NIGHTLY, "2026-11-20T02:00:03", "2026-11-21T02:00:00", True),
+        (NIGHTLY, "2026-11-18T02:00:03", "2026-11-21T09:00:00", True),
+        (NIGHTLY, None, "2026-11-21T09:00:00", False),
+        (Every(seconds=900), "2026-11-21T09:00:00", "2026-11-21T09:14:59", False),
+        (Every(seconds=900), "2026-11-21T09:00:00", "2026-11-21T09:15:00", True),
+        (Every(seconds=900), None, "2026-11-21T09:15:00", True),
+    ],
+)
+def test_a_run_that_was_due_while_nobody_ran_was_missed(
+    timing: Timing, last: str | None, now: str, expected: bool
+) -> None:
+    assert missed(timing, last_run_at=at(last) if last else None, now=at(now)) is expected
+
+
+class Woken:
+    """Collects who was woken, and lets a test wait for the n-th time."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self._changed = asyncio.Event()
+
+    def __call__(self, name: str) -> None:
+        self.names.append(name)
+        self._changed.set()
+
+    async def wait_for(self, name: str, times: int) -> None:
+        async with asyncio.timeout(10):
+            while self.names.count(name) < times:
+                self._changed.clear()
+                await self._changed.wait()
+
+
+@contextlib.asynccontextmanager
+async def running(schedule: Schedule) -> AsyncIterator[None]:
+    task = asyncio.create_task(schedule.run())
+    yield
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+def moment() -> float:
+    return datetime.now(UTC).timestamp()
+
+
+async def test_a_periodic_pipeline_is_woken_again_and_again() -> None:
+    woken = Woken()
+    schedule = Schedule({"a": Every(seconds=0.02)}, wake=woken, last_run_at={}, now=moment)
+    async with running(schedule):
+        await woken.wait_for("a", 4)
+
+
+async def test_what_was_missed_is_made_up_for_once_at_the_start_and_the_rest_waits() -> None:
+    woken = Woken()
+    timings: dict[str, Timing] = {
+        "missed-cron": NIGHTLY,
+        "missed-every": Every(seconds=3600),
+        "new-cron": NIGHTLY,
+        "recent": Every(seconds=3600),
+        "due": Every(seconds=3600),
+    }
+    last = {
+        "missed-cron": moment() - 7 * 86400,
+        "missed-every": moment() - 86400,
+        "recent": moment(),
+        "due": moment() - 3599.9,
+    }
+    async with running(Schedule(timings, wake=woken, last_run_at=last, now=moment)):
+        await woken.wait_for("due", 1)
+        assert sorted(woken.names) == ["due", "missed-cron", "missed-every"]
+
+
+async def test_cancelling_ends_the_schedule_and_nobody_is_woken_any_more() -> None:
+    woken = Woken()
+    async with running(Schedule({"a": Every(seconds=0.02)}, wake=woken, last_run_at={}, now=moment)):
+        await woken.wait_for("a", 2)
+    count = len(woken.names)
+    marker = Woken()
+    async with running(Schedule({"b": Every(seconds=0.02)}, wake=marker, last_run_at={}, now=moment)):
+        await marker.wait_for("b", 4)
+    assert len(woken.names) == count
