@@ -1,0 +1,142 @@
+"""The units are what systemd itself accepts and finds hardened, and what they forbid the daemons do without."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+UNITS = Path(__file__).parents[2] / "systemd"
+NAMES = ("ingestd", "workspaced")
+BINARIES = Path(sys.executable).parent
+
+
+def tool(name: str) -> str:
+    """The path of one of systemd's programs; without it the test is skipped, but never in CI."""
+    path = shutil.which(name)
+    if path is None:
+        sentence = f"{name} is missing: install Debian's package systemd"
+        if os.environ.get("CI") == "true":
+            pytest.fail(sentence)
+        pytest.skip(sentence)
+    return path
+
+
+@pytest.fixture(params=NAMES)
+def unit(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The unit as it is, but for the folder of the programs: systemd looks whether they are there."""
+    text = (UNITS / f"{request.param}.service").read_text()
+    assert "/opt/ingestd/bin/" in text
+    copy = tmp_path / f"{request.param}.service"
+    copy.write_text(text.replace("/opt/ingestd/bin", str(BINARIES)))
+    return copy
+
+
+def setting(unit: str, name: str) -> list[str]:
+    text = (UNITS / f"{unit}.service").read_text()
+    return re.findall(rf"^{name}=(.*)$", text, re.MULTILINE)
+
+
+def test_systemd_accepts_the_unit_without_a_word(unit: Path) -> None:
+    analyze = tool("systemd-analyze")
+    run = subprocess.run(
+        [analyze, "verify", "--man=no", "--recursive-errors=no", str(unit)], capture_output=True, text=True, check=False
+    )
+    assert (run.returncode, run.stdout + run.stderr) == (0, "")
+
+
+def test_systemd_would_tell_a_mistake_in_the_unit(unit: Path) -> None:
+    analyze = tool("systemd-analyze")
+    unit.write_text(unit.read_text().replace("ProtectSystem=strict", "ProtectSystem=very"))
+    run = subprocess.run(
+        [analyze, "verify", "--man=no", "--recursive-errors=no", str(unit)], capture_output=True, text=True, check=False
+    )
+    assert "Failed to parse protect system value" in run.stderr
+
+
+def test_systemd_finds_the_unit_well_hardened(unit: Path) -> None:
+    analyze = tool("systemd-analyze")
+    run = subprocess.run(
+        [analyze, "security", "--offline=true", "--no-pager", "--threshold=15", str(unit)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout  # above 1.5 of 10 the exit code says so
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_unit_gives_the_daemon_more_time_to_stop_than_it_takes_and_does_not_repeat_a_wrong_configuration(
+    name: str,
+) -> None:
+    drain_seconds = {"ingestd": 10, "workspaced": 30}[name]
+    assert int(setting(name, "TimeoutStopSec")[0]) > drain_seconds
+    assert setting(name, "RestartPreventExitStatus") == ["78"]
+    assert setting(name, "Type") == ["notify"]
+
+
+def test_the_unit_checks_the_configuration_that_it_runs() -> None:
+    (check,), (run,) = setting("ingestd", "ExecStartPre"), setting("ingestd", "ExecStart")
+    assert check.split()[1] == "check"
+    assert check.split("--config ")[1] == run.split("--config ")[1]
+
+
+def test_users_and_folders_are_made_as_the_units_expect_them(tmp_path: Path) -> None:
+    sysusers, tmpfiles = tool("systemd-sysusers"), tool("systemd-tmpfiles")
+    for kind in ("sysusers", "tmpfiles"):
+        folder = tmp_path / "usr/lib" / f"{kind}.d"
+        folder.mkdir(parents=True)
+        text = (UNITS / f"ingestd.{kind}.conf").read_text()
+        if kind == "tmpfiles" and os.geteuid() != 0:
+            # Only root can give folders away; the lines are otherwise the same.
+            text = re.sub(r"^([dz] +\S+ +\d+ +)\S+( +)\S+", r"\1-\2-", text, flags=re.MULTILINE)
+        (folder / "ingestd.conf").write_text(text)
+    (tmp_path / "etc").mkdir()
+    for command in ([sysusers], [tmpfiles, "--create"]):
+        run = subprocess.run(
+            [*command, f"--root={tmp_path}", "ingestd.conf"], capture_output=True, text=True, check=False
+        )
+        assert run.returncode == 0, run.stderr
+    users = {line.split(":")[0] for line in (tmp_path / "etc/passwd").read_text().splitlines()}
+    assert users == {setting(name, "User")[0] for name in NAMES}
+    assert (tmp_path / "srv/ingestd/drop").stat().st_mode & 0o7777 == 0o2770
+    assert (tmp_path / "etc/ingestd").stat().st_mode & 0o7777 == 0o750
+
+
+_PR_SET_MDWE, _PR_MDWE_REFUSE_EXEC_GAIN = 65, 1
+
+
+def _forbid_writing_code() -> None:
+    if ctypes.CDLL(None).prctl(_PR_SET_MDWE, _PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0) != 0:
+        os._exit(99)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import ingestd.daemon, polars; print(polars.DataFrame({'a': ['1']}).lazy().select(polars.col('a').hash()).collect())",
+        "import psycopg, sqlalchemy, watchdog.observers, httpx, msgspec, apscheduler.schedulers.asyncio",
+        "import fastapi, uvicorn, uvloop, httptools; uvloop.new_event_loop().close()",
+    ],
+)
+def test_what_the_daemons_are_made_of_runs_where_no_code_can_be_written_into_memory(program: str) -> None:
+    assert setting("ingestd", "MemoryDenyWriteExecute") == setting("workspaced", "MemoryDenyWriteExecute") == ["yes"]
+    variables = dict(entry.split("=", 1) for entry in setting("ingestd", "Environment"))
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **variables},
+        preexec_fn=_forbid_writing_code,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    if run.returncode == 99:
+        pytest.skip("this kernel has no PR_SET_MDWE (Linux 6.3 and later have it)")
+    assert run.returncode == 0, run.stderr
