@@ -1,8 +1,7 @@
 """When a pipeline runs although nothing woke it: every so often, or by cron in a time zone. The only importer of apscheduler.
 
-What people expect of cron is kept where apscheduler differs: weekday 0 and 7 are Sunday and 1 is Monday; where both the
-day of the month and the weekday are restricted, either is enough; a fixed hour runs once in the night in which the clock
-is put back, and an hour later in the night in which it is put forward over it (as crontab(5) of Debian has it).
+Where apscheduler differs from what crontab(5) promises, crontab holds: a fixed hour runs once in the night in which the
+clock is put back, and an hour later in the night in which the clock is put forward over it.
 """
 
 from __future__ import annotations
@@ -29,31 +28,16 @@ class Every:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cron:
-    """Minute, hour, day of the month, month and weekday, on the clock of an IANA time zone."""
+    """Minute, hour, day of the month, month and weekday, on the clock of an IANA time zone.
+
+    Weekdays are names (``mon``): the numbers mean other days to apscheduler than to cron. The settings see to that.
+    """
 
     expression: str
     timezone: str = "UTC"
 
 
 Timing: TypeAlias = Every | Cron
-
-
-def validate_cron(expression: str, timezone: str) -> str | None:
-    """What is wrong with a cron expression or its time zone, as a sentence; None where it can be used."""
-    try:
-        ZoneInfo(timezone)
-    except (KeyError, ValueError, OSError):
-        return f"{timezone!r} is no time zone that this machine knows. Expected a name such as Europe/Berlin or UTC."
-    try:
-        fire = next_run(Cron(expression=expression, timezone=timezone), after=datetime.now(UTC).timestamp())
-    except ValueError as error:
-        return (
-            f"{expression!r} is no cron expression: {error}. "
-            'Expected minute, hour, day of the month, month and weekday, such as "0 2 * * mon-fri".'
-        )
-    if fire is None:
-        return f"{expression!r} never comes true: there is no such day."
-    return None
 
 
 def next_run(timing: Timing, *, after: float) -> float | None:
@@ -65,7 +49,7 @@ def next_run(timing: Timing, *, after: float) -> float | None:
     if isinstance(timing, Every):
         return after + timing.seconds
     begin = datetime.fromtimestamp(after, UTC) + timedelta(microseconds=1)
-    fire = _Crontab(timing.expression, ZoneInfo(timing.timezone)).get_next_fire_time(None, begin)
+    fire = _Crontab(timing).get_next_fire_time(None, begin)
     return fire.timestamp() if fire else None
 
 
@@ -120,7 +104,7 @@ class Schedule:
         if due:
             self._wake(pipeline)
         if isinstance(timing, Cron):
-            return _Crontab(timing.expression, ZoneInfo(timing.timezone))
+            return _Crontab(timing)
         first = now + timing.seconds if due or last is None else last + timing.seconds
         return IntervalTrigger(seconds=timing.seconds, start_date=datetime.fromtimestamp(first, UTC), timezone=UTC)
 
@@ -132,60 +116,19 @@ class Schedule:
 class _Crontab(BaseTrigger):  # type: ignore[misc]  # apscheduler ships no types
     """A crontab line on the clock of a time zone, with the rules told at the top of this module."""
 
-    def __init__(self, expression: str, zone: ZoneInfo) -> None:
-        fields = expression.split()
-        if len(fields) != 5:
-            raise ValueError(f"it has {len(fields)} field{'' if len(fields) == 1 else 's'} instead of 5")
-        minute, hour, day, month, weekday = fields
-        weekdays = _weekdays(weekday)
-        either = not day.startswith("*") and not weekday.startswith("*")
-        choices = [(day, "*"), ("*", weekdays)] if either else [(day, weekdays)]
-        self._zone = zone
-        self._by_the_hour = hour.startswith("*")
-        self._alternatives = [
-            CronTrigger(minute=minute, hour=hour, day=day, month=month, day_of_week=weekday, timezone=zone)
-            for day, weekday in choices
-        ]
+    def __init__(self, timing: Cron) -> None:
+        self._zone = ZoneInfo(timing.timezone)
+        self._cron = CronTrigger.from_crontab(timing.expression, timezone=self._zone)
+        self._by_the_hour = timing.expression.split()[1].startswith("*")
 
     def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime | None:
         begin = now if previous_fire_time is None else previous_fire_time.astimezone(UTC) + timedelta(microseconds=1)
         while True:
-            due: list[datetime | None] = [
-                trigger.get_next_fire_time(None, begin.astimezone(self._zone)) for trigger in self._alternatives
-            ]
-            # Through UTC, so that an hour that the clock skips becomes the one it shows instead.
-            real = [fire.astimezone(UTC) for fire in due if fire is not None]
-            if not real:
+            due: datetime | None = self._cron.get_next_fire_time(None, begin.astimezone(self._zone))
+            if due is None:
                 return None
-            fire = min(real).astimezone(self._zone)
+            # Through UTC, so that an hour that the clock skips becomes the one it shows instead.
+            fire = due.astimezone(UTC).astimezone(self._zone)
             if self._by_the_hour or not fire.fold:
                 return fire
             begin = fire.astimezone(UTC) + timedelta(microseconds=1)
-
-
-_NAMES = ("sun", "mon", "tue", "wed", "thu", "fri", "sat", "sun")
-
-
-def _weekdays(field: str) -> str:
-    """A crontab's weekday field as apscheduler's list of names: it counts from Monday where cron counts from Sunday."""
-    if field == "*":
-        return field
-    days: set[int] = set()
-    for part in field.lower().split(","):
-        span, _, step = part.partition("/")
-        first, dash, last = ("0", "-", "6") if span == "*" else span.partition("-")
-        begin = _weekday(first, part)
-        end = _weekday(last, part) if dash else begin
-        end += 7 if end < begin else 0  # sat-mon goes over the week's end
-        if step and (not step.isdigit() or not int(step)):
-            raise ValueError(f"the weekday {part!r} has a step that is no positive number")
-        days.update(day % 7 for day in range(begin, end + 1, int(step or 1)))
-    return ",".join(_NAMES[day] for day in sorted(days))
-
-
-def _weekday(text: str, part: str) -> int:
-    if text in _NAMES:
-        return _NAMES.index(text)
-    if text.isdigit() and int(text) <= 7:
-        return int(text)
-    raise ValueError(f"the weekday {part!r} is none of 0 to 7 (0 and 7 are Sunday) or sun to sat")
