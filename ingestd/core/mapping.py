@@ -14,7 +14,8 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Iterable, Mapping as MappingOf
+from collections.abc import Iterable
+from collections.abc import Mapping as MappingOf
 from dataclasses import asdict, dataclass
 
 import polars as pl
@@ -58,6 +59,10 @@ class _Rule:
     type: Template
 
 
+_addressed = pl.col("key").is_not_null() & (pl.col("key") != "") & pl.col("data_type").is_not_null()
+_with_nul = pl.any_horizontal(pl.col("key", "value").str.contains("\0", literal=True).fill_null(value=False))
+
+
 class Mapping:
     """Entry specifications compiled once, applied to many batches. Immutable."""
 
@@ -80,20 +85,26 @@ class Mapping:
         """The fields of a record that the mapping uses; a record whose other fields change is unchanged."""
         return self._fields
 
-    def digest(self, facts: MappingOf[str, str]) -> str:
-        """What makes two readings comparable: the specifications, the facts they use, and how rows are hashed."""
-        used = {name: facts.get(name) for name in self._facts}
-        text = json.dumps([[asdict(spec) for spec in self._specs], used, pl.__version__], sort_keys=True)
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """The facts of a batch that the mapping uses, such as ``file.stem``."""
+        return self._facts
+
+    @property
+    def digest(self) -> str:
+        """What makes two readings comparable: the specifications, and the version that hashed the rows."""
+        text = json.dumps([[asdict(spec) for spec in self._specs], pl.__version__], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def row_hashes(self, records: pl.DataFrame) -> pl.Series:
-        """A 64-bit hash (``pl.UInt64``) of the used fields of each record; equal fields, equal hash.
+    def row_hashes(self, records: pl.DataFrame, facts: MappingOf[str, str]) -> pl.Series:
+        """A 64-bit hash (``pl.UInt64``) of the used fields and facts of each record; all equal, equal hash.
 
         Polars does not promise the same hash in another version, so its version is part of `digest`.
         """
+        used = [*_columns(records, self._fields), *(pl.lit(facts[name]).alias(name) for name in self._facts)]
         if not self._fields:
-            return pl.Series("row_hash", [0] * records.height, dtype=pl.UInt64)
-        return records.select(pl.struct(_columns(records, self._fields)).hash().alias("row_hash")).to_series()
+            used.append(pl.repeat("", records.height, dtype=pl.String).alias("\0every"))
+        return records.select(pl.struct(used).hash().alias("row_hash")).to_series()
 
     def check_header(self, batch: Batch) -> None:
         """Compare the names that the mapping uses with the partition's header and facts.
@@ -132,10 +143,10 @@ class Mapping:
                 _text(key).alias("key"), _text(value).alias("value"), _text(data_type).alias("data_type"),
                 pl.col("\0row_hash").alias("row_hash"), pl.col("\0position").alias("position"), pl.col("\0order"),
             )  # fmt: skip
-            addressed = pl.col("key").is_not_null() & (pl.col("key") != "") & pl.col("data_type").is_not_null()
-            for order in piece.filter(~addressed.fill_null(value=False))["\0order"].to_list():
-                bad.setdefault(order, _why(key, data_type, frame.row(order, named=True)))
-            pieces.append(piece.filter(addressed.fill_null(value=False) & pl.col("value").is_not_null()))
+            sound = (_addressed & ~_with_nul).fill_null(value=False)
+            for row in piece.filter(~sound).iter_rows(named=True):
+                bad.setdefault(row["\0order"], _why(key, data_type, row["key"], frame.row(row["\0order"], named=True)))
+            pieces.append(piece.filter(sound & pl.col("value").is_not_null()))
         entries = pieces[0] if len(pieces) == 1 else pl.concat(pieces).sort("\0order", maintain_order=True)
         if bad:
             # A record is taken whole or parked whole: half a row in the sink would be a value that nobody wrote.
@@ -176,11 +187,13 @@ def _text(template: Template) -> pl.Expr:
     return parts[0] if len(parts) == 1 else pl.concat_str(parts)
 
 
-def _why(key: Template, data_type: Template, record: MappingOf[str, object]) -> tuple[str, str]:
+def _why(key: Template, data_type: Template, made: str | None, record: MappingOf[str, object]) -> tuple[str, str]:
     for template, use in ((key, "key"), (data_type, "type")):
         for name in template.fields:
             if record[name] is None:
                 return f"the record has no '{name}', which the {use} '{template.text}' needs", name
+    if made:
+        return "the record holds the character U+0000, which no entry can hold", ""
     return f"the key '{key.text}' comes out empty", key.fields[0] if key.fields else ""
 
 

@@ -58,6 +58,7 @@ class Batch:
     also kept as the origin of the entries (``file.sha256``, ``file.mtime`` …).
     ``rejects``: records of this stretch that could not be read.
     ``last``: the partition's end was reached; of a snapshot partition exactly one batch a reading says so.
+    ``unchanged``: the source was touched since the cursor but its content is the same; no records, ``last`` is set.
     ``header``: the columns are the partition's own (a header row, a table), not only those that occur in this batch, so
     that a column which a mapping names and which is absent here is absent everywhere.
     """
@@ -68,4 +69,5 @@ class Batch:
     facts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     rejects: tuple[Reject, ...] = ()
     last: bool = False
+    unchanged: bool = False
     header: bool = False

@@ -23,7 +23,7 @@ from typing import Literal, Protocol, TypeAlias
 import polars as pl
 
 from ingestd.core.address import SinkAddress
-from ingestd.core.record import Cursor, Deletes, Reject
+from ingestd.core.record import Cursor, Deletes, Position, Reject
 
 Kind: TypeAlias = Literal["create", "update", "delete"]
 """What the service is believed to need: an entry it does not know, one it knows, one to be removed."""
@@ -36,15 +36,17 @@ Kind: TypeAlias = Literal["create", "update", "delete"]
 class PartitionState:
     """What is known of a partition before a run.
 
-    ``cursor``: of the last reading that ended (None: never). ``snapshot``: the row hashes (``pl.UInt64``, sorted) of that
-    reading, or None where they can't be relied on: never read, another mapping digest, or another partition of the
-    pipeline has changed entries since. ``repeats``: two records of the partition have made the same key before.
+    ``cursor``: of the last reading that ended (None: never, or with another mapping). ``current``: nobody else of the
+    pipeline has changed entries since, so what that reading said still stands. ``snapshot``: its row hashes
+    (``pl.UInt64``, sorted), or None where differences can't be relied on: not ``current``, or ``repeats``: two records of
+    the partition have made the same key.
     ``awaiting``: the cursor that was read to its end but whose ``settled`` has not been acknowledged, or None.
     """
 
     id: int
     name: str
     cursor: Cursor | None
+    current: bool
     snapshot: pl.Series | None
     repeats: bool
     awaiting: Cursor | None
@@ -92,10 +94,14 @@ class Intake(Protocol):
         """
 
     def finish_run(self, run: int, *, cursor: Cursor, seen: pl.Series | None, deletes: Deletes) -> RunSummary:
-        """End a run. ``seen``: all row hashes of a snapshot reading; entries whose record vanished are removed if asked."""
+        """End a run that was read to its end.
 
-    def fail_run(self, run: int, reason: str) -> None:
-        """End a run that broke; what was committed stays."""
+        ``seen``: all row hashes of a snapshot reading, sorted; entries whose record vanished are removed if asked. None where
+        the reading was no snapshot, or found its source unchanged. After a run that ``collided`` nothing is noted as read.
+        """
+
+    def fail_run(self, run: int, reason: str, *, broken: bool) -> None:
+        """End a run that failed; what was committed stays. ``broken``: the partition is parked with the reason."""
 
     def settled_partitions(self, pipeline: str) -> list[tuple[int, str, Cursor]]:
         """(id, name, cursor) of each partition read to its end of which nothing is pending and no acknowledgement noted."""
@@ -127,13 +133,15 @@ class LaneState:
 class Part:
     """The live items of one segment: ``body`` is the JSON array of wire items, ready to be sent.
 
-    An item is ``{"key","value","dataType"}``, or ``{"key","delete":true}`` where ``kind`` is delete.
+    An item is ``{"key","value","dataType"}``, or ``{"key","delete":true}`` where ``kind`` is delete. ``whole``: these are
+    all live items of the segment; false where the limits of the claim cut it.
     """
 
     segment: int
     kind: Kind
     items: int
     body: bytes
+    whole: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,6 +239,28 @@ class PipelineStatus:
     failure: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where an entry's value came from: the record at ``position`` of ``partition``, as read at ``read_at``.
+
+    ``facts``: what the connector told of the partition then (a file's hash, owner, time of change). ``pipeline`` is empty
+    for an entry that was found in the service and that no source has named.
+    """
+
+    workspace: str
+    sink: str
+    key: str
+    value: str | None
+    data_type: str
+    removed: bool
+    pending: bool
+    position: Position | None
+    pipeline: str
+    partition: str
+    read_at: float | None
+    facts: Mapping[str, str]
+
+
 class Observable(Protocol):
     """What status pages and tests look at; consistent within one call."""
 
@@ -245,3 +275,6 @@ class Observable(Protocol):
 
     def rejected(self) -> int:
         """How many records and entries are parked."""
+
+    def origins(self, key: str) -> list[Origin]:
+        """Where the entries of this key, one a sink at the most, came from."""

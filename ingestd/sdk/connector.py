@@ -64,7 +64,9 @@ class Connector(ABC):
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
         """Batches after ``cursor``, the one of the last reading that was made durable to its end (None: never read).
 
-        A snapshot partition that is unchanged since ``cursor`` yields nothing at all; one that changed is yielded whole.
+        A snapshot partition that was not touched since ``cursor`` yields nothing at all; one that was touched but holds the
+        same content yields one empty batch that says ``unchanged``; one that changed is yielded whole. With ``cursor=None`` it
+        is yielded whole in any case.
         An incremental partition yields what came after ``cursor``; each batch's cursor is made durable with it.
 
         Raises:
@@ -76,7 +78,7 @@ class Connector(ABC):
         """Everything up to ``cursor`` was delivered or parked: archive, acknowledge, forget. Must bear repetition."""
 
     def waiting(self) -> float | None:
-        """Seconds after which `partitions` should be asked again although nothing woke us (a settle time), or None."""
+        """Seconds until something that was seen but is not ready yet (a file that must stand still) may be; None: nothing."""
         return None
 
     def close(self) -> None:  # noqa: B027 - most connectors hold nothing open
@@ -85,7 +87,11 @@ class Connector(ABC):
 
 @runtime_checkable
 class Watches(Protocol):
-    """Can tell when there may be something to read."""
+    """Can tell when there may be something to read. Events can be missed, so the source is looked at every so often anyway."""
+
+    @property
+    def rescan_seconds(self) -> float:
+        """How long at the most a missed event may go unnoticed."""
 
     def watch(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
         """While the context is open, ``wake`` is called (from any thread) when the source may have changed."""

@@ -1,0 +1,18 @@
+"""Time and chance as they are handed in to rules and loops, and how a moment is written for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+Now: TypeAlias = Callable[[], float]
+"""Seconds since the epoch."""
+
+Random: TypeAlias = Callable[[], float]
+"""A number from 0 up to, but not including, 1."""
+
+
+def moment(seconds: float) -> str:
+    """A moment for a person: ``2026-11-21 07:30:12 UTC``."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

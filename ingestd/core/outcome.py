@@ -1,0 +1,217 @@
+"""What an answer of the service, or its absence, means: one table, no I/O.
+
+An outcome is one of the glossary's five words, a remedy (what the lane does next) and a sentence that tells the
+operator what is wrong and what to do. Nothing here gives up: an entry is parked only where the service judged the entry
+itself (400, 413 for one alone, 422, 414); every other refusal leaves it pending.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal, TypeAlias
+
+from ingestd.core.backoff import retry_after_seconds
+
+Word: TypeAlias = Literal["accepted", "partly rejected", "rejected", "throttled", "unreachable"]
+
+Remedy: TypeAlias = Literal["none", "park", "retry", "pause", "shrink", "missing", "conflict"]
+"""none: it worked · park: the service refuses what was sent, find which entry · retry: back off · pause: a person has
+to act, ask again now and then · shrink: send less at once · missing: the sink or the key is not there · conflict: it is
+there already."""
+
+
+class Fault(Enum):
+    """What kept a usable answer from us."""
+
+    REFUSED = "refused"
+    UNRESOLVED = "unresolved"
+    TLS = "tls"
+    CONNECT_TIMEOUT = "connect timeout"
+    WRITE_TIMEOUT = "write timeout"
+    READ_TIMEOUT = "read timeout"
+    POOL_TIMEOUT = "pool timeout"
+    BROKEN = "broken connection"
+    PROTOCOL = "protocol"
+    UNREADABLE = "unreadable"
+    """A 2xx whose body is not what the operation answers: HTML of a proxy, truncated, no JSON."""
+    MISMATCH = "mismatch"
+    """A 2xx whose body speaks of other entries than were sent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """All that is known of one request.
+
+    ``status`` is None where no answer came. ``fault`` is also set for a 2xx that can't be believed. ``words`` and
+    ``code`` are the service's own, out of its problem body. ``refused``: items refused within a 2xx with results by item.
+    """
+
+    status: int | None = None
+    fault: Fault | None = None
+    words: str = ""
+    code: str = ""
+    location: str = ""
+    retry_after: str | None = None
+    refused: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of a request and what to do next. ``retry_after_seconds``: what the service asked for, capped."""
+
+    word: Word
+    remedy: Remedy
+    sentence: str
+    retry_after_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A row of the table. ``sentence`` may name ``{status}``, ``{words}`` and ``{location}``."""
+
+    word: Word
+    remedy: Remedy
+    sentence: str
+
+
+FAULTS: dict[Fault, Rule] = {
+    Fault.REFUSED: Rule(
+        word="unreachable",
+        remedy="retry",
+        sentence="Nothing listens at the service's address. Is the service running, and is service.url right?",
+    ),
+    Fault.UNRESOLVED: Rule(
+        word="unreachable",
+        remedy="retry",
+        sentence="The service's host name can't be resolved. Check service.url and the name server.",
+    ),
+    Fault.TLS: Rule(
+        word="unreachable",
+        remedy="retry",
+        sentence="No trusted TLS connection to the service. Check its certificate, and that service.url says https.",
+    ),
+    Fault.CONNECT_TIMEOUT: Rule(
+        word="unreachable",
+        remedy="retry",
+        sentence="The service took too long to take the connection. Check the network and firewalls on the way.",
+    ),
+    Fault.WRITE_TIMEOUT: Rule(
+        word="unreachable",
+        remedy="retry",
+        sentence="The service took too long to read the request; whether it took effect is not known.",
+    ),
+    Fault.READ_TIMEOUT: Rule(
+        word="unreachable",
+        remedy="retry",
+        sentence="The service took too long to answer; whether the request took effect is not known.",
+    ),
+    Fault.POOL_TIMEOUT: Rule(
+        word="unreachable", remedy="retry", sentence="All connections to the service were busy for too long."
+    ),
+    Fault.BROKEN: Rule(
+        word="unreachable",
+        remedy="retry",
+        sentence="The connection broke before the answer was complete; whether the request took effect is not known.",
+    ),
+    Fault.PROTOCOL: Rule(
+        word="unreachable",
+        remedy="retry",
+        sentence="What answered does not speak HTTP as it should. Check service.url.",
+    ),
+    Fault.UNREADABLE: Rule(
+        word="unreachable",
+        remedy="retry",
+        sentence="The answer has status {status} but not the content that the service gives. Does a proxy answer in its place?",
+    ),
+    Fault.MISMATCH: Rule(
+        word="unreachable",
+        remedy="retry",
+        sentence="The answer has status {status} but does not account for exactly what was sent. {words}",
+    ),
+}
+
+STATUSES: dict[int, Rule] = {
+    400: Rule(word="rejected", remedy="park", sentence="The service refuses what was sent (400). {words}"),
+    401: Rule(
+        word="rejected",
+        remedy="pause",
+        sentence="The service does not know the API key (401). Put a valid key where service.api_key points to. {words}",
+    ),
+    403: Rule(
+        word="rejected",
+        remedy="pause",
+        sentence="The API key may not do this (403). Ask the workspace's owner for the right to write its data sinks. {words}",
+    ),
+    404: Rule(
+        word="rejected", remedy="missing", sentence="The service does not have what was addressed (404). {words}"
+    ),
+    408: Rule(
+        word="unreachable", remedy="retry", sentence="The service gave up waiting for the request (408). {words}"
+    ),
+    409: Rule(word="rejected", remedy="conflict", sentence="It is there already (409). {words}"),
+    410: Rule(word="rejected", remedy="missing", sentence="What was addressed is gone from the service (410). {words}"),
+    413: Rule(word="rejected", remedy="shrink", sentence="The request is larger than the service takes (413). {words}"),
+    414: Rule(
+        word="rejected", remedy="park", sentence="The key makes an address longer than the service takes (414). {words}"
+    ),
+    422: Rule(word="rejected", remedy="park", sentence="The service can't act on what was sent (422). {words}"),
+    425: Rule(word="unreachable", remedy="retry", sentence="The service asks to send it again (425). {words}"),
+    429: Rule(word="throttled", remedy="retry", sentence="The service asks to send less often (429). {words}"),
+    501: Rule(word="rejected", remedy="pause", sentence="The service does not offer this operation (501). {words}"),
+    503: Rule(word="throttled", remedy="retry", sentence="The service is not available for now (503). {words}"),
+}
+
+CODES: dict[tuple[int, str], Rule] = {
+    (409, "quota_exceeded"): Rule(
+        word="rejected",
+        remedy="pause",
+        sentence="A quota of the service is used up (409). Ask its operator for more room, or remove what is not needed. {words}",
+    ),
+    (409, "request_in_progress"): Rule(
+        word="throttled", remedy="retry", sentence="The service is still at work on the same request (409)."
+    ),
+}
+
+CLASSES: dict[int, Rule] = {
+    1: Rule(word="unreachable", remedy="retry", sentence="The service answered {status}, which is no final answer."),
+    2: Rule(word="accepted", remedy="none", sentence="Accepted ({status})."),
+    3: Rule(
+        word="rejected",
+        remedy="pause",
+        sentence="The service redirects ({status}) to {location}. Redirects are not followed, for the API key would "
+        "travel along; put the service's own address into service.url.",
+    ),
+    4: Rule(
+        word="rejected",
+        remedy="pause",
+        sentence="The service refuses the request as such ({status}). Does service.url point to the workspace service? {words}",
+    ),
+    5: Rule(word="unreachable", remedy="retry", sentence="The service failed ({status}). {words}"),
+}
+
+PARTLY = Rule(word="partly rejected", remedy="none", sentence="Accepted but for {refused} ({status}).")
+
+
+def rule_for(facts: Facts) -> Rule:
+    """The row of the table that holds."""
+    if facts.fault is not None:
+        return FAULTS[facts.fault]
+    status = facts.status or 0
+    if status // 100 == 2 and facts.refused:
+        return PARTLY
+    found = CODES.get((status, facts.code)) or STATUSES.get(status) or CLASSES.get(status // 100)
+    return found or FAULTS[Fault.PROTOCOL]
+
+
+def judge(facts: Facts, *, now: float, retry_after_cap_seconds: float = 300.0) -> Outcome:
+    """What a request came to. ``now``: seconds since the epoch, for a Retry-After that is a date."""
+    rule = rule_for(facts)
+    sentence = rule.sentence.format(
+        status=facts.status,
+        words=facts.words,
+        location=facts.location or "another address",
+        refused=f"{facts.refused} item{'s' if facts.refused != 1 else ''}",
+    ).strip()
+    wait = retry_after_seconds(facts.retry_after, now=now, cap_seconds=retry_after_cap_seconds)
+    return Outcome(word=rule.word, remedy=rule.remedy, sentence=sentence, retry_after_seconds=wait)

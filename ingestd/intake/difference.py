@@ -1,0 +1,27 @@
+"""Which records of a reading are new: a comparison of row hashes, before anything is mapped."""
+
+from __future__ import annotations
+
+import polars as pl
+
+
+class Difference:
+    """The row hashes of the last reading (sorted; None: there is none to rely on) against those of this one."""
+
+    def __init__(self, before: pl.Series | None) -> None:
+        self._before = before if before is not None and before.len() else None
+        self._seen: list[pl.Series] = []
+
+    def fresh(self, hashes: pl.Series) -> pl.Series:
+        """A mask over ``hashes``: true where the last reading had no such record. Remembers them as seen."""
+        self._seen.append(hashes)
+        if self._before is None:
+            return pl.repeat(value=True, n=hashes.len(), dtype=pl.Boolean, eager=True)
+        places = self._before.search_sorted(hashes).clip(0, self._before.len() - 1)
+        return self._before.gather(places) != hashes
+
+    def seen(self) -> pl.Series:
+        """All hashes of this reading, sorted (``pl.UInt64``)."""
+        if not self._seen:
+            return pl.Series("row_hash", [], dtype=pl.UInt64)
+        return pl.concat(self._seen).sort()

@@ -1,0 +1,94 @@
+"""One reading of one partition, batch by batch: difference, mapping, mirror."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from ingestd.core.errors import SourceBroken, SourceUnavailable
+from ingestd.core.mapping import Mapping
+from ingestd.core.record import Batch, Partition
+from ingestd.intake.difference import Difference
+from ingestd.mirror.port import Intake, PartitionState, RunSummary
+
+
+class Run:
+    """One reading of one partition: begun with its first batch, ended with its last."""
+
+    def __init__(
+        self, mirror: Intake, mapping: Mapping, partition: Partition, state: PartitionState, *, whole: bool
+    ) -> None:
+        self._mirror = mirror
+        self._mapping = mapping
+        self._partition = partition
+        self._state = state
+        self._whole = whole or state.snapshot is None
+        self._difference = Difference(None if self._whole else state.snapshot)
+        self._id: int | None = None
+        self._held_records = 0
+        self._header_known = False
+        self.first_reject = ""
+
+    def take(self, batch: Batch) -> RunSummary | None:
+        """Bring a batch into the mirror; the run's summary where it was the last."""
+        run = self._begin()
+        if batch.unchanged:
+            return self._mirror.finish_run(run, cursor=batch.cursor, seen=None, deletes="keep")
+        if not self._header_known:
+            self._mapping.check_header(batch)
+            self._header_known = True
+        hashes = self._mapping.row_hashes(batch.records, batch.facts)
+        records, positions = batch.records, batch.positions
+        if self._partition.snapshot:
+            fresh = self._difference.fresh(hashes)
+            if not fresh.all():
+                records, positions, hashes = records.filter(fresh), positions.filter(fresh), hashes.filter(fresh)
+        mapped = self._mapping.apply(records, positions, hashes, batch.facts)
+        rejects = [*((reject, None) for reject in batch.rejects), *mapped.rejects]
+        if rejects and not self.first_reject:
+            self.first_reject = f"{rejects[0][0].position}: {rejects[0][0].reason}"
+        self._held_records += batch.records.height + len(batch.rejects)
+        # A batch in which nothing is new costs no transaction; an incremental one moves its cursor with each.
+        if mapped.entries.height or rejects or batch.last or not self._partition.snapshot:
+            self._mirror.commit(
+                run, entries=mapped.entries, records=self._held_records, rejects=rejects, cursor=batch.cursor,
+                facts=batch.facts,
+            )  # fmt: skip
+            self._held_records = 0
+        if not batch.last:
+            return None
+        seen = self._difference.seen() if self._partition.snapshot else None
+        return self._mirror.finish_run(run, cursor=batch.cursor, seen=seen, deletes=self._partition.deletes)
+
+    def fail(self, reason: str, *, broken: bool) -> None:
+        """The reading did not reach its end. A partition that can't be read at all is parked even before its first batch."""
+        if self._id is not None or broken:
+            self._mirror.fail_run(self._begin(), reason, broken=broken)
+
+    def _begin(self) -> int:
+        if self._id is None:
+            self._id = self._mirror.begin_run(self._state.id, snapshot=self._partition.snapshot, whole=self._whole)
+        return self._id
+
+
+def guarded(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """The batches of a plug-in, whose unforeseen failures become this partition's, not the daemon's."""
+    while True:
+        try:
+            batch = next(batches)
+        except StopIteration:
+            return
+        except (SourceUnavailable, SourceBroken):
+            raise
+        except Exception as error:
+            raise SourceBroken(f"the connector failed: {_sentence(error)}") from error
+        if batch.records.height != batch.positions.len() or any(kind != pl.String for kind in batch.records.dtypes):
+            raise SourceBroken(
+                "the connector handed over a batch whose columns are not text or not as long as its positions"
+            )
+        yield batch
+
+
+def _sentence(error: Exception) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,86 @@
+"""Taking over what a sink already holds, and starting over when the service no longer has it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Collection
+
+import polars as pl
+
+from ingestd.mirror.sqlite.segments import leave, queue
+from ingestd.mirror.sqlite.sql import SQL
+from ingestd.mirror.sqlite.writing import known_entries
+
+_PAGE = 50_000
+
+
+def adopt_entries(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame, *, out: Collection[int]) -> int:
+    """Compare the service's entries (key, value, data_type) with the mirror; how many pending ones need no request."""
+    held = entries.unique(subset="key", keep="last").sort("key")
+    joined = held.join(
+        known_entries(connection, sink, held["key"].to_list()), on="key", how="left", maintain_order="left"
+    )
+    strange = joined.filter(pl.col("partition").is_null())
+    if strange.height:
+        _keep_as_delivered(connection, sink, strange)
+    pending = joined.filter(pl.col("kind").is_in(["create", "update"]) & ~pl.col("segment").is_in(list(out)))
+    equal = (pl.col("value") == pl.col("old_value")) & (pl.col("data_type") == pl.col("old_type"))
+    settled = pending.filter(equal.fill_null(value=False))
+    if settled.height:
+        keys, segments = json.dumps(settled["key"].to_list()), json.dumps(settled["segment"].unique().to_list())
+        lost = Counter(s for (s,) in connection.execute(SQL["entries_settle"], (sink, keys, segments)).fetchall())
+        leave(connection, lost)
+    _make_updates(connection, sink, pending.filter(~equal.fill_null(value=False) & (pl.col("kind") == "create")))
+    return settled.height
+
+
+def forget_entries(connection: sqlite3.Connection, sink: int) -> None:
+    """Everything that should be in the sink is pending again, as a create; what should be gone is gone."""
+    connection.execute(SQL["sink_forget_segments"], (sink,))
+    connection.execute(SQL["sink_forget_removed"], (sink,))
+    connection.execute(SQL["sink_forget_adopted"], (sink,))
+    after = ""
+    while rows := connection.execute(SQL["sink_page"], (sink, after, _PAGE)).fetchall():
+        page = pl.DataFrame(rows, schema=_PAGED, orient="row", infer_schema_length=None)
+        for (partition,), entries in page.group_by("partition", maintain_order=True):
+            for segment, piece in queue(
+                connection, sink=sink, partition=int(str(partition)), kind="create", entries=entries, over={}
+            ):
+                connection.execute(SQL["entries_point"], (segment, sink, json.dumps(piece["key"].to_list())))
+        after = rows[-1][0]
+
+
+def _keep_as_delivered(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> None:
+    rows = entries.select(
+        "key", "value", "data_type", pl.lit(0).alias("row_hash"), pl.lit(None, dtype=pl.Int64).alias("position")
+    )
+    connection.execute(
+        SQL["entries_write"],
+        {"sink": sink, "segment": 0, "removed": 0, "partition": 0, "run": 0, "rows": rows.write_json()},
+    )
+
+
+def _make_updates(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> None:
+    """Pending creates of keys that the service turns out to know become updates, with the mirror's value."""
+    for (partition,), group in entries.group_by("partition", maintain_order=True):
+        wanted = group.select(
+            "key", pl.col("old_value").alias("value"), pl.col("old_type").alias("data_type"), "segment"
+        )
+        for segment, piece in queue(
+            connection, sink=sink, partition=int(str(partition)), kind="update", entries=wanted, over={}
+        ):
+            connection.execute(SQL["entries_point"], (segment, sink, json.dumps(piece["key"].to_list())))
+        leave(connection, Counter(group["segment"].to_list()))
+
+
+_PAGED = {
+    "key": pl.String,
+    "value": pl.String,
+    "data_type": pl.String,
+    "row_hash": pl.Int64,
+    "position": None,  # whatever the partition counts by
+    "partition": pl.Int64,
+    "run": pl.Int64,
+}

@@ -1,0 +1,270 @@
+"""The intake's side: partitions, runs, batches. What a batch brings and its cursor become durable in one transaction."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from ingestd.core.address import SinkAddress
+from ingestd.core.record import Cursor, Deletes, Reject
+from ingestd.mirror.port import PartitionState, RunSummary
+from ingestd.mirror.sqlite.connection import StateFile
+from ingestd.mirror.sqlite.parking import Place, forget_vanished, park_conflicts, park_partition, park_records
+from ingestd.mirror.sqlite.snapshots import load_snapshot, store_snapshot
+from ingestd.mirror.sqlite.sql import SQL
+from ingestd.mirror.sqlite.writing import Written, remove_entries, write_entries
+
+_STAGING_PAGE = 50_000
+
+
+@dataclass(slots=True, kw_only=True)
+class _Run:
+    """What a run must remember until it ends. A crash forgets it, and the partition is read again from its cursor."""
+
+    id: int
+    partition: int
+    pipeline: str
+    sink: int
+    snapshot: bool
+    whole: bool
+    staged: bool
+    mapped: int = 0
+    repeats: bool = False
+    strangers: bool = False
+    replaced: list[pl.Series] = field(default_factory=list)
+
+
+class IntakeSide:
+    """Implements `ingestd.mirror.port.Intake` over a state file; its methods may be called from several threads."""
+
+    def __init__(
+        self, state: StateFile, *, now: Callable[[], float], out: Collection[int], announce: Callable[[], None]
+    ) -> None:
+        self._state = state
+        self._now = now
+        self._out = out
+        self._announce = announce
+        self._runs: dict[int, _Run] = {}
+
+    def activate(self, pipelines: Collection[str]) -> None:
+        """Tell which pipelines the configuration names; the entries of the others may be taken over."""
+        with self._state.writing() as connection:
+            connection.executemany(SQL["pipeline_ensure"], [(name,) for name in pipelines])
+            names = json.dumps(sorted(pipelines))
+            if connection.execute(SQL["pipeline_activate"], (names, names)).rowcount:
+                # Entries that were held back because a retired pipeline owned them get another chance.
+                connection.execute(SQL["partition_free_conflicts"])
+
+    def open_partition(self, pipeline: str, partition: str, sink: SinkAddress, digest: str) -> PartitionState:
+        """See `Intake.open_partition`."""
+        with self._state.writing() as connection:
+            address = (sink.workspace, sink.by, sink.name)
+            connection.execute(SQL["sink_ensure"], address)
+            sink_id = connection.execute(SQL["sink_id"], address).fetchone()[0]
+            connection.execute(SQL["pipeline_ensure"], (pipeline,))
+            pipeline_id, changes = connection.execute(SQL["pipeline_get"], (pipeline,)).fetchone()
+            connection.execute(SQL["partition_ensure"], (pipeline_id, sink_id, partition))
+            row = connection.execute(SQL["partition_get"], (pipeline_id, partition)).fetchone()
+            identity, at_sink, known_digest, cursor, valid_through, repeats, awaiting = row
+            if (at_sink, known_digest) != (sink_id, digest):
+                connection.execute(SQL["partition_restart"], (sink_id, digest, identity))
+                connection.execute(SQL["snapshot_clear"], (identity,))
+                cursor, valid_through, repeats = None, -1, 0
+            current = valid_through == changes
+            snapshot = load_snapshot(connection, identity) if current and not repeats else None
+        token = json.loads(cursor) if cursor is not None else None
+        return PartitionState(
+            id=identity,
+            name=partition,
+            cursor=token,
+            current=current,
+            snapshot=snapshot,
+            repeats=bool(repeats),
+            awaiting=token if awaiting else None,
+        )
+
+    def begin_run(self, partition: int, *, snapshot: bool, whole: bool) -> int:
+        """See `Intake.begin_run`."""
+        with self._state.writing() as connection:
+            run: int = connection.execute(SQL["run_begin"], (partition, self._now())).fetchone()[0]
+            connection.execute(SQL["staging_clear_partition"], (partition,))
+            pipeline, sink, repeats = connection.execute(SQL["partition_place"], (partition,)).fetchone()
+        self._runs[run] = _Run(
+            id=run,
+            partition=partition,
+            pipeline=pipeline,
+            sink=sink,
+            snapshot=snapshot,
+            whole=whole,
+            staged=snapshot and bool(repeats),
+        )
+        return run
+
+    def commit(
+        self,
+        run: int,
+        *,
+        entries: pl.DataFrame,
+        records: int,
+        rejects: Sequence[tuple[Reject, int | None]],
+        cursor: Cursor,
+        facts: Mapping[str, str],
+    ) -> int:
+        """See `Intake.commit`."""
+        current = self._runs[run]
+        unique = entries.unique(subset="key", keep="last").sort("key")
+        unique = unique.with_columns(pl.col("row_hash").reinterpret(signed=True))
+        current.mapped += entries.height
+        current.repeats = current.repeats or unique.height < entries.height
+        written = None
+        with self._state.writing() as connection:
+            if current.staged and unique.height:
+                connection.execute(SQL["staging_write"], (run, unique.write_json()))
+            elif unique.height:
+                written = self._write(connection, current, unique)
+            park_records(connection, self._place(current), rejects)
+            self._count(connection, current, written, records=records, rejected=len(rejects), facts=facts)
+            if not current.snapshot:
+                connection.execute(SQL["partition_advance"], (json.dumps(cursor), current.partition))
+        return self._note(current, written)
+
+    def finish_run(self, run: int, *, cursor: Cursor, seen: pl.Series | None, deletes: Deletes) -> RunSummary:
+        """See `Intake.finish_run`."""
+        current = self._runs[run]
+        if current.staged:
+            self._apply_staged(current)
+        hashes = seen.reinterpret(signed=True) if seen is not None else None
+        standing = hashes is not None and any(old.is_in(hashes.implode()).any() for old in current.replaced)
+        collided = not current.whole and (current.strangers or standing)
+        removed = 0
+        with self._state.writing() as connection:
+            if collided:
+                # Who owns a key can't be told from the differences: forget them, and have the partition read whole.
+                connection.execute(SQL["partition_doubted"], (current.partition,))
+            else:
+                if hashes is not None and seen is not None:
+                    if deletes == "remove":
+                        removed = self._remove_vanished(connection, current, hashes)
+                    forget_vanished(connection, current.partition, run, hashes)
+                    store_snapshot(connection, current.partition, seen)
+                    changes = connection.execute(SQL["pipeline_get"], (current.pipeline,)).fetchone()[1]
+                    repeats = current.repeats or standing
+                    connection.execute(SQL["partition_snapshot"], (changes, int(repeats), current.partition))
+                connection.execute(SQL["rejected_partition"], (current.partition,))
+                connection.execute(SQL["partition_end"], (json.dumps(cursor), run, current.partition))
+            row = connection.execute(SQL["run_end"], (self._now(), "", run)).fetchone()
+            connection.execute(SQL["run_forget_idle"], (current.partition, run))
+        del self._runs[run]
+        if removed:
+            self._announce()
+        return RunSummary(**dict(zip(_SUMMARY, row, strict=True)), collided=collided)
+
+    def fail_run(self, run: int, reason: str, *, broken: bool) -> None:
+        """See `Intake.fail_run`."""
+        current = self._runs.pop(run)
+        with self._state.writing() as connection:
+            connection.execute(SQL["run_end"], (self._now(), reason, run))
+            connection.execute(SQL["partition_failed"], (run, current.partition))
+            connection.execute(SQL["rejected_partition"], (current.partition,))
+            if broken:
+                park_partition(connection, self._place(current), reason)
+
+    def settled_partitions(self, pipeline: str) -> list[tuple[int, str, Cursor]]:
+        """See `Intake.settled_partitions`."""
+        with self._state.writing() as connection:
+            rows = connection.execute(SQL["partitions_settled"], (pipeline,)).fetchall()
+        return [(identity, name, json.loads(cursor)) for identity, name, cursor in rows]
+
+    def acknowledge(self, partition: int, cursor: Cursor) -> None:
+        """See `Intake.acknowledge`."""
+        with self._state.writing() as connection:
+            connection.execute(SQL["partition_acknowledge"], (partition, json.dumps(cursor)))
+            connection.execute(SQL["wait_clear"], (partition,))
+
+    # ------------------------------------------------------------------------------------------------ inside a run
+
+    def _place(self, run: _Run) -> Place:
+        return Place(partition=run.partition, run=run.id, sink=run.sink, at=self._now())
+
+    def _write(self, connection: sqlite3.Connection, run: _Run, entries: pl.DataFrame) -> Written:
+        written = write_entries(
+            connection,
+            entries,
+            sink=run.sink,
+            partition=run.partition,
+            run=run.id,
+            pipeline=run.pipeline,
+            out=self._out,
+        )
+        park_conflicts(connection, self._place(run), run.pipeline, written.foreign, entries)
+        return written
+
+    def _count(
+        self,
+        connection: sqlite3.Connection,
+        run: _Run,
+        written: Written | None,
+        *,
+        records: int = 0,
+        rejected: int = 0,
+        removed: int = 0,
+        facts: Mapping[str, str] | None = None,
+    ) -> None:
+        numbers = {
+            "run": run.id,
+            "records": records,
+            "created": written.created if written else 0,
+            "updated": written.updated if written else 0,
+            "unchanged": written.unchanged if written else 0,
+            "removed": removed,
+            "rejected": rejected + (len(written.foreign) if written else 0),
+            "facts": json.dumps(dict(facts)) if facts else None,
+        }
+        connection.execute(SQL["run_count"], numbers)
+        if removed or (written and written.changed):
+            connection.execute(SQL["pipeline_changed"], (run.partition,))
+
+    def _note(self, run: _Run, written: Written | None) -> int:
+        """Remember what only the end of the run can judge, and tell delivery; after the commit, so that a crash forgets both."""
+        if written is None:
+            return 0
+        run.strangers = run.strangers or written.strangers
+        if written.replaced.len():
+            run.replaced.append(written.replaced)
+        if written.changed:
+            self._announce()
+        return written.changed
+
+    def _apply_staged(self, run: _Run) -> None:
+        """Of each repeated key only the last value was kept; now that all records are read, they are compared and queued."""
+        after, staged = "", 0
+        while True:
+            with self._state.writing() as connection:
+                rows = connection.execute(SQL["staging_read"], (run.id, after, _STAGING_PAGE)).fetchall()
+                if not rows:
+                    connection.execute(SQL["staging_clear"], (run.id,))
+                    break
+                page = pl.DataFrame(rows, schema=_STAGED, orient="row", infer_schema_length=None)
+                written = self._write(connection, run, page)
+                self._count(connection, run, written)
+            self._note(run, written)
+            after, staged = rows[-1][0], staged + len(rows)
+        run.repeats = staged < run.mapped
+
+    def _remove_vanished(self, connection: sqlite3.Connection, run: _Run, hashes: pl.Series) -> int:
+        rows = connection.execute(SQL["entries_of_partition"], (run.sink, run.partition)).fetchall()
+        known = pl.DataFrame(rows, schema={"key": pl.String, "row_hash": pl.Int64}, orient="row")
+        keys = known.filter(~pl.col("row_hash").is_in(hashes.implode()))["key"].to_list()
+        if not keys:
+            return 0
+        removed = remove_entries(connection, keys, sink=run.sink, partition=run.partition, run=run.id, out=self._out)
+        self._count(connection, run, None, removed=removed)
+        return removed
+
+
+_SUMMARY = ("id", "records", "created", "updated", "unchanged", "removed", "rejected")
+_STAGED = {"key": pl.String, "value": pl.String, "data_type": pl.String, "row_hash": pl.Int64, "position": None}

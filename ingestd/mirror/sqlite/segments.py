@@ -1,0 +1,105 @@
+"""Pending work as segments: at most one request's worth of entries of one sink and one kind, already encoded.
+
+Settling a segment is one statement however many entries it holds, because an entry is pending exactly while the segment it
+points to exists. Superseding an entry points it to a new segment and lowers the old one's ``live``; a segment without live
+entries is dropped unsent, so a backlog never outgrows the number of keys.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping
+
+import msgspec
+import polars as pl
+
+from ingestd.mirror.port import Kind
+from ingestd.mirror.sqlite.sql import SQL
+
+ITEMS = 5000
+"""Entries of one segment at the most: the service contract's bulk default (M3)."""
+
+BODY_BYTES = 4 << 20
+"""Encoded size at which a segment is cut, well below the contract's 16 MiB, so that one request stays quick to answer."""
+
+_ENCODED = {"create": ("key", "value", "dataType"), "update": ("key", "value", "dataType"), "delete": ("key", "delete")}
+
+
+def encode(entries: pl.DataFrame, kind: Kind) -> bytes:
+    """A JSON array of wire items, from columns ``key``, ``value``, ``data_type``."""
+    wire = entries.with_columns(pl.col("data_type").alias("dataType"), pl.lit(value=True).alias("delete"))
+    return wire.select(_ENCODED[kind]).write_json().encode()
+
+
+def queue(
+    connection: sqlite3.Connection,
+    *,
+    sink: int,
+    partition: int,
+    kind: Kind,
+    entries: pl.DataFrame,
+    over: Mapping[int, Collection[int]],
+) -> Iterator[tuple[int, pl.DataFrame]]:
+    """Make segments of ``entries``; yields each new segment's id with its slice.
+
+    ``entries`` may have a column ``segment`` (Int64, null where nothing was pending): the older segments that its rows leave.
+    ``over``: for each of those, the segments that it itself has to wait for.
+    """
+    for piece, body in _cut(entries, kind):
+        left = sorted(piece["segment"].drop_nulls().unique().to_list()) if "segment" in piece.columns else []
+        waits = sorted({*left, *(older for segment in left for older in over.get(segment, ()))})
+        row = (sink, partition, kind, piece.height, piece.height, len(body), json.dumps(waits), body)
+        yield connection.execute(SQL["segment_add"], row).fetchone()[0], piece
+
+
+def leave(connection: sqlite3.Connection, lost: Mapping[int, int]) -> None:
+    """Entries have left their segments: ``lost`` tells how many left which."""
+    for segment, count in lost.items():
+        row = connection.execute(SQL["segment_lose"], (count, segment)).fetchone()
+        if row is None:
+            continue
+        if row[0] <= 0:
+            connection.execute(SQL["segment_drop"], (segment,))
+        else:
+            _shrink(connection, segment)
+
+
+def live_body(connection: sqlite3.Connection, sink: int, segment: int, body: bytes) -> tuple[int, bytes]:
+    """Of a segment's body the items that are still its own, and how many."""
+    items = msgspec.json.decode(body, type=list[msgspec.Raw])
+    keys = [entry.key for entry in msgspec.json.decode(body, type=list[_Keyed])]
+    rows = connection.execute(SQL["segment_live_keys"], (sink, segment, json.dumps(keys)))
+    live = {key for (key,) in rows}
+    kept = [item for item, key in zip(items, keys, strict=True) if key in live]
+    return len(kept), msgspec.json.encode(kept)
+
+
+def keys_of(body: bytes) -> list[str]:
+    """The keys of a body's items, in order."""
+    return [entry.key for entry in msgspec.json.decode(body, type=list[_Keyed])]
+
+
+class _Keyed(msgspec.Struct):
+    key: str
+
+
+def _cut(entries: pl.DataFrame, kind: Kind) -> Iterator[tuple[pl.DataFrame, bytes]]:
+    pieces = [entries[start : start + ITEMS] for start in range(0, entries.height, ITEMS)]
+    while pieces:
+        piece = pieces.pop(0)
+        body = encode(piece, kind)
+        if len(body) > BODY_BYTES and piece.height > 1:
+            half = piece.height // 2
+            pieces[:0] = [piece[:half], piece[half:]]
+        else:
+            yield piece, body
+
+
+def _shrink(connection: sqlite3.Connection, segment: int) -> None:
+    """Rewrite a body of which at least half is superseded: the backlog's size follows its live entries."""
+    sink, _, items, live, body = connection.execute(SQL["segment_get"], (segment,)).fetchone()
+    if live * 2 > items:
+        return
+    _, kept = live_body(connection, sink, segment, body)
+    connection.execute(SQL["segment_shrink"], (len(kept), kept, segment))

@@ -1,0 +1,29 @@
+"""A partition's row hashes: sorted 64-bit integers as Arrow, in pieces that SQLite holds in one row each."""
+
+from __future__ import annotations
+
+import io
+import sqlite3
+
+import polars as pl
+
+from ingestd.mirror.sqlite.sql import SQL
+
+_PIECE = 1 << 20  # hashes, so 8 MiB
+
+
+def load_snapshot(connection: sqlite3.Connection, partition: int) -> pl.Series:
+    """The hashes of the last whole reading, sorted (``pl.UInt64``); empty where it had no records."""
+    pieces = [
+        pl.read_ipc(io.BytesIO(data))["row_hash"] for (data,) in connection.execute(SQL["snapshot_get"], (partition,))
+    ]
+    return pl.concat(pieces).set_sorted() if pieces else pl.Series("row_hash", [], dtype=pl.UInt64)
+
+
+def store_snapshot(connection: sqlite3.Connection, partition: int, hashes: pl.Series) -> None:
+    """Replace the partition's hashes by these (sorted ``pl.UInt64``)."""
+    connection.execute(SQL["snapshot_clear"], (partition,))
+    for piece, start in enumerate(range(0, hashes.len(), _PIECE)):
+        data = io.BytesIO()
+        hashes[start : start + _PIECE].alias("row_hash").to_frame().write_ipc(data)
+        connection.execute(SQL["snapshot_add"], (partition, piece, data.getvalue()))

@@ -1,0 +1,258 @@
+-- Every statement of the mirror, by name. `:sink`, `:partition`, `:run` are ids.
+
+-- name: sink_ensure
+INSERT INTO sink (workspace, addressed_by, name) VALUES (?, ?, ?) ON CONFLICT DO NOTHING
+
+-- name: sink_id
+SELECT id FROM sink WHERE workspace = ? AND addressed_by = ? AND name = ?
+
+-- name: pipeline_ensure
+INSERT INTO pipeline (name) VALUES (?) ON CONFLICT DO NOTHING
+
+-- name: pipeline_get
+SELECT id, changes FROM pipeline WHERE name = ?
+
+-- name: pipeline_activate
+UPDATE pipeline SET active = (name IN (SELECT value FROM json_each(?)))
+WHERE active <> (name IN (SELECT value FROM json_each(?)))
+
+-- name: pipeline_changed
+UPDATE pipeline SET changes = changes + 1 WHERE id = (SELECT pipeline FROM partition WHERE id = ?) RETURNING changes
+
+-- name: partition_ensure
+INSERT INTO partition (pipeline, sink, name, digest) VALUES (?, ?, ?, '') ON CONFLICT DO NOTHING
+
+-- name: partition_get
+SELECT id, sink, digest, cursor, valid_through, repeats, awaiting FROM partition WHERE pipeline = ? AND name = ?
+
+-- name: partition_restart
+UPDATE partition SET sink = ?, digest = ?, cursor = NULL, valid_through = -1, repeats = 0 WHERE id = ?
+
+-- name: partition_advance
+UPDATE partition SET cursor = ? WHERE id = ?
+
+-- name: partition_place
+SELECT l.name, p.sink, p.repeats FROM partition p JOIN pipeline l ON l.id = p.pipeline WHERE p.id = ?
+
+-- name: partition_end
+UPDATE partition SET cursor = ?, awaiting = 1, last_run = ? WHERE id = ?
+
+-- name: partition_snapshot
+UPDATE partition SET valid_through = ?, repeats = ? WHERE id = ?
+
+-- name: partition_doubted
+UPDATE partition SET cursor = NULL, valid_through = -1, repeats = 1 WHERE id = ?
+
+-- name: partition_free_conflicts
+UPDATE partition SET cursor = NULL, valid_through = -1
+WHERE id IN (SELECT partition FROM rejected WHERE subject = 'conflict')
+
+-- name: partition_failed
+UPDATE partition SET last_run = ? WHERE id = ?
+
+-- name: partition_acknowledge
+UPDATE partition SET awaiting = 0 WHERE id = ? AND cursor = ?
+
+-- name: partitions_settled
+SELECT p.id, p.name, p.cursor FROM partition p JOIN pipeline l ON l.id = p.pipeline
+WHERE l.name = ? AND p.awaiting
+  AND NOT EXISTS (SELECT 1 FROM segment s WHERE s.partition = p.id)
+  AND NOT EXISTS (SELECT 1 FROM wait w JOIN segment s ON s.id = w.segment WHERE w.partition = p.id)
+ORDER BY p.last_run
+
+-- name: wait_add
+INSERT INTO wait (partition, segment) VALUES (?, ?) ON CONFLICT DO NOTHING
+
+-- name: wait_clear
+DELETE FROM wait WHERE partition = ?
+
+-- name: snapshot_get
+SELECT hashes FROM snapshot WHERE partition = ? ORDER BY piece
+
+-- name: snapshot_clear
+DELETE FROM snapshot WHERE partition = ?
+
+-- name: snapshot_add
+INSERT INTO snapshot (partition, piece, hashes) VALUES (?, ?, ?)
+
+-- name: run_begin
+INSERT INTO run (partition, started) VALUES (?, ?) RETURNING id
+
+-- name: run_count
+UPDATE run SET records = records + :records, created = created + :created, updated = updated + :updated,
+  unchanged = unchanged + :unchanged, removed = removed + :removed, rejected = rejected + :rejected,
+  facts = coalesce(:facts, facts)
+WHERE id = :run
+
+-- name: run_end
+UPDATE run SET ended = ?, failure = ? WHERE id = ?
+RETURNING id, records, created, updated, unchanged, removed, rejected
+
+-- name: run_forget_idle
+DELETE FROM run WHERE partition = ? AND id < ? AND created = 0 AND updated = 0 AND removed = 0 AND rejected = 0
+
+-- name: keys_in_range
+SELECT 1 FROM entry WHERE sink = ? AND key BETWEEN ? AND ? LIMIT 1
+
+-- The rows of some keys (a JSON list), with the kind of the segment that carries each where it is still pending.
+-- name: entries_of_keys
+SELECT e.key, e.value, e.data_type, e.segment, e.removed, e.partition, e.row_hash, s.kind
+FROM json_each(?) j CROSS JOIN entry e ON e.sink = ? AND e.key = j.value LEFT JOIN segment s ON s.id = e.segment
+
+-- name: partition_owners
+SELECT p.id, l.name, l.active FROM partition p JOIN pipeline l ON l.id = p.pipeline
+WHERE p.id IN (SELECT value FROM json_each(?))
+
+-- name: segment_add
+INSERT INTO segment (sink, partition, kind, items, live, bytes, over, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
+
+-- name: segments_over
+SELECT id, over FROM segment WHERE id IN (SELECT value FROM json_each(?))
+
+-- name: segment_lose
+UPDATE segment SET live = live - ? WHERE id = ? RETURNING live
+
+-- name: segment_drop
+DELETE FROM segment WHERE id = ?
+
+-- name: segment_get
+SELECT sink, kind, items, live, body FROM segment WHERE id = ?
+
+-- name: segment_shrink
+UPDATE segment SET items = live, bytes = ?, body = ? WHERE id = ?
+
+-- name: segment_live_keys
+SELECT key FROM entry WHERE sink = ? AND segment = ? AND key IN (SELECT value FROM json_each(?))
+
+-- `rows`: a JSON list of {key, value, data_type, row_hash, position}; one statement, so that no other thread waits row by row.
+-- name: entries_write
+INSERT INTO entry (sink, key, value, data_type, segment, removed, partition, run, row_hash, position)
+SELECT :sink, value ->> 'key', value ->> 'value', value ->> 'data_type', :segment, :removed, :partition, :run,
+       value ->> 'row_hash', value ->> 'position'
+FROM json_each(:rows) WHERE true
+ON CONFLICT (sink, key) DO UPDATE SET value = excluded.value, data_type = excluded.data_type, segment = excluded.segment,
+  removed = excluded.removed, partition = excluded.partition, run = excluded.run, row_hash = excluded.row_hash,
+  position = excluded.position
+
+-- The same text from a record that reads otherwise: only what stands behind the entry changes.
+-- name: entries_touch
+UPDATE entry SET row_hash = j.value ->> 'row_hash' FROM json_each(?) j WHERE entry.sink = ? AND entry.key = j.value ->> 'key'
+
+-- name: entries_point
+UPDATE entry SET segment = ? WHERE sink = ? AND key IN (SELECT value FROM json_each(?))
+
+-- name: entries_of_partition
+SELECT key, row_hash FROM entry WHERE sink = ? AND partition = ? AND NOT removed ORDER BY key
+
+-- name: staging_write
+INSERT INTO staging (run, key, value, data_type, row_hash, position)
+SELECT ?, value ->> 'key', value ->> 'value', value ->> 'data_type', value ->> 'row_hash', value ->> 'position'
+FROM json_each(?) WHERE true
+ON CONFLICT (run, key) DO UPDATE SET value = excluded.value, data_type = excluded.data_type, row_hash = excluded.row_hash,
+  position = excluded.position
+
+-- name: staging_read
+SELECT key, value, data_type, row_hash, position FROM staging WHERE run = ? AND key > ? ORDER BY key LIMIT ?
+
+-- name: staging_clear
+DELETE FROM staging WHERE run = ?
+
+-- name: staging_clear_partition
+DELETE FROM staging WHERE run IN (SELECT id FROM run WHERE partition = ?)
+
+-- name: rejected_add
+INSERT INTO rejected (subject, partition, run, sink, key, value, data_type, position, row_hash, field, reason, status, record, at)
+VALUES (:subject, :partition, :run, :sink, :key, :value, :data_type, :position, :row_hash, :field, :reason, :status, :record, :at)
+
+-- name: rejected_of_row
+DELETE FROM rejected WHERE partition = ? AND subject = 'record' AND row_hash IN (SELECT value FROM json_each(?))
+
+-- name: rejected_rows
+SELECT id, row_hash FROM rejected WHERE partition = ? AND subject = 'record' AND run < ?
+
+-- name: rejected_drop
+DELETE FROM rejected WHERE id IN (SELECT value FROM json_each(?))
+
+-- name: rejected_keys
+DELETE FROM rejected WHERE sink = ? AND subject IN ('entry', 'conflict') AND key IN (SELECT value FROM json_each(?))
+
+-- name: rejected_any_entry
+SELECT 1 FROM rejected WHERE sink = ? AND subject IN ('entry', 'conflict') LIMIT 1
+
+-- name: rejected_partition
+DELETE FROM rejected WHERE partition = ? AND subject = 'partition'
+
+-- name: lanes
+SELECT k.id, k.workspace, k.addressed_by, k.name, k.workspace_id, k.sink_id, k.adopted,
+       coalesce((SELECT sum(live) FROM segment s WHERE s.sink = k.id), 0)
+FROM sink k ORDER BY k.id
+
+-- name: sink_remember
+UPDATE sink SET workspace_id = ?, sink_id = ?, adopted = ? WHERE id = ?
+
+-- name: sink_forget_segments
+DELETE FROM segment WHERE sink = ?
+
+-- name: sink_forget_removed
+DELETE FROM entry WHERE sink = ? AND removed
+
+-- name: sink_forget_adopted
+DELETE FROM entry WHERE sink = ? AND partition = 0
+
+-- name: sink_page
+SELECT key, value, data_type, row_hash, position, partition, run FROM entry WHERE sink = ? AND key > ? ORDER BY key LIMIT ?
+
+-- name: segments_pending
+SELECT id, kind, items, live, bytes, over FROM segment WHERE sink = ? AND id > ? ORDER BY id LIMIT 64
+
+-- name: segment_body
+SELECT kind, items, live, body FROM segment WHERE id = ?
+
+-- Some keys of some segments become delivered; tells which segment lost how many.
+-- name: entries_settle
+UPDATE entry SET segment = 0 WHERE sink = ? AND key IN (SELECT value FROM json_each(?))
+  AND segment IN (SELECT value FROM json_each(?)) RETURNING segment
+
+-- name: entries_origin
+SELECT key, value, data_type, partition, run, row_hash, position FROM entry
+WHERE sink = ? AND key IN (SELECT value FROM json_each(?)) AND segment IN (SELECT value FROM json_each(?))
+
+-- name: entries_delete_settled
+DELETE FROM entry WHERE sink = ? AND removed AND segment = 0 AND key IN (SELECT value FROM json_each(?))
+
+-- name: entries_delete_removed
+DELETE FROM entry WHERE sink = ? AND segment = ? AND removed AND key IN (SELECT value FROM json_each(?))
+
+-- name: attempt_add
+INSERT INTO attempt (sink, at, operation, items, status, milliseconds, outcome, sentence) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: attempt_prune
+DELETE FROM attempt WHERE id <= (SELECT max(id) FROM attempt) - 10000
+
+-- name: status_sinks
+SELECT k.workspace, k.addressed_by, k.name, k.sink_id,
+  (SELECT count(*) FROM entry e WHERE e.sink = k.id AND NOT e.removed),
+  coalesce((SELECT sum(live) FROM segment s WHERE s.sink = k.id), 0),
+  (SELECT count(*) FROM rejected r WHERE r.sink = k.id),
+  a.operation, a.items, a.status, a.milliseconds, a.outcome, a.sentence
+FROM sink k LEFT JOIN attempt a ON a.id = (SELECT max(id) FROM attempt b WHERE b.sink = k.id)
+ORDER BY k.workspace, k.name
+
+-- name: status_pipelines
+SELECT l.name, count(p.id), coalesce(sum((SELECT count(*) FROM rejected r WHERE r.partition = p.id)), 0), max(p.last_run)
+FROM pipeline l LEFT JOIN partition p ON p.pipeline = l.id WHERE l.active GROUP BY l.id ORDER BY l.name
+
+-- name: status_run
+SELECT id, started, ended, records, created, updated, unchanged, removed, rejected, failure FROM run WHERE id = ?
+
+-- name: pending_total
+SELECT coalesce(sum(live), 0) FROM segment
+
+-- name: rejected_total
+SELECT count(*) FROM rejected
+
+-- name: origins
+SELECT k.workspace, k.name, e.key, e.value, e.data_type, e.removed, s.id IS NOT NULL, e.position, l.name, p.name, r.started, r.facts
+FROM entry e JOIN sink k ON k.id = e.sink LEFT JOIN segment s ON s.id = e.segment
+LEFT JOIN partition p ON p.id = e.partition LEFT JOIN pipeline l ON l.id = p.pipeline LEFT JOIN run r ON r.id = e.run
+WHERE e.key = ? ORDER BY k.workspace, k.name

@@ -1,0 +1,184 @@
+"""Writing entries: what is new, what changed, what is equal, and who stood behind a key before."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import polars as pl
+
+from ingestd.mirror.port import Kind
+from ingestd.mirror.sqlite.segments import leave, queue
+from ingestd.mirror.sqlite.sql import SQL
+
+_KNOWN = {
+    "key": pl.String,
+    "old_value": pl.String,
+    "old_type": pl.String,
+    "segment": pl.Int64,
+    "removed": pl.Int64,
+    "partition": pl.Int64,
+    "old_hash": pl.Int64,
+    "kind": pl.String,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What became of some entries.
+
+    ``replaced``: the row hashes that stood behind entries which now stand for another record of the same partition.
+    ``strangers``: an entry was taken over from another partition. ``foreign``: (key, pipeline) of entries left alone because
+    another active pipeline writes them.
+    """
+
+    created: int
+    updated: int
+    unchanged: int
+    replaced: pl.Series
+    strangers: bool
+    foreign: tuple[tuple[str, str], ...]
+
+    @property
+    def changed(self) -> int:
+        """How many entries the service will hear of."""
+        return self.created + self.updated
+
+
+def write_entries(
+    connection: sqlite3.Connection,
+    entries: pl.DataFrame,
+    *,
+    sink: int,
+    partition: int,
+    run: int,
+    pipeline: str,
+    out: Collection[int],
+) -> Written:
+    """Bring desired values in: unique keys, sorted; columns key, value, data_type, row_hash (Int64), position.
+
+    ``out``: segments that are claimed right now.
+    """
+    known = _known(connection, sink, entries)
+    if known is None:
+        fresh = entries.with_columns(pl.lit(None, dtype=pl.Int64).alias("segment"))
+        _store(connection, fresh, "create", sink=sink, partition=partition, run=run, out=out)
+        nothing = pl.Series("old_hash", [], dtype=pl.Int64)
+        return Written(created=entries.height, updated=0, unchanged=0, replaced=nothing, strangers=False, foreign=())
+    joined = entries.join(known, on="key", how="left", maintain_order="left")
+    foreign = _foreign(connection, joined, pipeline)
+    if foreign:
+        joined = joined.filter(~pl.col("key").is_in([key for key, _ in foreign]))
+    there = pl.col("partition").is_not_null() & (pl.col("removed") == 0)
+    equal = there & (pl.col("old_value") == pl.col("value")) & (pl.col("old_type") == pl.col("data_type"))
+    joined = joined.with_columns(equal.fill_null(value=False).alias("equal"))
+    same, changed = joined.filter("equal"), joined.filter(~pl.col("equal"))
+    touched = same.filter((pl.col("partition") == partition) & (pl.col("old_hash") != pl.col("row_hash")))
+    if touched.height:
+        connection.execute(SQL["entries_touch"], (touched.select("key", "row_hash").write_json(), sink))
+    elsewhere = same.filter((pl.col("partition") != partition) & pl.col("kind").is_not_null())
+    connection.executemany(
+        SQL["wait_add"], [(partition, segment) for segment in elsewhere["segment"].unique().to_list()]
+    )
+    # A pending create stays one; everything else that the mirror has a row for, the service has heard of.
+    is_new = pl.col("partition").is_null() | (pl.col("kind") == "create").fill_null(value=False)
+    pending = changed.with_columns(
+        pl.when(pl.col("kind").is_not_null()).then("segment").alias("segment"), is_new.alias("new")
+    )
+    for kind, part in (("create", pending.filter("new")), ("update", pending.filter(~pl.col("new")))):
+        if part.height:
+            _store(connection, part, kind, sink=sink, partition=partition, run=run, out=out)  # type: ignore[arg-type]
+    _resolve(connection, sink, changed)
+    of_ours = pl.concat([touched, changed.filter(there & (pl.col("partition") == partition))])
+    created = changed.filter(pl.col("partition").is_null()).height
+    return Written(
+        created=created,
+        updated=changed.height - created,
+        unchanged=same.height,
+        replaced=of_ours.filter(pl.col("old_hash") != pl.col("row_hash"))["old_hash"],
+        strangers=bool(changed.filter(there & (pl.col("partition") != partition)).height),
+        foreign=foreign,
+    )
+
+
+def remove_entries(
+    connection: sqlite3.Connection, keys: list[str], *, sink: int, partition: int, run: int, out: Collection[int]
+) -> int:
+    """Desire that the sink does not hold ``keys`` (sorted), all known and not removed; how many."""
+    known = known_entries(connection, sink, keys)
+    gone = known.select(
+        "key",
+        pl.lit(None, dtype=pl.String).alias("value"),
+        pl.col("old_type").alias("data_type"),
+        pl.col("old_hash").alias("row_hash"),
+        pl.lit(None, dtype=pl.Int64).alias("position"),
+        pl.when(pl.col("kind").is_not_null()).then("segment").alias("segment"),
+    ).sort("key")
+    _store(connection, gone, "delete", sink=sink, partition=partition, run=run, out=out)
+    _resolve(connection, sink, gone)
+    return gone.height
+
+
+def _known(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> pl.DataFrame | None:
+    """The mirror's rows of the entries' keys; None where it has none in their whole range, which a first load never has."""
+    keys = entries["key"]
+    if not connection.execute(SQL["keys_in_range"], (sink, keys[0], keys[-1])).fetchone():
+        return None
+    known = known_entries(connection, sink, keys.to_list())
+    return known if known.height else None
+
+
+def known_entries(connection: sqlite3.Connection, sink: int, keys: list[str]) -> pl.DataFrame:
+    """The mirror's rows of some keys, with the columns of ``_KNOWN``; ``kind`` is null where nothing is pending."""
+    rows = connection.execute(SQL["entries_of_keys"], (json.dumps(keys), sink)).fetchall()
+    return pl.DataFrame(rows, schema=_KNOWN, orient="row")
+
+
+def _foreign(connection: sqlite3.Connection, joined: pl.DataFrame, pipeline: str) -> tuple[tuple[str, str], ...]:
+    partitions = joined["partition"].drop_nulls().unique().to_list()
+    owners = connection.execute(SQL["partition_owners"], (json.dumps(partitions),)).fetchall()
+    others = {partition: name for partition, name, active in owners if active and name != pipeline}
+    if not others:
+        return ()
+    theirs = joined.filter(pl.col("partition").is_in(list(others)) & (pl.col("removed") == 0))
+    return tuple((key, others[partition]) for key, partition in theirs.select("key", "partition").iter_rows())
+
+
+def _store(
+    connection: sqlite3.Connection,
+    entries: pl.DataFrame,
+    kind: Kind,
+    *,
+    sink: int,
+    partition: int,
+    run: int,
+    out: Collection[int],
+) -> None:
+    """Write rows and queue them; those that were pending leave their older segments."""
+    lost = Counter(entries["segment"].drop_nulls().to_list())
+    over: dict[int, list[int]] = {}
+    if lost:
+        rows = connection.execute(SQL["segments_over"], (json.dumps(list(lost)),))
+        over = {segment: [older for older in json.loads(text) if older in out] for segment, text in rows}
+    for segment, piece in queue(connection, sink=sink, partition=partition, kind=kind, entries=entries, over=over):
+        connection.execute(
+            SQL["entries_write"],
+            {
+                "sink": sink,
+                "segment": segment,
+                "removed": int(kind == "delete"),
+                "partition": partition,
+                "run": run,
+                "rows": piece.select("key", "value", "data_type", "row_hash", "position").write_json(),
+            },
+        )
+    leave(connection, lost)
+
+
+def _resolve(connection: sqlite3.Connection, sink: int, changed: pl.DataFrame) -> None:
+    """A refused entry that changes is no longer refused: the service has not yet seen what it is now."""
+    if changed.height and connection.execute(SQL["rejected_any_entry"], (sink,)).fetchone():
+        connection.execute(SQL["rejected_keys"], (sink, json.dumps(changed["key"].to_list())))

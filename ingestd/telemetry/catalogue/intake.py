@@ -1,0 +1,106 @@
+"""What happens between a source and the mirror."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from ingestd.telemetry.event import Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRead(Event):
+    """A partition was read to its end and everything that came from it is in the mirror."""
+
+    pipeline: str
+    partition: str
+    records: int
+    created: int
+    updated: int
+    unchanged: int
+    removed: int
+    rejected: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordsParked(Event):
+    """Some records of a partition can't become entries; the sentence tells the first one's position and reason."""
+
+    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
+    pipeline: str
+    partition: str
+    records: int
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionParked(Event):
+    """A partition can't be read as configured; it is tried again when it or the configuration changes."""
+
+    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
+    pipeline: str
+    partition: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionReadAgain(Event):
+    """Two records make the same key, so the differences can't tell which one counts: the partition is read whole."""
+
+    pipeline: str
+    partition: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionSettled(Event):
+    """Everything from a partition was delivered or parked, and the source was told so."""
+
+    pipeline: str
+    partition: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettlingFailed(Event):
+    """The source could not be told that a partition is settled (a file could not be moved, say); tried again."""
+
+    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
+    pipeline: str
+    partition: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceAway(Event):
+    """A source can't be reached; it is tried again after a while."""
+
+    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
+    pipeline: str
+    sentence: str
+    retry_in_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceBack(Event):
+    """A source that was away can be read again."""
+
+    pipeline: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceStopped(Event):
+    """A source can't be used as configured; it is tried again with the next event, schedule or restart."""
+
+    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
+    pipeline: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntakePaused(Event):
+    """The state file can take no more; reading waits, delivery goes on."""
+
+    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
+    pipeline: str
+    sentence: str
+    retry_in_seconds: float
