@@ -1,0 +1,56 @@
+"""Which connectors are installed: the entry points of the group ``ingestd.connectors``."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, entry_points
+
+from pydantic import BaseModel
+
+from ingestd.sdk import Connector
+from ingestd.settings.node import nearest, shortened
+from ingestd.settings.reading import ConnectorUnusable
+
+GROUP = "ingestd.connectors"
+
+
+def connector_names() -> tuple[str, ...]:
+    """The names of the installed connectors, sorted; whether each can be loaded is only found by loading it."""
+    return tuple(sorted({point.name for point in entry_points(group=GROUP)}))
+
+
+def connector_class(name: str) -> type[Connector]:
+    """The connector called ``name``. Only this one is imported, so that a broken one harms nobody else.
+
+    Raises:
+        ConnectorUnusable: there is none, two distributions both have one, or it can't be loaded.
+    """
+    points = {_distribution(point): point for point in reversed(tuple(entry_points(group=GROUP, name=name)))}
+    if not points:
+        names = connector_names()
+        hint = nearest(name, names) or f" Installed are: {', '.join(names) or 'none'}."
+        raise ConnectorUnusable(f"There is no connector '{shortened(name)}'.{hint}")
+    if len(points) > 1:
+        owners = " and ".join(sorted(points))
+        raise ConnectorUnusable(f"The connector '{name}' is offered by {owners}. Uninstall all of them but one.")
+    [(owner, point)] = points.items()
+    return _loaded(point, owner)
+
+
+def _loaded(point: EntryPoint, owner: str) -> type[Connector]:
+    what = f"The connector '{point.name}' of {owner}"
+    try:
+        found = point.load()
+    except Exception as error:  # importing somebody else's code may fail in any way
+        raise ConnectorUnusable(
+            f"{what} can't be loaded: {type(error).__name__}: {shortened(str(error))}. Repair or update {owner}, or uninstall it."
+        ) from error
+    if not (isinstance(found, type) and issubclass(found, Connector)):
+        raise ConnectorUnusable(f"{what} is no subclass of ingestd.sdk.Connector ({point.value}). Update {owner}.")
+    options = getattr(found, "Options", None)
+    if not (isinstance(options, type) and issubclass(options, BaseModel)):
+        raise ConnectorUnusable(f"{what} declares no Options model ({point.value}). Update {owner}.")
+    return found
+
+
+def _distribution(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.value

@@ -1,0 +1,253 @@
+"""Reading YAML 1.2 into a tree: no tags, no duplicate keys, and bounds on what aliases can blow up.
+
+The tree is built from the parser's events, not by a YAML constructor, so nothing in a file can make an object of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ruamel.yaml import YAML, events
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.reader import ReaderError
+
+from ingestd.settings.node import ListNode, Mapping, Node, Place, Scalar, nearest, shortened
+from ingestd.settings.quoting import offsets_in
+
+MAX_NODES = 100_000
+MAX_DEPTH = 64
+
+_PARSER_SLIPS = (
+    YAMLError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+_TEXT_TAGS = frozenset({"!", "tag:yaml.org,2002:str"})
+_PLAIN_TAGS = {"map": events.MappingStartEvent, "seq": events.SequenceStartEvent}
+_EXPLAINED = {
+    "mapping values are not allowed": "A ':' stands where no key can begin. Is the line before it complete, the indentation "
+    "right, a text with ': ' in quotes?",
+    "that cannot start any token": "This character can't begin a value; put the text in quotes. Lines are indented with "
+    "blanks, never with tabs.",
+    "expected <block end>": "This does not belong here: keys of one mapping and dashes of one list stand in one column, and "
+    "nothing follows a closing quote.",
+    "could not find expected ':'": "A key without ':' and a value.",
+    "could not find expected": "A key without ':' and a value.",
+    "found unexpected end of stream": "A quote is opened and never closed.",
+    "but found '<stream end>'": "A bracket or brace is opened and never closed.",
+    "expected ',' or": "A ',' or the closing bracket or brace is missing.",
+    "sequence entries are not allowed": "A list can't begin here; put '-' on a line of its own, indented below its key.",
+    "unknown escape character": "This is no escape sequence of a text in double quotes; use single quotes, or write '\\\\'.",
+}
+
+
+class DocumentError(Exception):
+    """The file can't be read as YAML at all: a sentence and the place where reading stopped."""
+
+    def __init__(self, sentence: str, place: Place) -> None:
+        self.sentence = sentence
+        self.place = place
+        super().__init__(sentence)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A file's tree, and what is wrong with it without keeping the rest from being read: (place, key, sentence)."""
+
+    root: Node
+    faults: tuple[tuple[Place, str, str], ...]
+
+
+def read_document(text: str) -> Document:
+    """Read one YAML document.
+
+    Raises:
+        DocumentError: the text is no YAML, nests deeper than 64 levels, or holds more than 100 000 values with its
+            aliases written out.
+    """
+    builder = _Builder(lines=text.split("\n"))
+    try:
+        root = builder.document(iter(YAML(typ="safe", pure=True).parse(text)))
+    except ReaderError as error:
+        code = ord(error.character) if isinstance(error.character, str) else error.character
+        raise DocumentError(
+            f"The character U+{code:04X} may not stand in YAML.", _place_at(text, error.position)
+        ) from error
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = Place(line=mark.line + 1, column=mark.column + 1) if mark is not None else Place(line=1, column=1)
+        raise DocumentError(_explained(str(error.problem or error.context or "")), place) from error
+    except _PARSER_SLIPS as error:
+        # The parser meets some malformed texts with errors of its own making; none of them tells a place.
+        raise DocumentError("This is no YAML that can be read.", builder.seen) from error
+    return Document(root=root, faults=tuple(builder.faults))
+
+
+def _place_at(text: str, position: int) -> Place:
+    before = text[:position]
+    return Place(line=before.count("\n") + 1, column=position - (before.rfind("\n") + 1) + 1)
+
+
+def _explained(problem: str) -> str:
+    for part, sentence in _EXPLAINED.items():
+        if part in problem:
+            return sentence
+    return f"This is no YAML: {shortened(problem)}."
+
+
+_BEGIN = Place(line=1, column=1)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Builder:
+    """Turns events into nodes. ``sizes`` holds how many values a node stands for with its aliases written out."""
+
+    lines: list[str]
+    faults: list[tuple[Place, str, str]] = field(default_factory=list)
+    anchors: dict[str, Node | None] = field(default_factory=dict)
+    sizes: dict[int, int] = field(default_factory=dict)
+    seen: Place = _BEGIN
+
+    def document(self, stream: Iterator[Any]) -> Node:
+        root: Node | None = None
+        for event in stream:
+            if isinstance(event, events.DocumentStartEvent):
+                self._check_start(event, first=root is None)
+                if root is not None:
+                    break
+                root = self._node(next(stream), stream, "", 0)
+        return root if root is not None else Scalar(place=Place(line=1, column=1), text="", plain=True)
+
+    def _check_start(self, event: Any, *, first: bool) -> None:
+        if not first:
+            self._fault(
+                _mark(event), "", "A second document begins here; a configuration is one document. Remove the '---'."
+            )
+        if event.version and tuple(event.version) != (1, 2):
+            version = ".".join(str(number) for number in event.version)
+            self._fault(
+                _mark(event), "", f"The file declares YAML {version}; it is read as YAML 1.2. Remove the '%YAML' line."
+            )
+
+    def _node(self, event: Any, stream: Iterator[Any], key: str, depth: int) -> Node:
+        place = self.seen = _mark(event)
+        if depth > MAX_DEPTH:
+            raise DocumentError(f"Values are nested deeper than {MAX_DEPTH} levels.", place)
+        if isinstance(event, events.AliasEvent):
+            return self._aliased(event.anchor, place)
+        anchor = event.anchor
+        if anchor:
+            self.anchors[anchor] = None
+        self._check_tag(event, key)
+        node: Node
+        if isinstance(event, events.ScalarEvent):
+            node = self._scalar(event, key)
+            size = 1
+        elif isinstance(event, events.SequenceStartEvent):
+            node = self._list(place, stream, key, depth)
+            size = 1 + sum(self.sizes[id(item)] for item in node.items)
+        else:
+            node = self._mapping(place, stream, key, depth)
+            size = 1 + sum(self.sizes[id(item)] for _, item in node.items)
+        self._note(node, size)
+        if anchor:
+            self.anchors[anchor] = node
+        return node
+
+    def _note(self, node: Node, size: int) -> None:
+        if size > MAX_NODES:
+            raise DocumentError(f"With its aliases written out this holds more than {MAX_NODES} values.", node.place)
+        self.sizes[id(node)] = size
+
+    def _aliased(self, anchor: str, place: Place) -> Node:
+        if anchor not in self.anchors:
+            raise DocumentError(
+                f"There is no anchor '&{shortened(anchor)}' before this alias.{nearest(anchor, self.anchors)}"
+                " Put a text that begins with '*' in quotes.",
+                place,
+            )
+        node = self.anchors[anchor]
+        if node is None:
+            raise DocumentError(f"The alias '*{shortened(anchor)}' stands within its own anchor.", place)
+        return node
+
+    def _scalar(self, event: Any, key: str) -> Scalar:
+        text = event.value
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            self._fault(
+                _mark(event),
+                key,
+                "Half of a surrogate pair is no character; write the character itself, or \\UXXXXXXXX.",
+            )
+            text = text.encode("utf-8", "replace").decode()
+        single_line = event.start_mark.line == event.end_mark.line
+        return Scalar(
+            place=_mark(event),
+            text=text,
+            plain=event.style is None or event.style == "" if event.tag is None else False,
+            offsets=offsets_in(self.lines[event.start_mark.line], event.start_mark.column, event.style, text)
+            if single_line
+            else (),
+        )
+
+    def _list(self, place: Place, stream: Iterator[Any], key: str, depth: int) -> ListNode:
+        items: list[Node] = []
+        while not isinstance(event := next(stream), events.SequenceEndEvent):
+            items.append(self._node(event, stream, f"{key}[{len(items)}]", depth + 1))
+        return ListNode(place=place, items=tuple(items))
+
+    def _mapping(self, place: Place, stream: Iterator[Any], path: str, depth: int) -> Mapping:
+        items: dict[str, tuple[Scalar, Node]] = {}
+        while not isinstance(event := next(stream), events.MappingEndEvent):
+            name = self._node(event, stream, path, depth + 1)
+            if not isinstance(name, Scalar):
+                self._fault(
+                    _mark(event),
+                    path,
+                    "A key is one text; found a list or a mapping. Put a text that begins with '[' or '{' in quotes.",
+                )
+                self._node(next(stream), stream, path, depth + 1)
+                continue
+            key = f"{path}.{name.text}" if path else name.text
+            node = self._node(next(stream), stream, key, depth + 1)
+            if name.text in items:
+                first = items[name.text][0].place
+                self._fault(
+                    _mark(event),
+                    key,
+                    f"The key '{shortened(name.text)}' stands here a second time; the first is in line {first.line}.",
+                )
+            elif name.text == "<<" and name.plain:
+                self._fault(
+                    _mark(event),
+                    path,
+                    "Merge keys ('<<') are not part of YAML 1.2; repeat the keys, or use an alias for a whole value.",
+                )
+            else:
+                items[name.text] = (name, node)
+        return Mapping(place=place, items=tuple(items.values()))
+
+    def _check_tag(self, event: Any, key: str) -> None:
+        tag = None if event.tag is None else str(event.tag)
+        if tag is None or (isinstance(event, events.ScalarEvent) and tag in _TEXT_TAGS):
+            return
+        if any(tag == f"tag:yaml.org,2002:{name}" and isinstance(event, kind) for name, kind in _PLAIN_TAGS.items()):
+            return
+        shown = shortened(tag.replace("tag:yaml.org,2002:", "!!"))
+        self._fault(
+            _mark(event), key, f"The tag '{shown}' is not allowed; a configuration holds plain values only. Remove it."
+        )
+
+    def _fault(self, place: Place, key: str, sentence: str) -> None:
+        self.faults.append((place, key, sentence))
+
+
+def _mark(event: Any) -> Place:
+    return Place(line=event.start_mark.line + 1, column=event.start_mark.column + 1)

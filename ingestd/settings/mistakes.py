@@ -1,0 +1,150 @@
+"""Validation of a file's values, and each refusal brought back to its place in the file.
+
+A sentence never quotes what a placeholder brought in, nor a setting that is secret by its type: where validation fails,
+it is done once more with harmless words in their stead, and only what is said then is shown.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from ingestd.sdk import Connector
+from ingestd.settings import sentences
+from ingestd.settings.model import Settings
+from ingestd.settings.node import Found, ListNode, Mapping, Node, Path, Place, Scalar, dotted, find
+from ingestd.settings.reading import Reading, validated
+from ingestd.settings.shape import CONNECTOR, Shape, known_keys
+from ingestd.settings.values import Values, at
+
+Placed: TypeAlias = tuple[Place, str, str]
+"""A mistake: where, the dotted key, the sentence."""
+
+
+def validate(
+    root: Node, values: Values, options_of: Callable[[str], type[Connector]]
+) -> tuple[Settings | None, list[Placed]]:
+    """The settings, or None; and every mistake.
+
+    Both may come: settings that pydantic accepts may still have a key that a connector's options pass over.
+    """
+    options_of = functools.cache(options_of)
+    settings, errors = _attempt(values.data, options_of)
+    refused = [find(root, error["loc"]).path for error in errors if error["type"] in sentences.WRONG_KIND]
+    if refused and (numbers := values.with_numbers(refused)) is not None:
+        settings, errors = _attempt(numbers.data, options_of)
+    shape = Shape(root=root, reading=Reading(options_of=options_of))
+    return settings, [*_Report(root=root, values=values, shape=shape).mistakes(errors), *_passed_over(root, shape)]
+
+
+def _attempt(data: Any, options_of: Callable[[str], type[Connector]]) -> tuple[Settings | None, list[ErrorDetails]]:
+    try:
+        return validated(Settings, data, Reading(options_of=options_of)), []
+    except ValidationError as refused:
+        return None, refused.errors(include_url=False, include_input=False)
+
+
+def _passed_over(root: Node, shape: Shape) -> Iterator[Placed]:
+    """Keys that a connector's options model would silently drop."""
+    pipelines = find(root, ("pipelines",)).node
+    count = len(pipelines.items) if isinstance(pipelines, ListNode) else 0
+    for index in range(count):
+        path: Path = ("pipelines", index, "source")
+        source = find(root, path)
+        options = shape.options(path)
+        if source.left or not isinstance(source.node, Mapping) or options is None:
+            continue
+        if options.model_config.get("extra", "ignore") != "ignore":
+            continue
+        for key, _ in source.node.items:
+            if key.text != CONNECTOR and key.text not in known_keys(options):
+                yield key.place, dotted((*path, key.text)), sentences.unknown(key.text, shape.fields(path))
+
+
+class _Report:
+    """One file's refusals on their way to sentences."""
+
+    def __init__(self, *, root: Node, values: Values, shape: Shape) -> None:
+        self._root = root
+        self._values = values
+        self._shape = shape
+        self._secret: set[Path] = set()
+        self._harmless: dict[tuple[tuple[str | int, ...], str], ErrorDetails] = {}
+
+    def mistakes(self, errors: list[ErrorDetails]) -> Iterator[Placed]:
+        if not errors:
+            return
+        self._secret = {path for path in _scalars(self._root, ()) if self._shape.secret(path)}
+        hidden = {*self._values.outside, *self._secret}
+        # Without anything to hide the words said first are as harmless as any.
+        said = _attempt(self._values.harmless(hidden), self._shape.reading.options_of)[1] if hidden else errors
+        self._harmless = {(error["loc"], error["type"]): error for error in said}
+        kinds: dict[Path, list[tuple[str, sentences.Context]]] = {}
+        places = [self._end(error) for error in errors]
+        for error in errors:
+            found = find(self._root, error["loc"])
+            if self._explained_already(error, found):
+                continue
+            if error["type"] == "missing":
+                yield self._missing(error, found)
+            elif error["type"] == "extra_forbidden":
+                names = self._shape.fields(found.path[:-1])
+                yield found.key_place, dotted(found.path), sentences.unknown(str(error["loc"][-1]), names)
+            elif sentences.expected(error["type"], error.get("ctx", {})) is None:
+                yield self._place(error, found), dotted(found.path), self._words(error, found)
+            elif not any(len(end) > len(found.path) and end[: len(found.path)] == found.path for end in places):
+                # Something wrong further down tells which of several alternatives was meant.
+                kinds.setdefault(found.path, []).append((error["type"], error.get("ctx", {})))
+        for path, wrong in kinds.items():
+            found = find(self._root, path)
+            yield found.node.place, dotted(path), sentences.mismatch(wrong, found, hidden=path in self._secret)
+
+    def _end(self, error: ErrorDetails) -> Path:
+        found = find(self._root, error["loc"])
+        return (*found.path, error["loc"][-1]) if error["type"] == "missing" else found.path
+
+    def _explained_already(self, error: ErrorDetails, found: Found) -> bool:
+        """A placeholder that could not be filled is a mistake of its own; what follows from it is not told again."""
+        if found.path in self._values.unfilled:
+            return True
+        tells = error["type"] in sentences.TELLS_THE_VALUE
+        return tells and any(path[: len(found.path)] == found.path for path in self._values.unfilled)
+
+    def _missing(self, error: ErrorDetails, found: Found) -> Placed:
+        key = str(error["loc"][-1])
+        path = (*found.path, key)
+        return found.node.place, dotted(path), sentences.missing(key, self._shape.field(path))
+
+    def _place(self, error: ErrorDetails, found: Found) -> Place:
+        position = error.get("ctx", {}).get("position")
+        # Offsets in a text hold for the file only where the text is the file's own.
+        if (
+            isinstance(position, int)
+            and isinstance(found.node, Scalar)
+            and at(self._values.data, found.path) == found.node.text
+        ):
+            return found.node.place_of(position)
+        return found.node.place
+
+    def _words(self, error: ErrorDetails, found: Found) -> str:
+        harmless = self._harmless.get((error["loc"], error["type"]))
+        if harmless is None:
+            field = self._shape.field(found.path)
+            return sentences.withheld(field, self._values.outside.get(found.path))
+        return sentences.own_words(harmless["type"], harmless["msg"], harmless.get("ctx", {}))
+
+
+def _scalars(node: Node, path: Path) -> Iterator[Path]:
+    match node:
+        case Scalar():
+            yield path
+        case ListNode():
+            for index, item in enumerate(node.items):
+                yield from _scalars(item, (*path, index))
+        case Mapping():
+            for key, item in node.items:
+                yield from _scalars(item, (*path, key.text))

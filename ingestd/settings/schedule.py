@@ -1,0 +1,77 @@
+"""When a pipeline reads its source, as a configuration says it, and how the two notations are read."""
+
+from __future__ import annotations
+
+import re
+import zoneinfo
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from ingestd.settings.node import nearest, shortened
+
+_UNIT_SECONDS: Final = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_DURATION = re.compile(r"(?:(?P<d>\d{1,9})d)?(?:(?P<h>\d{1,9})h)?(?:(?P<m>\d{1,9})m)?(?:(?P<s>\d{1,9})s)?")
+LONGEST_SECONDS: Final = 366 * 86_400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnChange:
+    """Whenever the source tells that something changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Every:
+    """Again and again: ``seconds`` from the beginning of one run to that of the next, from 1 to 366 days."""
+
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cron:
+    """At the times that a cron expression of five fields names, on the clock of an IANA time zone."""
+
+    expression: str
+    timezone: str = "UTC"
+
+
+Schedule: TypeAlias = OnChange | Every | Cron
+
+
+def duration_seconds(text: str) -> int:
+    """``1h30m`` → 5400.
+
+    Raises:
+        ValueError: a sentence.
+    """
+    found = _DURATION.fullmatch(text.strip())
+    parts = {unit: int(amount) for unit, amount in found.groupdict().items() if amount} if found else {}
+    if not parts:
+        raise ValueError(
+            f"Expected a duration such as 15m, 90s or 1h30m (d, h, m, s, larger units first), found '{shortened(text)}'."
+        )
+    seconds = sum(amount * _UNIT_SECONDS[unit] for unit, amount in parts.items())
+    if not 1 <= seconds <= LONGEST_SECONDS:
+        raise ValueError(f"Expected a duration from 1s to 366d, found '{shortened(text)}'.")
+    return seconds
+
+
+def known_timezone(name: str) -> str:
+    """``name``, if the system's time zone database has it.
+
+    Raises:
+        ValueError: a sentence with the nearest name.
+    """
+    if name == "UTC":
+        return name
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        names = zoneinfo.available_timezones()
+        if not names:
+            raise ValueError(
+                "This machine has no time zone database (Debian: package tzdata); only UTC is known."
+            ) from None
+        raise ValueError(
+            f"There is no time zone '{shortened(name)}'.{nearest(name, names) or ' Expected a name such as Europe/Berlin.'}"
+        ) from None
+    return name

@@ -1,0 +1,154 @@
+"""Values that are kept outside the configuration file.
+
+``${env:NAME}`` stands for an environment variable, ``${file:PATH}`` for what a file holds, ``${credential:NAME}`` for the
+file NAME in systemd's credentials directory; ``$${`` stands for the characters ``${``. A sentence about one of them names
+the variable or the file, never what it holds.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ingestd.settings.node import nearest, shortened
+
+MAX_SECRET_BYTES = 64 * 1024
+_KINDS = ("env", "file", "credential")
+_TOKEN = re.compile(r"\$\$\{|\$\{(?P<body>[^}]*)(?P<end>\}?)")
+_CREDENTIAL_NAME = re.compile(r"(?!\.{1,2}\Z)[^/\0]{1,255}")
+
+
+class PlaceholderError(Exception):
+    """A placeholder can't be filled; ``position`` is its 0-based offset in the text."""
+
+    def __init__(self, sentence: str, position: int) -> None:
+        self.position = position
+        super().__init__(sentence)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled:
+    """A text with its placeholders filled. ``secret``: something in it came from outside the file."""
+
+    text: str
+    secret: bool
+
+    def __repr__(self) -> str:
+        return f"Filled(secret={self.secret})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placeholders:
+    """Fills placeholders from ``environment`` and from files; a relative path starts at ``base``."""
+
+    environment: Mapping[str, str]
+    base: Path
+
+    def __repr__(self) -> str:
+        return f"Placeholders(base={str(self.base)!r})"
+
+    def fill(self, text: str) -> Filled:
+        """Replace every placeholder in ``text``; what comes in is not looked through again.
+
+        Raises:
+            PlaceholderError: a placeholder is malformed, or there is no such variable or file.
+        """
+        parts: list[str] = []
+        end = 0
+        secret = False
+        for token in _TOKEN.finditer(text):
+            parts.append(text[end : token.start()])
+            end = token.end()
+            if token["body"] is None:
+                parts.append("${")
+                continue
+            if not token["end"]:
+                raise PlaceholderError(
+                    "'${' has no '}'; write '$${' where the characters themselves are meant.", token.start()
+                )
+            parts.append(self._value(token["body"], token.start()))
+            secret = True
+        return Filled(text="".join([*parts, text[end:]]), secret=secret)
+
+    def _value(self, body: str, position: int) -> str:
+        kind, colon, name = body.partition(":")
+        if kind not in _KINDS or not colon or not name:
+            shown = shortened(body)
+            raise PlaceholderError(
+                f"'${{{shown}}}' is no placeholder; expected ${{env:NAME}}, ${{file:PATH}} or ${{credential:NAME}}."
+                f"{nearest(kind, _KINDS) if kind not in _KINDS else ''} Write '$${{' where the characters themselves are meant.",
+                position,
+            )
+        try:
+            if kind == "env":
+                return self._variable(name)
+            return _content(self._credential(name) if kind == "credential" else self.base / name)
+        except _Missing as missing:
+            raise PlaceholderError(str(missing), position) from None
+
+    def _variable(self, name: str) -> str:
+        value = self.environment.get(name)
+        if value is None:
+            raise _Missing(f"The environment variable {shortened(name)} is not set.{nearest(name, self.environment)}")
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise _Missing(f"The environment variable {shortened(name)} does not hold UTF-8 text.") from None
+        return value
+
+    def _credential(self, name: str) -> Path:
+        folder = self.environment.get("CREDENTIALS_DIRECTORY")
+        if not folder:
+            raise _Missing(
+                f"The credential '{shortened(name)}' can't be read: CREDENTIALS_DIRECTORY is not set. It is set where systemd "
+                "starts the program with LoadCredential=; elsewhere use ${file:PATH} or ${env:NAME}."
+            )
+        if not _CREDENTIAL_NAME.fullmatch(name):
+            raise _Missing(f"'{shortened(name)}' is no credential's name: it is one file name, without '/'.")
+        return Path(folder) / name
+
+
+class _Missing(Exception):
+    """The sentence that says why a placeholder has no value."""
+
+
+def _content(path: Path) -> str:
+    """What a regular file holds, without one line end at its end."""
+    try:
+        content = read_bounded(path, MAX_SECRET_BYTES)
+    except FileNotFoundError:
+        raise _Missing(f"There is no file {path}.") from None
+    except (OSError, ValueError) as error:
+        raise _Missing(f"The file {shortened(str(path))} can't be read: {reason(error)}.") from None
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        raise _Missing(f"The file {path} does not hold UTF-8 text.") from None
+    return text.removesuffix("\n").removesuffix("\r") if text.endswith("\n") else text
+
+
+def reason(error: OSError | ValueError) -> str:
+    """Why the system refused, in its own words and without the path, which the sentence around it names."""
+    text = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return text[:1].lower() + text[1:]
+
+
+def read_bounded(path: Path, limit_bytes: int) -> bytes:
+    """The content of a regular file of at most ``limit_bytes``; never waits for a pipe or a device.
+
+    Raises:
+        OSError: it can't be opened or read, is no regular file, or is larger.
+        ValueError: the path holds a NUL.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor, not a path
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(0, "it is no regular file")
+        content = file.read(limit_bytes + 1)
+    if len(content) > limit_bytes:
+        raise OSError(0, f"it is larger than {limit_bytes} bytes")
+    return content

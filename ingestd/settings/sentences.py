@@ -1,0 +1,131 @@
+"""From what pydantic says about a value to a sentence for the person who wrote the file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from pydantic.fields import FieldInfo
+
+from ingestd.settings.node import Found, Node, Scalar, described, nearest, resolve, shortened
+from ingestd.settings.reading import SENTENCE
+
+Context = Mapping[str, Any]
+
+WRONG_KIND: Final[Mapping[str, str]] = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "decimal_type": "a number",
+    "decimal_parsing": "a number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "set_type": "a list",
+    "frozen_set_type": "a list",
+    "dict_type": "a mapping of keys to values",
+    "model_type": "a mapping of keys to values",
+    "model_attributes_type": "a mapping of keys to values",
+    "dataclass_type": "a mapping of keys to values",
+    "path_type": "a path",
+    "none_required": "nothing",
+}
+_WRONG_VALUE: Final[Mapping[str, Callable[[Context], str]]] = {
+    "greater_than": lambda context: f"a number above {context['gt']:g}",
+    "greater_than_equal": lambda context: f"a number of {context['ge']:g} or more",
+    "less_than": lambda context: f"a number below {context['lt']:g}",
+    "less_than_equal": lambda context: f"a number of {context['le']:g} or less",
+    "multiple_of": lambda context: f"a multiple of {context['multiple_of']:g}",
+    "finite_number": lambda _: "a finite number",
+    "string_too_short": lambda context: f"text of {_counted(context['min_length'], 'character')} or more",
+    "string_too_long": lambda context: f"text of {_counted(context['max_length'], 'character')} or fewer",
+    "string_pattern_mismatch": lambda context: f"text of the form {context['pattern']}",
+    "too_short": lambda context: f"a list of {_counted(context['min_length'], 'item')} or more",
+    "too_long": lambda context: f"a list of {_counted(context['max_length'], 'item')} or fewer",
+    "literal_error": lambda context: str(context["expected"]),
+    "enum": lambda context: str(context["expected"]),
+}
+_OLD_TRUTHS: Final = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
+TELLS_THE_VALUE: Final = frozenset({SENTENCE, "value_error", "assertion_error"})
+"""Errors whose text a validator wrote; it may quote what it was given."""
+
+
+def expected(kind: str, context: Context) -> str | None:
+    """What the setting takes, for the pydantic error ``kind``; None where only the error's own words tell."""
+    if kind in WRONG_KIND:
+        return WRONG_KIND[kind]
+    return _WRONG_VALUE[kind](context) if kind in _WRONG_VALUE else None
+
+
+def mismatch(kinds: list[tuple[str, Context]], found: Found, *, hidden: bool) -> str:
+    """What was expected (one phrase an alternative) and what was found."""
+    phrases = list(dict.fromkeys(phrase for kind, context in kinds if (phrase := expected(kind, context))))
+    node = found.node
+    shown = "a value that is not shown" if hidden else described(node)
+    hints = "" if hidden else "".join(dict.fromkeys(_hint(kind, context, node) for kind, context in kinds))
+    if any(kind == "string_type" for kind, _ in kinds) and isinstance(node, Scalar) and _is_number(node):
+        hints = " Put it in quotes." if hidden else f' Put it in quotes: "{shortened(node.text)}".'
+    return f"Expected {' or '.join(phrases)}, found {shown}.{hints}"
+
+
+def unknown(key: str, names: Mapping[str, FieldInfo]) -> str:
+    """A key that nothing reads."""
+    return f"There is no key '{shortened(key)}' here.{nearest(key, names) or _listed(names)}"
+
+
+def missing(key: str, field: FieldInfo | None) -> str:
+    """A key that must be there."""
+    meaning = f": {field.description}" if field is not None and field.description else "."
+    return f"The key '{key}' is missing{meaning}"
+
+
+def withheld(field: FieldInfo | None, written: str | None) -> str:
+    """A refusal whose reason may quote a secret."""
+    meaning = f" Expected: {field.description}" if field is not None and field.description else ""
+    what = f"The value of {shortened(written)}" if written is not None else "What stands here"
+    return f"{what} is refused. The reason might quote a secret value and is not shown.{meaning}"
+
+
+def own_words(kind: str, message: str, context: Context) -> str:
+    """The text that a validator or pydantic wrote, as a sentence."""
+    if kind == SENTENCE:
+        return str(context["sentence"])
+    text = re.sub(r"^(Value error|Assertion failed), ", "", message).strip() or "This value is refused"
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+
+
+def _hint(kind: str, context: Context, node: Node) -> str:
+    if not isinstance(node, Scalar):
+        return ""
+    if kind in {"literal_error", "enum"}:
+        return nearest(node.text, re.findall(r"'([^']*)'", str(context["expected"])))
+    wanted = WRONG_KIND.get(kind)
+    if wanted == "true or false" and node.text.lower() in _OLD_TRUTHS:
+        return f" In YAML 1.2 '{node.text}' is a text; write {_OLD_TRUTHS[node.text.lower()]}."
+    if wanted in {"a number", "a whole number"}:
+        return _number_hint(node)
+    return ""
+
+
+def _number_hint(node: Scalar) -> str:
+    without = node.text.replace("_", "")
+    if without != node.text and isinstance(resolve(without), int | float):
+        return f" In YAML 1.2 a number has no '_'; write {without}."
+    return " Remove the quotes." if not node.plain and isinstance(resolve(node.text), int | float) else ""
+
+
+def _is_number(node: Scalar) -> bool:
+    return isinstance(node.value, int | float)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _listed(names: Mapping[str, FieldInfo]) -> str:
+    return f" Expected one of: {', '.join(names)}." if names else ""

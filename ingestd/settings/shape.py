@@ -1,0 +1,90 @@
+"""Which keys may stand at a place of the file, and what they take: the models, walked by path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pydantic import BaseModel, PlainValidator, SecretBytes, SecretStr
+from pydantic.fields import FieldInfo
+
+from ingestd.settings.model import Settings, SourceSettings
+from ingestd.settings.node import Node, Path, Scalar, find
+from ingestd.settings.reading import ConnectorUnusable, Reading
+
+CONNECTOR = "connector"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """The settings that a file may have, with the options of the connectors that it names."""
+
+    root: Node
+    reading: Reading
+
+    def fields(self, path: Path) -> dict[str, FieldInfo]:
+        """The keys of the mapping at ``path``; empty where any key goes."""
+        models: list[type[BaseModel]] = [Settings]
+        for position, step in enumerate(path):
+            if isinstance(step, int):
+                continue
+            fields = [field for model in models for name, field in known_keys(model).items() if name == step]
+            models = [model for field in fields for model in _models(field)]
+            if SourceSettings in models:
+                options = self.options(path[: position + 1])
+                models = [options] if options is not None else []
+        found: dict[str, FieldInfo] = {}
+        for model in models:
+            found |= known_keys(model)
+        if path and path[-1] == "source":
+            found = {CONNECTOR: SourceSettings.model_fields[CONNECTOR], **found}
+        return found
+
+    def field(self, path: Path) -> FieldInfo | None:
+        """What is known of the setting at ``path``."""
+        while path and isinstance(path[-1], int):
+            path = path[:-1]
+        return self.fields(path[:-1]).get(str(path[-1])) if path else None
+
+    def secret(self, path: Path) -> bool:
+        """Whether the setting at ``path`` is never to be shown."""
+        field = self.field(path)
+        return field is not None and any(kind in {SecretStr, SecretBytes} for kind in _parts(field.annotation))
+
+    def options(self, source: Path) -> type[BaseModel] | None:
+        """The options model of the source at ``source``, where it names a connector that there is."""
+        found = find(self.root, (*source, CONNECTOR))
+        if not isinstance(found.node, Scalar) or found.left:
+            return None
+        try:
+            return self.reading.options_of(found.node.text).Options
+        except ConnectorUnusable:
+            return None
+
+
+def known_keys(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The fields of ``model`` under the names that a file uses."""
+    return {
+        field.validation_alias if isinstance(field.validation_alias, str) else name: field
+        for name, field in model.model_fields.items()
+    }
+
+
+def _models(field: FieldInfo) -> Iterator[type[BaseModel]]:
+    annotation: Any = field.annotation
+    for mark in field.metadata:
+        if isinstance(mark, PlainValidator):
+            annotation = mark.json_schema_input_type
+    for kind in _parts(annotation):
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield kind
+
+
+def _parts(annotation: Any) -> Iterator[Any]:
+    """An annotation and everything it is made of."""
+    arguments = get_args(annotation)
+    if not arguments:
+        yield annotation
+    for argument in arguments:
+        yield from _parts(argument)

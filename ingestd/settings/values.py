@@ -1,0 +1,96 @@
+"""The tree of a file as plain data with its placeholders filled, and what of it came from outside the file."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ingestd.settings.node import ListNode, Mapping, Node, Path, Place, Scalar, resolve
+from ingestd.settings.secrets import PlaceholderError, Placeholders
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Values:
+    """``data`` is what validation reads.
+
+    ``outside``: the paths of the values that a placeholder filled, each with the text that the file has instead.
+    ``unfilled``: the paths whose placeholder could not be filled, each with the place and the reason.
+    """
+
+    data: Any = field(repr=False)
+    outside: dict[Path, str]
+    unfilled: dict[Path, tuple[Place, str]]
+
+    def with_numbers(self, paths: Iterable[Path]) -> Values | None:
+        """The same with the values at ``paths`` read as YAML would read them without quotes: a number, true or false.
+
+        A placeholder always gives text; only where a setting refused it as text is it tried as something else. None
+        where that makes no difference.
+        """
+        data = copy.deepcopy(self.data)
+        changed = False
+        for path in paths:
+            text = at(data, path)
+            value = resolve(text.strip()) if isinstance(text, str) and path in self.outside else text
+            if value is not text and value is not None and not isinstance(value, str):
+                put(data, path, value)
+                changed = True
+        return Values(data=data, outside=self.outside, unfilled=self.unfilled) if changed else None
+
+    def harmless(self, hidden: Iterable[Path]) -> Any:
+        """The data with the file's own text for what came from outside, and a word for what is ``hidden``."""
+        data = copy.deepcopy(self.data)
+        for path, text in self.outside.items():
+            put(data, path, text)
+        for path in hidden:
+            if path not in self.outside and isinstance(at(data, path), str):
+                put(data, path, "hidden")
+        return data
+
+
+def filled(root: Node, placeholders: Placeholders) -> Values:
+    """Turn a tree into data. A placeholder that can't be filled stays as the file has it."""
+    outside: dict[Path, str] = {}
+    unfilled: dict[Path, tuple[Place, str]] = {}
+
+    def scalar(node: Scalar, path: Path) -> Any:
+        value = node.value
+        if not isinstance(value, str):
+            return value
+        try:
+            text = placeholders.fill(value)
+        except PlaceholderError as error:
+            unfilled[path] = (node.place_of(error.position), str(error))
+            outside[path] = node.text
+            return value
+        if text.secret:
+            outside[path] = node.text
+        return text.text
+
+    data = _data(root, (), scalar)
+    return Values(data=data, outside=outside, unfilled=unfilled)
+
+
+def _data(node: Node, path: Path, scalar: Callable[[Scalar, Path], Any]) -> Any:
+    match node:
+        case Scalar():
+            return scalar(node, path)
+        case ListNode():
+            return [_data(item, (*path, index), scalar) for index, item in enumerate(node.items)]
+        case Mapping():
+            return {key.text: _data(item, (*path, key.text), scalar) for key, item in node.items}
+
+
+def at(data: Any, path: Path) -> Any:
+    """The value at ``path``."""
+    for step in path:
+        data = data[step]
+    return data
+
+
+def put(data: Any, path: Path, value: Any) -> None:
+    """Replace the value at ``path``; the root itself stays."""
+    if path:
+        at(data, path[:-1])[path[-1]] = value
