@@ -1,0 +1,156 @@
+"""CSV as Python's csv module reads it, by columns where that is proven to be the same, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import polars as pl
+
+from connectors.formats.csv_fast import end_of_last_record, is_utf8, read_proven
+from connectors.formats.csv_header import read_header
+from connectors.formats.csv_scanner import RecordScanner
+from connectors.formats.csv_tolerant import fault_of, frame_of, is_unterminated, records_of, reject_of
+from connectors.formats.stretch import BLOCK_BYTES, RECORD_BYTES, Place, Stretch, showable
+from ingestd.sdk import Reject
+
+_SHOWN_BYTES = 1000
+
+
+def read_csv(
+    file: BinaryIO,
+    name: str,
+    *,
+    start: Place | None = None,
+    block_bytes: int = BLOCK_BYTES,
+    record_bytes: int = RECORD_BYTES,
+) -> Iterator[Stretch]:
+    """The records of a UTF-8 CSV file with a header row, comma-separated, quoted by ``"``; at least one stretch.
+
+    Values are the file's text, spaces and all; an empty cell is the empty text. A position counts records as a spreadsheet
+    numbers rows: the header is row 1, a blank line has a number but is no record. ``start`` is the ``end`` of a stretch
+    read before (None: from the beginning). Records that don't fit are rejects; their neighbours are read.
+
+    Raises:
+        SourceBroken: the file is empty or its header can't name columns.
+    """
+    header = read_header(file, name, block_bytes=block_bytes, record_bytes=record_bytes)
+    reader = _Reader(file, header.names, record_bytes)
+    if start is None:
+        stretches = reader.stretches(header.rest, header.end, block_bytes)
+    else:
+        file.seek(start.offset)
+        stretches = reader.stretches(b"", start, block_bytes)
+    place = start or header.end
+    nothing = True
+    for stretch in stretches:
+        nothing = False
+        place = stretch.end
+        yield stretch
+    if nothing:
+        yield Stretch(records=frame_of([], header.names), positions=_numbers([]), rejects=(), end=place)
+
+
+class _Reader:
+    """Reads blocks behind the header; keeps only the columns' names."""
+
+    def __init__(self, file: BinaryIO, names: tuple[str, ...], record_bytes: int) -> None:
+        self._file = file
+        self._names = names
+        self._record_bytes = record_bytes
+
+    def stretches(self, buffer: bytes, place: Place, block_bytes: int) -> Iterator[Stretch]:
+        final = False
+        while not final or buffer:
+            if not final:
+                more = self._file.read(block_bytes)
+                final = not more
+                buffer += more
+                if not buffer:
+                    return
+            stretch = self._fast(buffer, place, final=final) or self._tolerant(buffer, place, final=final)
+            if stretch is not None:
+                buffer = buffer[stretch.end.offset - place.offset :]
+            elif len(buffer) > self._record_bytes:
+                stretch, buffer = self._skip(buffer, place)
+            else:
+                continue
+            place = stretch.end
+            yield stretch
+
+    def _fast(self, buffer: bytes, place: Place, *, final: bool) -> Stretch | None:
+        end = len(buffer) if final else end_of_last_record(buffer)
+        if not 0 < end <= self._record_bytes:  # in a larger block a record might be too large
+            return None
+        records = read_proven(buffer[:end], self._names)
+        if records is None:
+            return None
+        row = place.row + records.height
+        positions = pl.int_range(place.row + 1, row + 1, dtype=pl.Int64, eager=True).alias("position")
+        return Stretch(records=records, positions=positions, rejects=(), end=Place(offset=place.offset + end, row=row))
+
+    def _tolerant(self, buffer: bytes, place: Place, *, final: bool) -> Stretch | None:
+        """All whole records of the buffer, or None where it holds none."""
+        rows: list[list[str]] = []
+        numbers: list[int] = []
+        rejects: list[Reject] = []
+        row, end, columns = place.row, 0, len(self._names)
+        sound = b"\0" not in buffer and is_utf8(buffer)
+        for fields, start, end in records_of(buffer, final=final):
+            row += 1
+            if not fields:
+                continue
+            if sound and len(fields) == columns and end - start <= self._record_bytes and end < len(buffer):
+                rows.append(fields)  # the ordinary record, decided first
+                numbers.append(row)
+            elif end - start > self._record_bytes:
+                rejects.append(self._too_large(buffer[start : start + _SHOWN_BYTES], row))
+            elif final and end == len(buffer) and is_unterminated(buffer[start:]):
+                reason = f"Row {row} opens a quote that is not closed before the end of the file."
+                rejects.append(reject_of(fields, self._names, row, reason))
+            elif reason := fault_of(fields, columns, row):
+                rejects.append(reject_of(fields, self._names, row, reason))
+            else:
+                rows.append(fields)
+                numbers.append(row)
+        if not end:
+            return None
+        return Stretch(
+            records=frame_of(rows, self._names),
+            positions=_numbers(numbers),
+            rejects=tuple(rejects),
+            end=Place(offset=place.offset + end, row=row),
+        )
+
+    def _skip(self, buffer: bytes, place: Place) -> tuple[Stretch, bytes]:
+        """Park a record that is larger than we care to hold; what was read beyond its end comes back."""
+        reject = self._too_large(buffer[:_SHOWN_BYTES], place.row + 1)
+        scanner = RecordScanner()
+        offset = place.offset
+        rest = b""
+        while buffer:
+            end = scanner.feed(buffer)
+            if end is not None:
+                offset, rest = offset + end, buffer[end:]
+                break
+            offset += len(buffer)
+            buffer = self._file.read(BLOCK_BYTES)
+        stretch = Stretch(
+            records=frame_of([], self._names),
+            positions=_numbers([]),
+            rejects=(reject,),
+            end=Place(offset=offset, row=place.row + 1),
+        )
+        return stretch, rest
+
+    def _too_large(self, beginning: bytes, row: int) -> Reject:
+        reason = (
+            f"Row {row} is larger than {self._record_bytes} bytes. Most often a quote was opened and never closed;"
+            " look at its beginning."
+        )
+        text = showable(beginning.decode("utf-8", "surrogateescape"))
+        return Reject(position=row, reason=reason, record={"text": text})
+
+
+def _numbers(rows: list[int]) -> pl.Series:
+    return pl.Series("position", rows, dtype=pl.Int64)

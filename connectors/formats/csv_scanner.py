@@ -1,0 +1,65 @@
+"""Where a CSV record ends, by the states that Python's csv module goes through; bounded memory for endless records."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, auto
+
+_QUOTE, _COMMA, _LF, _CR = b'",\n\r'
+_FIELD_END = re.compile(rb"[,\r\n]")
+
+
+class State(Enum):
+    """What the next byte means."""
+
+    FIELD_START = auto()
+    UNQUOTED = auto()
+    QUOTED = auto()
+    QUOTE_SEEN = auto()  # inside quotes: the closing one, or the first of two that stand for one
+    CR_SEEN = auto()  # the record ended; a line feed would still belong to it
+
+
+class RecordScanner:
+    """Looks for the end of one record; the state is kept between chunks, the bytes are not."""
+
+    def __init__(self) -> None:
+        self.state = State.FIELD_START
+
+    def feed(self, data: bytes) -> int | None:
+        """How many bytes of ``data`` still belong to the record; None where it goes on after them."""
+        at = 0
+        while at < len(data):
+            match self.state:
+                case State.QUOTED:
+                    quote = data.find(b'"', at)
+                    if quote < 0:
+                        return None
+                    self.state, at = State.QUOTE_SEEN, quote + 1
+                case State.UNQUOTED:
+                    found = _FIELD_END.search(data, at)
+                    if found is None:
+                        return None
+                    at = found.start() + 1
+                    if self._between(data[found.start()]):
+                        return at
+                case State.CR_SEEN:
+                    return at + 1 if data[at] == _LF else at
+                case State.FIELD_START | State.QUOTE_SEEN:
+                    at += 1
+                    if self._between(data[at - 1]):
+                        return at
+        return None
+
+    def _between(self, byte: int) -> bool:
+        """Step over a byte that is not inside a field; whether the record ends with it."""
+        if byte == _LF:
+            return True
+        if byte == _CR:
+            self.state = State.CR_SEEN
+        elif byte == _COMMA:
+            self.state = State.FIELD_START
+        elif byte == _QUOTE:  # only at a field's start or after a quote: an unquoted field is left at [,\r\n] alone
+            self.state = State.QUOTED
+        else:
+            self.state = State.UNQUOTED
+        return False

@@ -1,0 +1,88 @@
+"""The tolerant path: Python's csv module over a buffer, with the byte offsets of every record."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import polars as pl
+
+from connectors.formats.csv_scanner import RecordScanner, State
+from connectors.formats.stretch import showable
+from ingestd.sdk import Reject
+
+RawRecord: TypeAlias = tuple[list[str], int, int]
+"""A record's fields as the csv module reads them (none: a blank line), and the offsets at which it starts and ends."""
+
+
+class _Lines:
+    """A buffer's lines as text, counting what was handed out. Undecodable bytes become lone surrogates for now."""
+
+    def __init__(self, buffer: bytes, *, final: bool) -> None:
+        self._lines = buffer.splitlines(keepends=True)  # as open(newline=""): \n, \r and \r\n, kept as they are
+        if self._lines and not final and not self._lines[-1].endswith(b"\n"):
+            self._lines.pop()  # half a line, or a \r whose \n is still to come
+        self.handed_out = 0
+        self.exhausted = False
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._lines:
+            self.handed_out += len(line)
+            yield line.decode("utf-8", "surrogateescape")
+        self.exhausted = True
+
+
+def records_of(buffer: bytes, *, final: bool) -> Iterator[RawRecord]:
+    """The whole records of a buffer that starts at a record; ``final`` says that nothing comes after it.
+
+    A record that the buffer's end cuts is not among them, unless ``final``.
+    """
+    if csv.field_size_limit() < sys.maxsize:
+        csv.field_size_limit(sys.maxsize)  # what is too large is decided by the size of the record, not of one field
+    lines = _Lines(buffer, final=final)
+    start = 0
+    for fields in csv.reader(lines):
+        if lines.exhausted and not final:
+            return
+        yield fields, start, lines.handed_out
+        start = lines.handed_out
+
+
+def is_unterminated(record: bytes) -> bool:
+    """Whether the last record of a file ends inside quotes."""
+    scanner = RecordScanner()
+    return scanner.feed(record) is None and scanner.state is State.QUOTED
+
+
+def fault_of(fields: Sequence[str], columns: int, row: int) -> str:
+    """Why a record can't be taken, as a sentence; empty where it can."""
+    if len(fields) != columns:
+        return f"Row {row} has {_count(len(fields))} where the header names {columns}."
+    text = "".join(fields)
+    if "\0" in text:
+        return f"Row {row} holds a NUL byte, which no text file should."
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return f"Row {row} holds bytes that are not UTF-8. Save the file as UTF-8."
+    return ""
+
+
+def reject_of(fields: Sequence[str], names: Sequence[str], row: int, reason: str) -> Reject:
+    """The parked form of a record: its fields under the header's names, further ones under their number."""
+    labels = [*names, *(f"field {number}" for number in range(len(names) + 1, len(fields) + 1))]
+    record = {label: showable(text).replace("\0", "\\x00") for label, text in zip(labels, fields, strict=False)}
+    return Reject(position=row, reason=reason, record=record)
+
+
+def frame_of(rows: Sequence[Sequence[str]], names: Sequence[str]) -> pl.DataFrame:
+    """Records as columns of text."""
+    columns = zip(*rows, strict=True) if rows else [()] * len(names)
+    return pl.DataFrame([pl.Series(name, column, dtype=pl.String) for name, column in zip(names, columns, strict=True)])
+
+
+def _count(fields: int) -> str:
+    return "1 field" if fields == 1 else f"{fields} fields"

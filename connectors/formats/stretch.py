@@ -1,0 +1,42 @@
+"""What every format yields: a stretch of a file's records, and where the next one starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from ingestd.sdk import Reject
+
+BLOCK_BYTES = 8 * 2**20
+"""How much is read at a time: large enough for columns to pay, small enough to be forgotten at once."""
+
+RECORD_BYTES = 16 * 2**20
+"""A record larger than this is parked: one missing quote must not pull a whole file into memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Between two records: the byte offset at which the next one starts, and the row number of the one before."""
+
+    offset: int = 0
+    row: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Consecutive records of a file.
+
+    ``records``: columns of ``pl.String``. ``positions``: ``pl.Int64``, one a record, row numbers as the format counts.
+    ``rejects``: the records of this stretch that could not be read. ``end``: where reading can be taken up again.
+    """
+
+    records: pl.DataFrame
+    positions: pl.Series
+    rejects: tuple[Reject, ...]
+    end: Place
+
+
+def showable(text: str) -> str:
+    r"""``text`` fit to be stored and sent: what was no UTF-8 (a lone surrogate here) is written as ``\xff``."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -1,0 +1,203 @@
+"""The CSV reader against Python's own csv module, at every block size."""
+
+import contextlib
+import csv
+import io
+from collections.abc import Sequence
+from typing import Literal
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from connectors.formats.csv_fast import end_of_last_record, read_proven
+from connectors.formats.csv_reader import read_csv
+from connectors.formats.csv_scanner import RecordScanner
+from connectors.formats.csv_tolerant import is_unterminated, records_of
+from connectors.formats.stretch import Place, Stretch
+from ingestd.sdk import SourceBroken
+
+NASTY = st.text(alphabet='ab,"\n\r\t é€0.', max_size=60)
+CELLS = st.text(alphabet=st.sampled_from('a0.,"\n\r é€ \t\ufeff'), max_size=8)
+PLAIN_CELLS = st.text(alphabet=st.sampled_from('a0.," é-'), max_size=8)
+
+
+def as_python_reads(body: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(body, newline="")))
+
+
+def read_whole(data: bytes, block_bytes: int, record_bytes: int = 2**20) -> list[Stretch]:
+    return list(read_csv(io.BytesIO(data), "x.csv", block_bytes=block_bytes, record_bytes=record_bytes))
+
+
+def records(stretches: Sequence[Stretch]) -> list[tuple[int, tuple[str, ...]]]:
+    return [
+        (position, row)
+        for stretch in stretches
+        for position, row in zip(stretch.positions, stretch.records.rows(), strict=True)
+    ]
+
+
+def check_against_python(body: str, columns: int, block_bytes: int) -> None:
+    names = [f"c{number}" for number in range(columns)]
+    header = ",".join(names) + "\n"
+    data = (header + body).encode()
+    stretches = read_whole(data, block_bytes)
+    expected = [(row, tuple(fields)) for row, fields in enumerate(as_python_reads(body), start=2) if fields]
+    open_quote = is_unterminated(body.encode()[_start_of_last(body) :])
+    good = [(row, fields) for row, fields in expected if len(fields) == columns]
+    if open_quote and good and good[-1] == expected[-1]:
+        good.pop()
+    rejected = [reject.position for stretch in stretches for reject in stretch.rejects]
+    assert records(stretches) == good
+    assert rejected == [row for row, fields in expected if (row, fields) not in good]
+    assert stretches[-1].end.offset == len(data)
+
+
+def _start_of_last(body: str) -> int:
+    """The byte offset of the last record, found without the code under test."""
+    offset = 0
+    lines = io.StringIO(body, newline="").readlines()
+    while lines:
+        for count in range(1, len(lines) + 1):
+            piece = "".join(lines[:count])
+            if len(as_python_reads(piece + "\x01")) > len(as_python_reads(piece)):
+                break
+        else:
+            return offset
+        if count == len(lines):
+            return offset
+        offset += len(piece.encode())
+        lines = lines[count:]
+    return offset
+
+
+@given(body=NASTY, columns=st.integers(1, 3), block_bytes=st.integers(1, 64))
+@example(body='5" pipe,b\n"x\ny",2\n', columns=2, block_bytes=16)
+@example(body='a,"b', columns=2, block_bytes=16)
+@example(body='a,"b\n', columns=2, block_bytes=16)
+@example(body='\n\n"a""\n",b\r\n\r\nx,y\r', columns=2, block_bytes=7)
+@example(body='"a"b,c\n', columns=2, block_bytes=64)
+@example(body='""\n', columns=1, block_bytes=64)
+@example(body="a,b,\n", columns=2, block_bytes=64)
+@example(body="a\nb,c,d\n", columns=2, block_bytes=64)
+def test_any_text_is_read_as_the_csv_module_reads_it(body: str, columns: int, block_bytes: int) -> None:
+    check_against_python(body, columns, block_bytes)
+
+
+@given(
+    rows=st.integers(1, 4).flatmap(
+        lambda n: st.lists(st.lists(CELLS, min_size=n, max_size=n), min_size=1, max_size=12)
+    ),
+    block_bytes=st.integers(16, 64),
+    end=st.sampled_from(["\n", "\r\n", "\r"]),
+    quoting=st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]),
+)
+def test_what_the_csv_module_writes_comes_back(
+    rows: list[list[str]], block_bytes: int, end: str, quoting: Literal[1, 2]
+) -> None:
+    out = io.StringIO(newline="")
+    csv.writer(out, lineterminator=end, quoting=quoting).writerows(rows)
+    names = [f"c{number}" for number in range(len(rows[0]))]
+    data = (",".join(names) + end + out.getvalue()).encode()
+    assert [row for _, row in records(read_whole(data, block_bytes))] == [tuple(row) for row in rows]
+
+
+@given(body=NASTY.filter(bool), columns=st.integers(1, 3))
+@example(body='a,""\n"","q""q"\n', columns=2)
+@example(body="\ufeffa,b\n", columns=2)
+@example(body="a,b,\nc\n", columns=2)
+@example(body="a,b,c\nd\n", columns=2)
+def test_a_block_that_the_fast_path_takes_is_read_as_the_csv_module_reads_it(body: str, columns: int) -> None:
+    frame = read_proven(body.encode(), [f"c{number}" for number in range(columns)])
+    if frame is not None:
+        assert [list(row) for row in frame.rows()] == as_python_reads(body)
+        assert not is_unterminated(body.encode()[_start_of_last(body) :])
+
+
+@given(
+    rows=st.integers(2, 4).flatmap(
+        lambda n: st.lists(st.lists(PLAIN_CELLS, min_size=n, max_size=n), min_size=1, max_size=12)
+    ),
+    end=st.sampled_from(["\n", "\r\n"]),
+)
+def test_the_fast_path_takes_every_clean_block(rows: list[list[str]], end: str) -> None:
+    out = io.StringIO(newline="")
+    csv.writer(out, lineterminator=end).writerows(rows)
+    frame = read_proven(out.getvalue().encode(), [f"c{number}" for number in range(len(rows[0]))])
+    assert frame is not None
+    assert [list(row) for row in frame.rows()] == rows
+
+
+@given(rows=st.lists(st.lists(CELLS, min_size=2, max_size=2), min_size=1, max_size=12), cut=st.integers(0, 100))
+def test_a_clean_buffer_is_cut_between_records_wherever_it_ends(rows: list[list[str]], cut: int) -> None:
+    out = io.StringIO(newline="")
+    csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL).writerows(rows)
+    data = out.getvalue().encode()
+    ends = {0} | {end for _, _, end in records_of(data, final=True)}
+    end = end_of_last_record(data[:cut])
+    assert end in ends
+    assert not [other for other in ends if end < other <= min(cut, len(data))]
+
+
+@given(body=NASTY, size=st.integers(1, 9))
+def test_the_scanner_ends_a_record_where_the_csv_module_does(body: str, size: int) -> None:
+    data = body.encode() + b"\n"
+    whole = [end for _, _, end in records_of(data, final=False)]
+    scanner, end = RecordScanner(), None
+    for at in range(0, len(data), size):
+        found = scanner.feed(data[at : at + size])
+        if found is not None:
+            end = at + found
+            break
+    assert end == (whole[0] if whole else None)
+
+
+@given(body=NASTY, block_bytes=st.integers(1, 32), which=st.integers(0, 50))
+def test_reading_taken_up_at_any_stretch_gives_the_rest(body: str, block_bytes: int, which: int) -> None:
+    data = ("a,b\n" + body).encode()
+    stretches = read_whole(data, block_bytes)
+    done, rest = stretches[: which % len(stretches) + 1], stretches[which % len(stretches) + 1 :]
+    again = list(read_csv(io.BytesIO(data), "x.csv", start=done[-1].end, block_bytes=block_bytes))
+    assert records(again) == records(rest)
+    assert [r.position for s in again for r in s.rejects] == [r.position for s in rest for r in s.rejects]
+
+
+@given(data=st.binary(max_size=80), block_bytes=st.integers(1, 32))
+def test_bytes_of_any_kind_end_in_records_rejects_or_one_sentence(data: bytes, block_bytes: int) -> None:
+    stretches: list[Stretch] = []
+    with contextlib.suppress(SourceBroken):
+        stretches = read_whole(data, block_bytes)
+    if not stretches:
+        with pytest.raises(SourceBroken, match=r"^x\.csv"):
+            read_whole(data, block_bytes)
+        return
+    for stretch in stretches:
+        assert stretch.records.height == len(stretch.positions)
+        for reject in stretch.rejects:
+            assert all(text.encode() is not None for text in reject.record.values() if text is not None)
+    assert stretches[-1].end.offset == len(data)
+
+
+@given(body=NASTY, block_bytes=st.integers(1, 24), record_bytes=st.integers(8, 24))
+def test_a_record_beyond_the_bound_is_parked_and_its_neighbours_are_read(
+    body: str, block_bytes: int, record_bytes: int
+) -> None:
+    data = ("a,b\n" + body).encode()
+    stretches = read_whole(data, block_bytes, record_bytes)
+    raw = list(records_of(data[4:], final=True))
+    expected = [(row, end - start) for row, (fields, start, end) in enumerate(raw, start=2) if fields]
+    too_large = [row for row, size in expected if size > record_bytes]
+    rejected = {reject.position: reject for stretch in stretches for reject in stretch.rejects}
+    read = {row for row, _ in records(stretches)}
+    assert all("larger than" in rejected[row].reason for row in too_large)
+    assert read | set(rejected) == {row for row, _ in expected}
+    assert not read & set(rejected)
+    assert stretches[-1].end == Place(offset=len(data), row=len(raw) + 1)
+
+
+@pytest.mark.parametrize("block_bytes", [16, 64, 4096])
+def test_the_bytes_of_a_byte_order_mark_are_no_part_of_the_first_name(block_bytes: int) -> None:
+    stretches = read_whole(b"\xef\xbb\xbfa,b\n1,2\n", block_bytes)
+    assert stretches[0].records.columns == ["a", "b"]
+    assert records(stretches) == [(2, ("1", "2"))]

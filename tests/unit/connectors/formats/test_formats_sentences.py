@@ -1,0 +1,97 @@
+"""What a file's owner reads when a file, a header or a row can't be taken."""
+
+import io
+
+import pytest
+
+from connectors.formats import format_of, read_csv, read_ndjson
+from ingestd.sdk import Reject, SourceBroken
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "parts.csv is empty"),
+        (b"\xef\xbb\xbf", "parts.csv is empty"),
+        (b"\n\r\n", "parts.csv is empty"),
+        (b"a,,c,\n1,2,3,4\n", "no name to column 2, 4 of 4"),
+        (b"a,b,a\n", "more than one column 'a'"),
+        (b"a,\xff\n", "not UTF-8"),
+        (b"a,b\0\n", "not UTF-8"),
+        (b'a,"b\n1,2\n', "opens a quote that is never closed"),
+        ("a,b\n1,2\n".encode("utf-16"), "not UTF-8"),
+    ],
+)
+def test_a_file_without_a_usable_header_is_broken_in_one_sentence(data: bytes, words: str) -> None:
+    with pytest.raises(SourceBroken, match=words):
+        list(read_csv(io.BytesIO(data), "parts.csv"))
+
+
+def test_a_header_without_rows_is_a_file_without_records() -> None:
+    (stretch,) = read_csv(io.BytesIO(b"a,b\n"), "parts.csv")
+    assert stretch.records.columns == ["a", "b"]
+    assert stretch.records.height == 0
+    assert stretch.rejects == ()
+
+
+def rejects(body: bytes) -> list[Reject]:
+    return [reject for stretch in read_csv(io.BytesIO(b"a,b\n" + body), "x.csv") for reject in stretch.rejects]
+
+
+@pytest.mark.parametrize(
+    ("body", "reason", "record"),
+    [
+        (b"1\n", "Row 2 has 1 field where the header names 2.", {"a": "1"}),
+        (b"1,2,3\n", "Row 2 has 3 fields where the header names 2.", {"a": "1", "b": "2", "field 3": "3"}),
+        (b"1,\xff\n", "Row 2 holds bytes that are not UTF-8. Save the file as UTF-8.", {"a": "1", "b": "\\xff"}),
+        (b"1,x\0y\n", "Row 2 holds a NUL byte, which no text file should.", {"a": "1", "b": "x\\x00y"}),
+        (b'1,"x\n', "Row 2 opens a quote that is not closed before the end of the file.", {"a": "1", "b": "x\n"}),
+    ],
+)
+def test_a_bad_row_is_parked_with_its_reason_and_its_fields(body: bytes, reason: str, record: dict[str, str]) -> None:
+    assert rejects(body) == [Reject(position=2, reason=reason, record=record)]
+
+
+def test_the_neighbours_of_bad_rows_are_read_at_their_own_numbers() -> None:
+    data = b'a,b\n0.10,00417\n1\n\n5" pipe, x \n1,\xff\n' + b"9" * 40 + b',""\n'
+    (stretch,) = read_csv(io.BytesIO(data), "x.csv")
+    assert stretch.records.rows() == [("0.10", "00417"), ('5" pipe', " x "), ("9" * 40, "")]
+    assert stretch.positions.to_list() == [2, 5, 7]
+    assert [reject.position for reject in stretch.rejects] == [3, 6]
+
+
+def test_a_quote_that_swallows_more_than_the_bound_is_parked_without_being_held() -> None:
+    data = b'a,b\n1,2\n3,"' + b"x" * 5000 + b'"\n4,5\n'
+    stretches = list(read_csv(io.BytesIO(data), "x.csv", block_bytes=100, record_bytes=1000))
+    assert [row for stretch in stretches for row in stretch.records.rows()] == [("1", "2"), ("4", "5")]
+    (reject,) = [reject for stretch in stretches for reject in stretch.rejects]
+    assert reject.position == 3
+    assert "larger than 1000 bytes" in reject.reason
+    assert len(reject.record["text"] or "") == 1000
+
+
+@pytest.mark.parametrize("data", [b"", b"\xef\xbb\xbf"])
+def test_an_empty_ndjson_file_is_broken(data: bytes) -> None:
+    with pytest.raises(SourceBroken, match="is empty"):
+        list(read_ndjson(io.BytesIO(data), "x.ndjson"))
+
+
+def test_objects_that_share_no_names_are_read_in_frames_of_a_bounded_size() -> None:
+    data = b"\n".join(b'{"n%d": %d}' % (i, i) for i in range(200))
+    stretches = list(read_ndjson(io.BytesIO(data), "x.ndjson", cells=500))
+    assert sum(stretch.records.height for stretch in stretches) == 200
+    assert max(stretch.records.height * stretch.records.width for stretch in stretches) <= 500
+
+
+@pytest.mark.parametrize("name", ["a.csv", "A.CSV", "b.ndjson", "b.jsonl"])
+def test_the_name_tells_the_format(name: str) -> None:
+    assert format_of(name, None) is (read_csv if name.lower().endswith("csv") else read_ndjson)
+
+
+def test_the_configured_format_wins_over_the_name() -> None:
+    assert format_of("a.csv", "ndjson") is read_ndjson
+
+
+def test_a_name_that_tells_nothing_is_a_sentence() -> None:
+    with pytest.raises(SourceBroken, match=r"report\.txt: its name ends in none of \.csv, \.ndjson, \.jsonl"):
+        format_of("report.txt", None)
