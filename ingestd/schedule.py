@@ -1,14 +1,14 @@
 """When a pipeline runs although nothing woke it: every so often, or by cron in a time zone. The only importer of apscheduler.
 
-Where apscheduler differs from what crontab(5) promises, crontab holds: a fixed hour runs once in the night in which the
-clock is put back, and an hour later in the night in which the clock is put forward over it.
+What people expect of cron is kept where apscheduler differs: weekday 0 and 7 are Sunday and 1 is Monday; where both the
+day of the month and the weekday are restricted, either is enough; a fixed hour runs once in the night in which the clock
+is put back, and an hour later in the night in which it is put forward over it (as crontab(5) of Debian has it).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 from zoneinfo import ZoneInfo
@@ -18,34 +18,13 @@ from apscheduler.triggers.base import BaseTrigger
 from apscheduler.triggers.cron import CronTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Every:
-    """At a fixed distance, counted from the last run's begin."""
-
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cron:
-    """Minute, hour, day of the month, month and weekday, on the clock of an IANA time zone.
-
-    Weekdays are names (``mon``): the numbers mean other days to apscheduler than to cron. The settings see to that.
-    """
-
-    expression: str
-    timezone: str = "UTC"
-
+from ingestd.settings.schedule import Cron, Every
 
 Timing: TypeAlias = Every | Cron
 
 
 def next_run(timing: Timing, *, after: float) -> float | None:
-    """The first time after ``after`` at which ``timing`` is due, both in seconds since the epoch; None for never.
-
-    Raises:
-        ValueError: the cron expression can't be understood.
-    """
+    """The first time after ``after`` at which ``timing`` is due, both in seconds since the epoch; None for never."""
     if isinstance(timing, Every):
         return after + timing.seconds
     begin = datetime.fromtimestamp(after, UTC) + timedelta(microseconds=1)
@@ -117,18 +96,49 @@ class _Crontab(BaseTrigger):  # type: ignore[misc]  # apscheduler ships no types
     """A crontab line on the clock of a time zone, with the rules told at the top of this module."""
 
     def __init__(self, timing: Cron) -> None:
+        minute, hour, day, month, weekday = timing.expression.lower().split()
+        weekdays = _weekdays(weekday)
+        either = not day.startswith("*") and not weekday.startswith("*")
         self._zone = ZoneInfo(timing.timezone)
-        self._cron = CronTrigger.from_crontab(timing.expression, timezone=self._zone)
-        self._by_the_hour = timing.expression.split()[1].startswith("*")
+        self._by_the_hour = hour.startswith("*")
+        self._alternatives = [
+            CronTrigger(minute=minute, hour=hour, day=days, month=month, day_of_week=names, timezone=self._zone)
+            for days, names in ([(day, "*"), ("*", weekdays)] if either else [(day, weekdays)])
+        ]
 
     def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime | None:
         begin = now if previous_fire_time is None else previous_fire_time.astimezone(UTC) + timedelta(microseconds=1)
         while True:
-            due: datetime | None = self._cron.get_next_fire_time(None, begin.astimezone(self._zone))
-            if due is None:
-                return None
+            due: list[datetime | None] = [
+                trigger.get_next_fire_time(None, begin.astimezone(self._zone)) for trigger in self._alternatives
+            ]
             # Through UTC, so that an hour that the clock skips becomes the one it shows instead.
-            fire = due.astimezone(UTC).astimezone(self._zone)
+            real = [fire.astimezone(UTC) for fire in due if fire is not None]
+            if not real:
+                return None
+            fire = min(real).astimezone(self._zone)
             if self._by_the_hour or not fire.fold:
                 return fire
             begin = fire.astimezone(UTC) + timedelta(microseconds=1)
+
+
+_NAMES = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+
+
+def _weekdays(field: str) -> str:
+    """A crontab's weekday field as apscheduler's list of names: it counts from Monday where cron counts from Sunday."""
+    if field == "*":
+        return field
+    days: set[int] = set()
+    for part in field.split(","):
+        span, _, step = part.partition("/")
+        first, dash, last = ("0", "-", "6") if span == "*" else span.partition("-")
+        begin = _weekday(first)
+        end = _weekday(last) if dash else 7 if step else begin
+        end += 7 if end < begin else 0  # sat-mon goes over the week's end
+        days.update(day % 7 for day in range(begin, end + 1, int(step or 1)))
+    return ",".join(_NAMES[day] for day in sorted(days))
+
+
+def _weekday(text: str) -> int:
+    return int(text) if text.isdigit() else _NAMES.index(text)

@@ -8,7 +8,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from ingestd.schedule import Cron, Every, Schedule, Timing, missed, next_run
+from ingestd.schedule import Schedule, Timing, missed, next_run
+from ingestd.settings.schedule import Cron, Every
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -47,8 +48,27 @@ def test_what_runs_every_half_hour_runs_every_half_hour_of_real_time() -> None:
     assert runs("*/30 * * * *", "2026-10-25T02:15", 4) == expected
 
 
-def test_weekdays_are_named() -> None:
-    assert [run[:3] for run in runs("0 2 * * mon,sun", "2026-11-19T12:00", 3)] == ["Sun", "Mon", "Sun"]
+@pytest.mark.parametrize(
+    ("weekday", "expected"),
+    [
+        ("1", ["Mon", "Mon", "Mon"]),
+        ("0", ["Sun", "Sun", "Sun"]),
+        ("7", ["Sun", "Sun", "Sun"]),
+        ("1-5", ["Fri", "Mon", "Tue"]),
+        ("mon,Wed", ["Mon", "Wed", "Mon"]),
+        ("fri-mon", ["Fri", "Sat", "Sun"]),
+        ("*/3", ["Sat", "Sun", "Wed"]),
+        ("5-7", ["Fri", "Sat", "Sun"]),
+        ("SAT-mon", ["Sat", "Sun", "Mon"]),
+        ("4/3", ["Sun", "Thu", "Sun"]),
+    ],
+)
+def test_weekdays_count_as_cron_counts_them(weekday: str, expected: list[str]) -> None:
+    assert [run[:3] for run in runs(f"0 2 * * {weekday}", "2026-11-19T12:00", 3)] == expected  # a Thursday
+
+
+def test_a_day_of_the_month_and_a_weekday_are_each_enough() -> None:
+    assert [run[:9] for run in runs("0 0 15 * 1", "2026-11-10T00:00", 3)] == ["Sun 11-15", "Mon 11-16", "Mon 11-23"]
 
 
 def test_a_day_that_never_comes_is_never_due() -> None:
@@ -74,6 +94,9 @@ def test_a_run_that_was_due_while_nobody_ran_was_missed(
     timing: Timing, last: str | None, now: str, expected: bool
 ) -> None:
     assert missed(timing, last_run_at=at(last) if last else None, now=at(now)) is expected
+
+
+OFTEN = Every(seconds=0.02)  # type: ignore[arg-type]  # a configuration has whole seconds, a test has less time
 
 
 class Woken:
@@ -109,7 +132,7 @@ def moment() -> float:
 
 async def test_a_periodic_pipeline_is_woken_again_and_again() -> None:
     woken = Woken()
-    schedule = Schedule({"a": Every(seconds=0.02)}, wake=woken, last_run_at={}, now=moment)
+    schedule = Schedule({"a": OFTEN}, wake=woken, last_run_at={}, now=moment)
     async with running(schedule):
         await woken.wait_for("a", 4)
 
@@ -136,10 +159,10 @@ async def test_what_was_missed_is_made_up_for_once_at_the_start_and_the_rest_wai
 
 async def test_cancelling_ends_the_schedule_and_nobody_is_woken_any_more() -> None:
     woken = Woken()
-    async with running(Schedule({"a": Every(seconds=0.02)}, wake=woken, last_run_at={}, now=moment)):
+    async with running(Schedule({"a": OFTEN}, wake=woken, last_run_at={}, now=moment)):
         await woken.wait_for("a", 2)
     count = len(woken.names)
     marker = Woken()
-    async with running(Schedule({"b": Every(seconds=0.02)}, wake=marker, last_run_at={}, now=moment)):
+    async with running(Schedule({"b": OFTEN}, wake=marker, last_run_at={}, now=moment)):
         await marker.wait_for("b", 4)
     assert len(woken.names) == count
