@@ -1,0 +1,36 @@
+"""What a call of the service comes back with, be it an answer or none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from ingestd.client.problem import Problem
+from ingestd.core.outcome import Outcome
+from ingestd.wire.bulk import BulkLimits
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply(Generic[T]):
+    """One request's end.
+
+    ``value`` is there exactly where ``outcome.remedy`` is "none". ``status`` is None where no answer came. ``problem`` is
+    what the service said when it refused. ``bulk``: what the answer announces (None: nothing). ``milliseconds``: from the
+    start of sending to the end of reading. ``replayed``: the service repeats an older answer to the same Idempotency-Key.
+    """
+
+    operation: str
+    outcome: Outcome
+    status: int | None = None
+    value: T | None = None
+    problem: Problem | None = None
+    bulk: BulkLimits | None = None
+    milliseconds: float = 0.0
+    replayed: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """The service did what was asked, and its answer can be believed."""
+        return self.outcome.remedy == "none"
