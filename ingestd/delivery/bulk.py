@@ -1,0 +1,163 @@
+"""Delivery in bulk: a claim is one request; where the service refuses it, the bad entries are found and the rest goes on.
+
+A refused request (400, 422) is sent again with ``partial=true``, which stores the good items and tells of each bad one.
+A service that does not offer that is asked by halves. A request that is too large (413) is halved, and the lane remembers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from ingestd.client.reply import Reply
+from ingestd.client.resources import BulkResult, ItemResult
+from ingestd.client.service import ServiceClient
+from ingestd.delivery.idempotency import IdempotencyKeys
+from ingestd.delivery.items import Item, array, halves, joined, taken_apart
+from ingestd.delivery.obstacle import Obstacle, obstacle_of
+from ingestd.delivery.place import Place
+from ingestd.delivery.settling import Settling
+from ingestd.mirror.port import Claim, Parked
+
+
+class BulkForm:
+    """Sends claims of one lane to a service that announces bulk. ``narrowed`` is told the bytes that were too many."""
+
+    def __init__(
+        self,
+        *,
+        client: ServiceClient,
+        place: Place,
+        settling: Settling,
+        keys: IdempotencyKeys,
+        narrowed: Callable[[int], None],
+    ) -> None:
+        self._client = client
+        self._place = place
+        self._settling = settling
+        self._keys = keys
+        self._narrowed = narrowed
+
+    async def send(self, claim: Claim) -> Obstacle | None:
+        """Deliver a claim; afterwards it is settled or released. None: go on."""
+        try:
+            body = joined(claim)
+            reply = await self._request(body, claim.items, [part.segment for part in claim.parts])
+            if reply.ok:
+                await self._settling.whole(claim, reply)
+                return None
+            obstacle = await self._mend(claim, taken_apart(claim), reply, len(body), partial=True)
+            await self._settling.release(claim, reply if obstacle else None)
+        except asyncio.CancelledError:
+            await self._settling.release(claim)
+            raise
+        return obstacle
+
+    async def _request(
+        self, body: bytes, items: int, segments: Sequence[int], *, partial: bool = False
+    ) -> Reply[BulkResult]:
+        place = self._place
+        reply = await self._client.mass_update(
+            place.workspace,
+            place.sink,
+            body=body,
+            items=items,
+            idempotency_key=self._keys.for_entries(f"{place}?partial={partial}", segments, body),
+            partial=partial,
+        )
+        if not reply.ok and reply.status is not None:
+            self._keys.refused()
+        return reply
+
+    async def _mend(
+        self, claim: Claim, items: Sequence[Item], reply: Reply[BulkResult], size: int, *, partial: bool
+    ) -> Obstacle | None:
+        """Go on after a refusal of ``items``; ``partial``: results by item may still be asked for."""
+        if reply.outcome.remedy == "park":
+            if partial and not await self._still_announced(reply):
+                return Obstacle(way="reopen", sentence="The service no longer announces bulk updates.")
+            return await self._sift(claim, items, reply, partial=partial)
+        if reply.outcome.remedy == "shrink":
+            if len(items) == 1:
+                await self._park(claim, items[0], reply)
+                return None
+            self._narrowed(max(1, size // 2))
+            return await self._by_halves(claim, items, partial=partial)
+        return obstacle_of(reply.outcome)
+
+    async def _still_announced(self, reply: Reply[BulkResult]) -> bool:
+        """Whether a refusal comes from a service that takes bulk at all, rather than from one that took its place."""
+        if reply.bulk is not None:
+            return True
+        listed = await self._client.list_sinks(self._place.workspace)
+        return not listed.ok or listed.bulk is not None
+
+    async def _sift(
+        self, claim: Claim, items: Sequence[Item], refusal: Reply[BulkResult], *, partial: bool
+    ) -> Obstacle | None:
+        if partial:
+            body = array(items)
+            reply = await self._request(body, len(items), _segments(items), partial=True)
+            if reply.ok and reply.value is not None:
+                return await self._by_results(claim, items, reply, reply.value)
+            if reply.outcome.remedy != "park":
+                return await self._mend(claim, items, reply, len(body), partial=True)
+            refusal = reply
+        if len(items) == 1:
+            await self._park(claim, items[0], refusal)
+            return None
+        return await self._by_halves(claim, items, partial=False)
+
+    async def _by_halves(self, claim: Claim, items: Sequence[Item], *, partial: bool) -> Obstacle | None:
+        for half in halves(items):
+            body = array(half)
+            reply = await self._request(body, len(half), _segments(half))
+            if reply.ok:
+                await self._settling.some(claim, delivered=[item.key for item in half], reply=reply)
+            elif obstacle := await self._mend(claim, half, reply, len(body), partial=partial):
+                return obstacle
+        return None
+
+    async def _by_results(
+        self, claim: Claim, items: Sequence[Item], reply: Reply[BulkResult], result: BulkResult
+    ) -> Obstacle | None:
+        """Settle by what the service says of each item; one that it could not store for now stays pending."""
+        results = result.results
+        if results is None:
+            await self._settling.some(claim, delivered=[item.key for item in items], reply=reply)
+            return None
+        refused = [one for one in results if one.status >= 300]
+        for_good = [one for one in refused if _for_good(one.status)]
+        bad = {one.index for one in refused}
+        await self._settling.some(
+            claim,
+            delivered=[item.key for index, item in enumerate(items) if index not in bad],
+            parked=[_parked(items[one.index], one) for one in for_good],
+            reply=reply,
+        )
+        if len(for_good) < len(refused):
+            later = next(one for one in refused if not _for_good(one.status))
+            return Obstacle(
+                way="retry",
+                sentence=f"The service could not store {len(refused) - len(for_good)} of {len(items)} entries for now "
+                f"({later.status}): {later.words}.",
+            )
+        return None
+
+    async def _park(self, claim: Claim, item: Item, reply: Reply[BulkResult]) -> None:
+        parked = Parked(key=item.key, reason=reply.outcome.sentence, status=reply.status)
+        await self._settling.some(claim, delivered=(), parked=(parked,), reply=reply)
+
+
+def _segments(items: Sequence[Item]) -> list[int]:
+    return sorted({item.segment for item in items})
+
+
+def _for_good(status: int) -> bool:
+    return status in {400, 404, 409, 413, 422}
+
+
+def _parked(item: Item, result: ItemResult) -> Parked:
+    return Parked(
+        key=item.key, reason=f"The service refuses it ({result.status}): {result.words}", status=result.status
+    )

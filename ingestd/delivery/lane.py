@@ -1,0 +1,298 @@
+"""A lane: one sink's delivery, from the first pending entry to the last, over every obstacle on the way.
+
+It waits for signals only: a wake when it is idle, an answer while it delivers, the end of a wait when it backs off. An
+idle lane sends at once; what arrives while its requests are in flight is the next batch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from ingestd.client.service import ServiceClient
+from ingestd.core.clock import Now, Random, moment
+from ingestd.delivery.bulk import BulkForm
+from ingestd.delivery.idempotency import IdempotencyKeys
+from ingestd.delivery.obstacle import Obstacle
+from ingestd.delivery.opening import Opening
+from ingestd.delivery.pace import Pace
+from ingestd.delivery.place import Place
+from ingestd.delivery.report import LaneReport, Standing
+from ingestd.delivery.settling import Settling
+from ingestd.delivery.single import SingleForm
+from ingestd.mirror.port import Claim, Deliverable, LaneState
+from ingestd.telemetry.catalogue.delivery import BatchNarrowed, DeliveryDelayed, DeliveryPaused, DeliveryResumed
+from ingestd.telemetry.event import Emit
+
+
+class Lane:
+    """Delivers what is pending of one sink. ``changed`` is called whenever the report changes, ``on_settled`` after settling."""
+
+    def __init__(
+        self,
+        state: LaneState,
+        *,
+        mirror: Deliverable,
+        client: ServiceClient,
+        emit: Emit,
+        now: Now,
+        random: Random,
+        pace: Pace,
+        nonce: str,
+        on_settled: Callable[[], None],
+        changed: Callable[[], None],
+    ) -> None:
+        self.id = state.id
+        self._address = state.address
+        self._mirror = mirror
+        self._client = client
+        self._emit = emit
+        self._now = now
+        self._random = random
+        self._pace = pace
+        self._on_settled = on_settled
+        self._changed = changed
+        self._keys = IdempotencyKeys(f"{nonce}/{state.id}")
+        self._settling = Settling(
+            mirror=mirror, sink=state.id, address=state.address, emit=emit, progressed=self._progressed
+        )
+        self._opening = Opening(
+            mirror=mirror,
+            client=client,
+            address=state.address,
+            emit=emit,
+            settling=self._settling,
+            keys=self._keys,
+            pace=pace,
+        )
+        self._form: BulkForm | SingleForm | None = None
+        self._place: Place | None = None
+        self._most_bytes: int | None = None
+        self._woken = asyncio.Event()
+        self._failures = 0
+        self._trouble = ""
+        self._report = LaneReport(sink=state.address, standing="idle", since=now())
+
+    @property
+    def report(self) -> LaneReport:
+        """How the lane stands now."""
+        return self._report
+
+    @property
+    def at_rest(self) -> bool:
+        """Nothing will happen by itself soon: idle without a wake to answer, or paused."""
+        standing = self._report.standing
+        return standing == "paused" or (standing == "idle" and not self._woken.is_set())
+
+    def wake(self) -> None:
+        """Something became pending. An idle lane looks at once; a waiting one keeps to its wait."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Until cancelled. Requests in flight then get the pace's grace to end and be settled."""
+        while True:
+            self._woken.clear()
+            obstacle = await self._work()
+            if obstacle is not None:
+                await self._wait_out(obstacle)
+            elif not self._woken.is_set():
+                self._trouble = ""
+                self._stand("idle")
+                self._changed()
+                await self._woken.wait()
+
+    # ------------------------------------------------------------------------------------------------ working
+
+    async def _work(self) -> Obstacle | None:
+        """Deliver until nothing is left to claim, or something is in the way."""
+        if self._place is None:
+            state = next((state for state in await self._mirror.lanes() if state.id == self.id), None)
+            if state is None or not state.pending:
+                return None
+            self._stand("delivering")
+            opened = await self._open(state)
+            if not isinstance(opened, Place):
+                return opened
+            self._settle_in(opened)
+        return await self._deliver()
+
+    def _settle_in(self, place: Place) -> None:
+        self._place = place
+        if place.bulk is None:
+            self._form = SingleForm(
+                client=self._client, place=place, settling=self._settling, keys=self._keys, pace=self._pace
+            )
+        else:
+            self._form = BulkForm(
+                client=self._client,
+                place=place,
+                settling=self._settling,
+                keys=self._keys,
+                narrowed=self._narrow,
+            )
+
+    async def _deliver(self) -> Obstacle | None:
+        in_flight: set[asyncio.Task[Obstacle | None]] = set()
+        obstacle: Obstacle | None = None
+        try:
+            while True:
+                self._woken.clear()
+                while obstacle is None and self._place is not None and len(in_flight) < self._width:
+                    claim = await self._claim()
+                    if claim is None:
+                        break
+                    self._stand("delivering")
+                    in_flight.add(asyncio.create_task(self._send(claim), name=f"delivery to {self._address}"))
+                if not in_flight:
+                    return obstacle
+                for task in await self._next_done(in_flight, also_woken=obstacle is None):
+                    in_flight.discard(task)
+                    obstacle = task.result() or obstacle
+        finally:
+            await self._end(in_flight)
+
+    @property
+    def _width(self) -> int:
+        """Requests (claims, in the single form) at once; after a failure one goes ahead to see whether the way is free."""
+        if isinstance(self._form, SingleForm) or self._failures:
+            return 1
+        return self._pace.bulk_in_flight
+
+    async def _claim(self) -> Claim | None:
+        bulk = self._place.bulk if self._place is not None else None
+        if bulk is None:
+            items, size = self._pace.single_claim_items, self._pace.single_claim_bytes
+        else:
+            items, size = bulk.max_items, min(bulk.max_bytes, self._most_bytes or bulk.max_bytes)
+        claiming = asyncio.create_task(self._mirror.claim(self.id, max_items=items, max_bytes=size))
+        try:
+            return await asyncio.shield(claiming)
+        except asyncio.CancelledError:
+            # A claim that nobody holds would stay out for as long as the process lives.
+            if (claim := await claiming) is not None:
+                await self._settling.release(claim)
+            raise
+
+    async def _send(self, claim: Claim) -> Obstacle | None:
+        form = self._form
+        if form is None:
+            raise AssertionError("a lane sends only after it was opened")
+        obstacle = await form.send(claim)
+        if isinstance(form, SingleForm) and form.announced and obstacle is None:
+            # The service has learned bulk meanwhile: find out how much it takes.
+            self._place = None
+        return obstacle
+
+    async def _next_done(
+        self, in_flight: set[asyncio.Task[Obstacle | None]], *, also_woken: bool
+    ) -> set[asyncio.Task[Obstacle | None]]:
+        """The requests that ended next; none where new work came first and another request may be sent for it."""
+        if not also_woken or len(in_flight) >= self._width:
+            done, _ = await asyncio.wait(in_flight, return_when=asyncio.FIRST_COMPLETED)
+            return done
+        waking = asyncio.create_task(self._woken.wait())
+        try:
+            await asyncio.wait({*in_flight, waking}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waking.cancel()
+        return {task for task in in_flight if task.done()}
+
+    # ---------------------------------------------------------------------------------------------- stopping
+
+    async def _open(self, state: LaneState) -> Place | Obstacle | None:
+        opening = asyncio.create_task(self._opening.open(state), name=f"opening of {self._address}")
+        try:
+            return await asyncio.shield(opening)
+        finally:
+            # Looking for a sink and reading it can be dropped at any time; one that is being created is let come to be.
+            await _within(self._pace.grace_seconds if self._opening.creating else 0.0, {opening})
+
+    async def _end(self, in_flight: set[asyncio.Task[Obstacle | None]]) -> None:
+        """Let requests in flight end within the grace, then drop them; what they carried is settled or stays pending."""
+        if isinstance(self._form, SingleForm) and in_flight:
+            self._form.close()
+        await _within(self._pace.grace_seconds, in_flight)
+
+    # ------------------------------------------------------------------------------------------------ trouble
+
+    async def _wait_out(self, obstacle: Obstacle) -> None:
+        self._failures += 1
+        if obstacle.way == "reopen":
+            self._place = None
+            if self._failures == 1:
+                return
+        paused = obstacle.way == "pause"
+        if paused:
+            self._place = None
+        backoff = self._pace.pause if paused else self._pace.retry
+        seconds = backoff.delay(self._failures, self._random())
+        if obstacle.retry_after_seconds is not None:
+            # Not a moment before the service asks for; the jitter keeps senders apart that were told the same.
+            seconds = obstacle.retry_after_seconds + self._pace.retry.delay(1, self._random())
+        since = self._report.since if self._trouble else self._now()
+        self._trouble = obstacle.sentence
+        self._tell(obstacle, seconds, since, paused=paused)
+        self._set(
+            LaneReport(
+                sink=self._address,
+                standing="paused" if paused else "backing off",
+                since=since,
+                until=self._now() + seconds,
+                sentence=obstacle.sentence,
+            )
+        )
+        await asyncio.sleep(seconds)
+
+    def _tell(self, obstacle: Obstacle, seconds: float, since: float, *, paused: bool) -> None:
+        seconds = round(seconds, 3)
+        if paused:
+            self._emit(
+                DeliveryPaused(
+                    sink=str(self._address), sentence=obstacle.sentence, seconds=seconds, since=moment(since)
+                )
+            )
+        else:
+            self._emit(
+                DeliveryDelayed(
+                    sink=str(self._address),
+                    sentence=obstacle.sentence,
+                    seconds=seconds,
+                    failures=self._failures,
+                    since=moment(since),
+                )
+            )
+
+    def _progressed(self) -> None:
+        """Something was settled: whatever was in the way is over."""
+        self._failures = 0
+        if self._trouble:
+            self._trouble = ""
+            self._emit(DeliveryResumed(sink=str(self._address), since=moment(self._report.since)))
+            self._set(LaneReport(sink=self._address, standing="delivering", since=self._now()))
+        self._on_settled()
+
+    def _narrow(self, max_bytes: int) -> None:
+        self._most_bytes = min(max_bytes, self._most_bytes or max_bytes)
+        self._emit(BatchNarrowed(sink=str(self._address), max_bytes=self._most_bytes))
+
+    def _stand(self, standing: Standing) -> None:
+        """Take a standing; trouble is told on until something was settled."""
+        report = self._report
+        if standing != report.standing or report.until is not None:
+            since = report.since if self._trouble else self._now()
+            self._set(LaneReport(sink=self._address, standing=standing, since=since, sentence=self._trouble))
+
+    def _set(self, report: LaneReport) -> None:
+        self._report = report
+        self._changed()
+
+
+async def _within(seconds: float, tasks: set[asyncio.Task[Any]]) -> None:
+    """Give tasks so long to end, then cancel them and see them end."""
+    if running := {task for task in tasks if not task.done()}:
+        _, late = await asyncio.wait(running, timeout=seconds)
+        for task in late:
+            task.cancel()
+        if late:
+            await asyncio.wait(late)

@@ -1,0 +1,184 @@
+"""Delivery entry by entry, to a service that knows only the interface document; `ingestd.core.plan` holds the steps."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from typing import Any
+
+from ingestd.client.operations import Unaddressable
+from ingestd.client.reply import Reply
+from ingestd.client.resources import Entry
+from ingestd.client.service import ServiceClient
+from ingestd.core.outcome import Outcome
+from ingestd.core.plan import MOST_STEPS, Step, after, first_step, needs_retype
+from ingestd.delivery.idempotency import IdempotencyKeys
+from ingestd.delivery.items import Item, taken_apart
+from ingestd.delivery.obstacle import Obstacle, obstacle_of
+from ingestd.delivery.pace import Pace
+from ingestd.delivery.place import Place
+from ingestd.delivery.settling import Settling
+from ingestd.mirror.port import Claim, Parked
+
+
+class _Group:
+    """What is done of a claim but not yet settled; settled when it is large enough, or old enough, or when the claim ends."""
+
+    def __init__(self, claim: Claim, settling: Settling, pace: Pace) -> None:
+        self._claim = claim
+        self._settling = settling
+        self._pace = pace
+        self._delivered: list[str] = []
+        self._parked: list[Parked] = []
+        self._last: Reply[Any] | None = None
+        self._some = asyncio.Event()
+        self._enough = asyncio.Event()
+        self._flushing = asyncio.Lock()
+        self._done = 0
+        self._flushed = False
+
+    def add(self, fate: str | Parked, reply: Reply[Any]) -> None:
+        """A key that was delivered, or an entry to park."""
+        if isinstance(fate, Parked):
+            self._parked.append(fate)
+        else:
+            self._delivered.append(fate)
+            self._done += 1
+        self._last = reply
+        self._some.set()
+        if len(self._delivered) + len(self._parked) >= self._pace.settle_items:
+            self._enough.set()
+
+    async def settle_when_due(self) -> None:
+        """Until cancelled."""
+        while True:
+            await self._some.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._pace.settle_seconds):
+                    await self._enough.wait()
+            async with self._flushing:
+                await self._flush()
+
+    async def _flush(self) -> None:
+        """Settle what is done. What a cancelled flush held is in doubt and stays pending: writing it again is harmless."""
+        delivered, parked, last = self._delivered, self._parked, self._last
+        self._delivered, self._parked = [], []
+        self._some.clear()
+        self._enough.clear()
+        if last is not None and (delivered or parked):
+            self._flushed = True
+            await self._settling.some(self._claim, delivered=delivered, parked=parked, reply=last)
+
+    async def finish(self, flusher: asyncio.Task[None]) -> None:
+        """End the claim: settle what is done, as a whole where that is everything, and give the rest back."""
+        # A settling under way is let finish, so that no key is settled twice; a flusher that only waits is ended.
+        async with self._flushing:
+            flusher.cancel()
+        await asyncio.wait([flusher])
+        if not flusher.cancelled() and (error := flusher.exception()) is not None:
+            raise error
+        if self._done == self._claim.items and not self._flushed and self._last is not None:
+            await self._settling.whole(self._claim, self._last)
+            return
+        await self._flush()
+        await self._settling.release(self._claim)
+
+
+class SingleForm:
+    """Sends claims of one lane, several entries at a time."""
+
+    def __init__(
+        self, *, client: ServiceClient, place: Place, settling: Settling, keys: IdempotencyKeys, pace: Pace
+    ) -> None:
+        self._client = client
+        self._place = place
+        self._settling = settling
+        self._keys = keys
+        self._pace = pace
+        self._closing = False
+        self.announced = False
+        """An answer announced bulk: the service has learned it since the lane was opened."""
+
+    def close(self) -> None:
+        """Begin no more requests."""
+        self._closing = True
+
+    async def send(self, claim: Claim) -> Obstacle | None:
+        """Deliver a claim; afterwards it is settled or released. None: go on."""
+        waiting = deque(taken_apart(claim))
+        group = _Group(claim, self._settling, self._pace)
+        obstacles: list[Obstacle] = []
+
+        async def work() -> None:
+            while waiting and not obstacles and not self._closing:
+                fate, reply = await self._deliver(waiting.popleft())
+                if isinstance(fate, Obstacle):
+                    obstacles.append(fate)
+                    await self._settling.note(reply, 1)
+                else:
+                    group.add(fate, reply)
+
+        flushing = asyncio.create_task(group.settle_when_due())
+        try:
+            async with asyncio.TaskGroup() as workers:
+                for _ in range(min(self._pace.single_in_flight, len(waiting))):
+                    workers.create_task(work())
+        finally:
+            await group.finish(flushing)
+        return obstacles[0] if obstacles else None
+
+    async def _deliver(self, item: Item) -> tuple[str | Parked | Obstacle, Reply[Any]]:
+        """Take an entry's steps until it is delivered, parked, or has to stay pending."""
+        null = item.value is None
+        step: Step = first_step(item.kind, value_is_null=null)
+        last: Reply[Any] | None = None
+        for _ in range(MOST_STEPS):
+            try:
+                reply = await self._take(step, item)
+            except Unaddressable as unaddressable:
+                return Parked(key=item.key, reason=str(unaddressable)), last or _not_sent(step, str(unaddressable))
+            last = reply
+            self.announced = self.announced or reply.bulk is not None
+            if not reply.ok and reply.status is not None:
+                self._keys.refused()
+            then = after(step, reply.outcome.remedy, value_is_null=null)
+            if then == "done" and step == "mass_update_entry" and _wrong_type(item, reply):
+                then = "patch_entry"
+            match then:
+                case "done":
+                    return item.key, reply
+                case "park":
+                    return Parked(key=item.key, reason=reply.outcome.sentence, status=reply.status), reply
+                case "stop":
+                    return obstacle_of(reply.outcome), reply
+                case "sink?":
+                    return obstacle_of(reply.outcome, way="reopen"), reply
+                case _:
+                    step = then
+        if last is None:
+            raise AssertionError("an entry takes at least one step")
+        sentence = f"The entry {item.key!r} keeps changing under our hands: does something else write or delete it?"
+        return Obstacle(way="retry", sentence=sentence), last
+
+    async def _take(self, step: Step, item: Item) -> Reply[Any]:
+        client, place = self._client, self._place
+        where = (place.workspace, place.sink)
+        if step == "create_entry":
+            token = self._keys.for_entries(f"{place}/", (item.segment,), item.raw)
+            return await client.create_entry(*where, key=item.key, body=item.raw, idempotency_key=token)
+        if step == "mass_update_entry" and item.value is not None:
+            token = self._keys.for_entries(f"{place}/mass", (item.segment,), item.raw)
+            return await client.mass_update_entry(*where, key=item.key, value=item.value, idempotency_key=token)
+        if step == "delete_entry":
+            return await client.delete_entry(*where, key=item.key)
+        return await client.patch_entry(*where, key=item.key, value=item.value, data_type=item.data_type)
+
+
+def _not_sent(step: Step, sentence: str) -> Reply[Any]:
+    """In place of an answer, where there was nothing to ask."""
+    return Reply(operation=step, outcome=Outcome(word="rejected", remedy="park", sentence=sentence))
+
+
+def _wrong_type(item: Item, reply: Reply[Entry]) -> bool:
+    return needs_retype(wanted=item.data_type, answered=reply.value.data_type if reply.value is not None else None)
