@@ -1,0 +1,199 @@
+"""Delivery to a service that knows only the interface document, over real HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from ingestd.core.address import SinkAddress
+from ingestd.telemetry.catalogue.delivery import EntriesParked, SinkAdopted, SinkCreated
+from tests.support.delivery_rig import rig
+from tests.support.document_server import DocumentServer, DropAfter, Refuse, Store
+from tests.support.memory_mirror import Desired
+
+ODD_KEYS = ["a/b", "a%2Fb", "100%", "kg²", "x y", "?q=1", "#", "mass", "list", "+", "..a", "%2e%2e", "a\\b", "é"]
+
+
+@pytest.fixture(params=[False, True], ids=["mass answers 404", "mass creates"])
+def server(request: pytest.FixtureRequest) -> Iterator[DocumentServer]:
+    with DocumentServer(Store(mass_creates=request.param)) as running:
+        yield running
+        assert running.errors == 0
+
+
+def address(workspace: str, label: str = "Mass budget") -> SinkAddress:
+    return SinkAddress(workspace=workspace, by="label", name=label)
+
+
+async def test_a_new_sink_is_created_with_its_first_entries(server: DocumentServer) -> None:
+    to = address(server.workspace())
+    wanted: dict[str, Desired] = {f"P-{n}": (f"0.{n}0", "scalar") for n in range(50)}
+    async with rig(url=server.url) as running:
+        running.desire(to, wanted)
+        assert await running.drained() == []
+    assert server.values("Mass budget") == wanted
+    assert [request.method for request in server.writes()] == ["POST"]
+    assert len(running.told(SinkCreated)) == 1
+
+
+async def test_creates_updates_and_deletes_take_the_documents_operations(server: DocumentServer) -> None:
+    to = address(server.workspace())
+    async with rig(url=server.url) as running:
+        running.desire(to, {"a": ("1", "scalar"), "b": ("2", "scalar"), "c": ("3", "scalar")})
+        await running.drained()
+        server.forget_requests()
+        running.desire(to, {"a": ("1.10", "scalar"), "b": None, "d": ("4", "text")})
+        assert await running.drained() == []
+    assert server.values("Mass budget") == {"a": ("1.10", "scalar"), "c": ("3", "scalar"), "d": ("4", "text")}
+    (sink,) = server.store.by_label("Mass budget")
+    path = f"/v1/workspace/{to.workspace}/data-sink/{sink}"
+    seen = {(request.method, request.path) for request in server.writes()}
+    assert seen == {("POST", f"{path}/mass"), ("DELETE", f"{path}/b"), ("POST", path)}
+    masses = [request.json for request in server.writes() if request.path.endswith("/mass")]
+    assert masses == [{"key": "a", "value": "1.10"}]
+
+
+async def test_every_key_that_a_url_can_carry_is_created_updated_and_deleted(server: DocumentServer) -> None:
+    to = address(server.workspace())
+    async with rig(url=server.url) as running:
+        for wanted in (
+            {key: ("1", "scalar") for key in ODD_KEYS},
+            {key: ("2", "text") for key in ODD_KEYS},
+        ):
+            running.desire(to, wanted)
+            assert await running.drained() == []
+            assert server.values("Mass budget") == wanted
+        running.desire(to, dict.fromkeys(ODD_KEYS))
+        assert await running.drained() == []
+    assert server.values("Mass budget") == {}
+
+
+async def test_a_changed_data_type_reaches_a_service_whose_mass_update_has_none(server: DocumentServer) -> None:
+    to = address(server.workspace())
+    async with rig(url=server.url) as running:
+        running.desire(to, {"a": ("1", "scalar"), "b": ("1", "scalar")})
+        await running.drained()
+        server.forget_requests()
+        running.desire(to, {"a": ("1", "text"), "b": ("2", "scalar")})
+        await running.drained()
+    assert server.values("Mass budget") == {"a": ("1", "text"), "b": ("2", "scalar")}
+    assert sorted(request.method for request in server.writes()) == ["PATCH", "POST", "POST"]
+
+
+async def test_a_key_of_dots_is_parked_when_only_a_path_could_name_it(server: DocumentServer) -> None:
+    to = address(server.workspace())
+    async with rig(url=server.url) as running:
+        running.desire(to, {"..": ("1", "scalar"), "good": ("1", "scalar")})
+        await running.drained()
+        running.desire(to, {"..": None, "good": ("2", "scalar")})
+        assert await running.drained() == []
+    assert server.values("Mass budget") == {"..": ("1", "scalar"), "good": ("2", "scalar")}
+    assert "can't be addressed in a URL" in running.mirror.parked[".."].reason
+
+
+async def test_an_existing_sink_is_read_once_and_only_the_difference_is_written(server: DocumentServer) -> None:
+    workspace = server.workspace()
+    server.store.create_sink(
+        workspace,
+        {
+            "label": "Mass budget",
+            "entries": [{"key": f"P-{n}", "value": str(n), "dataType": "scalar"} for n in range(100)],
+        },
+    )
+    async with rig(url=server.url) as running:
+        running.desire(address(workspace), {f"P-{n}": (str(n) if n % 50 else "changed", "scalar") for n in range(110)})
+        assert await running.drained() == []
+    assert len(server.writes()) == 2 + 10
+    assert server.values("Mass budget")["P-50"] == ("changed", "scalar")
+    (adopted,) = running.told(SinkAdopted)
+    assert isinstance(adopted, SinkAdopted)
+    assert (adopted.entries, adopted.settled) == (100, 98)
+
+
+async def test_nothing_pending_costs_no_request(server: DocumentServer) -> None:
+    to = address(server.workspace())
+    async with rig(url=server.url) as first:
+        first.desire(to, {"a": ("1", "scalar")})
+        await first.drained()
+    server.forget_requests()
+    async with rig(url=server.url, mirror=first.mirror) as second:
+        second.desire(to, {"a": ("1", "scalar")})
+        assert await second.drained() == []
+    assert server.requests == []
+
+
+async def test_an_answer_lost_after_the_sink_was_created_makes_no_second_sink(server: DocumentServer) -> None:
+    to = address(server.workspace())
+    server.fail(DropAfter(), when=lambda request: request.method == "POST")
+    async with rig(url=server.url) as running:
+        running.desire(to, {"a": ("1", "scalar"), "b": ("2", "scalar")})
+        assert await running.drained() == []
+    assert server.values("Mass budget") == {"a": ("1", "scalar"), "b": ("2", "scalar")}
+    assert len(server.writes()) == 1
+
+
+async def test_a_sink_that_somebody_deleted_is_created_again_with_everything(server: DocumentServer) -> None:
+    to = address(server.workspace())
+    async with rig(url=server.url) as running:
+        running.desire(to, {"a": ("1", "scalar"), "b": ("2", "scalar")})
+        await running.drained()
+        (sink,) = server.store.by_label("Mass budget")
+        server.store.delete_sink(to.workspace, sink)
+        running.desire(to, {"a": ("3", "scalar")})
+        assert await running.drained() == []
+    assert server.values("Mass budget") == {"a": ("3", "scalar"), "b": ("2", "scalar")}
+
+
+async def test_an_entry_that_somebody_deleted_is_created_again(server: DocumentServer) -> None:
+    to = address(server.workspace())
+    async with rig(url=server.url) as running:
+        running.desire(to, {"a": ("1", "text"), "b": ("2", "scalar")})
+        await running.drained()
+        (sink,) = server.store.by_label("Mass budget")
+        for key in ("a", "b"):
+            server.store.delete_entry(to.workspace, sink, key)
+        running.desire(to, {"a": ("3", "text"), "b": None})
+        assert await running.drained() == []
+    assert server.values("Mass budget") == {"a": ("3", "text")}
+
+
+async def test_a_refused_entry_is_parked_and_its_neighbours_arrive(server: DocumentServer) -> None:
+    to = address(server.workspace())
+    async with rig(url=server.url) as running:
+        running.desire(to, {"": ("1", "scalar")} | {f"P-{n}": ("1", "scalar") for n in range(30)})
+        assert await running.drained() == []
+    assert len(server.values("Mass budget")) == 30
+    assert list(running.mirror.parked) == [""]
+    assert "Invalid request" in running.mirror.parked[""].reason
+    assert len(running.told(EntriesParked)) == 1
+
+
+async def test_the_client_id_and_key_are_sent_and_nothing_the_document_does_not_know(server: DocumentServer) -> None:
+    to = address(server.workspace())
+    async with rig(url=server.url) as running:
+        running.desire(to, {"a": ("1", "scalar")})
+        await running.drained()
+        running.desire(to, {"a": ("2", "scalar")})
+        await running.drained()
+    assert {request.headers["x-api-key"] for request in server.requests} == {"test-key"}
+    assert {request.headers["clientid"] for request in server.writes()} == {"tester"}
+    assert not any("?" in request.path for request in server.requests)
+    assert not any(isinstance(json.loads(request.body), list) for request in server.writes())
+
+
+async def test_a_throttled_lane_waits_and_loses_nothing(server: DocumentServer) -> None:
+    to = address(server.workspace())
+    async with rig(url=server.url) as running:
+        running.desire(to, {"start": ("1", "scalar")})
+        await running.drained()
+        server.fail(
+            Refuse(status=429, headers={"Retry-After": "0"}),
+            Refuse(status=503),
+            Refuse(status=500, body=b"<html>"),
+            when=lambda request: request.writes,
+        )
+        running.desire(to, {f"P-{n}": ("1", "scalar") for n in range(20)})
+        assert await running.drained() == []
+    assert len(server.values("Mass budget")) == 21
