@@ -1,0 +1,5 @@
+"""``python -m ingestd`` is ``ingestd``."""
+
+from ingestd.cli import main
+
+main()

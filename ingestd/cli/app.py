@@ -1,0 +1,70 @@
+"""The command `ingestd`: its verbs, the configuration they share, and how an error becomes a sentence and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import traceback
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ingestd.core.errors import ConfigurationError, IngestdError, MirrorBusy, MirrorError
+from ingestd.daemon.exit_codes import ExitCode
+from ingestd.process.redaction import redact_text
+
+VERBS = ("check", "sync", "run", "status", "demo", "schema")
+
+
+class Verbs(click.Group):
+    """Finds each verb in the module of its name, when it is needed: `--version` need not load polars."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """The verbs, in the order in which a newcomer meets them."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        """The verb, or None, for which click has a sentence."""
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = getattr(importlib.import_module(f"ingestd.cli.{cmd_name}"), cmd_name)
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb; what it raises on purpose ends in a sentence on standard error and the exit code that fits."""
+        try:
+            return super().invoke(ctx)
+        except ConfigurationError as error:
+            for mistake in error.mistakes:
+                click.echo(redact_text(str(mistake)), err=True)
+            ctx.exit(ExitCode.CONFIGURATION)
+        except MirrorError as error:
+            click.echo(redact_text(str(error)), err=True)
+            ctx.exit(ExitCode.STATE_BUSY if isinstance(error, MirrorBusy) else ExitCode.STATE_UNUSABLE)
+        except IngestdError as error:
+            click.echo(redact_text(str(error)), err=True)
+            ctx.exit(ExitCode.BUG)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException:  # noqa: BLE001 - the last line of defence: a traceback must not show a key either
+            click.echo(redact_text(traceback.format_exc()), err=True)
+            click.echo("This is a mistake in ingestd itself; please report it with the lines above.", err=True)
+            ctx.exit(ExitCode.BUG)
+
+
+_CONFIG = "The configuration; else INGESTD_CONFIG, ./ingestd.yaml or /etc/ingestd/ingestd.yaml."
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option("-c", "--config", type=_FILE, help=_CONFIG)
+@click.version_option(version("ingestd"), prog_name="ingestd", message="%(prog)s %(version)s")
+@click.pass_context
+def main(ctx: click.Context, config: Path | None) -> None:
+    """Keep the data sinks of an engineering data workspace equal to files, folders and databases.
+
+    Exit codes: 0 done, 1 a bug, 2 a mistake in the command line, 74 the state file can't be used,
+    75 another daemon holds the state file, 78 a mistake in the configuration; others with the verb.
+    """
+    ctx.obj = config

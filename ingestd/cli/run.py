@@ -1,0 +1,30 @@
+"""`ingestd run`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import get_args
+
+import click
+
+from ingestd.cli.options import configured
+from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.lifecycle import run as run_daemon
+from ingestd.process.logs import Level, configure_logs
+from ingestd.process.notify import Notifier
+from ingestd.telemetry import log_event
+
+
+@click.command()
+@click.option(
+    "--log-level", type=click.Choice(get_args(Level)), default="info", show_default=True, help="How much to tell."
+)
+@configured
+def run(configuration: Configuration, log_level: Level) -> None:
+    """Run the daemon until SIGTERM or Ctrl-C.
+
+    It then drains and ends within ten seconds; a second signal ends it at once. Logs to standard error: lines on a
+    terminal, JSON elsewhere. Tells systemd when it is ready and how it is doing.
+    """
+    configure_logs(level=log_level)
+    asyncio.run(run_daemon(configuration, emit=log_event, notifier=Notifier.from_environment()))

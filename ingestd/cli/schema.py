@@ -1,0 +1,17 @@
+"""`ingestd schema`."""
+
+from __future__ import annotations
+
+import click
+
+from ingestd.registry import connector_class, connector_names
+from ingestd.settings import schema_text
+
+
+@click.command()
+def schema() -> None:
+    """Print the JSON Schema of the configuration.
+
+    For editors that complete and check YAML, and for programs that write it.
+    """
+    click.echo(schema_text({name: connector_class(name) for name in connector_names()}), nl=False)

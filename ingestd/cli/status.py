@@ -1,0 +1,53 @@
+"""`ingestd status`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import click
+
+from ingestd.cli.options import configured
+from ingestd.core.clock import moment
+from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.status import Status, read_status
+from ingestd.mirror.port import PipelineStatus
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
+@configured
+def status(configuration: Configuration, as_json: bool) -> None:
+    """Show what is delivered, what waits and what was rejected.
+
+    Reads the state file and works whether the daemon runs or not; the first line says which.
+    """
+    found = read_status(configuration)
+    if as_json:
+        click.echo(json.dumps(dataclasses.asdict(found), ensure_ascii=False, indent=2))
+    else:
+        _tell(found)
+
+
+def _tell(found: Status) -> None:
+    runs = f"runs (process {found.pid})" if found.pid else "does not run"
+    click.echo(f"The daemon {runs}. State file: {found.state}{'' if found.exists else ', not made yet'}.")
+    click.echo(f"{found.pending} waiting, {found.rejected} rejected.")
+    for pipeline in found.pipelines:
+        click.echo(f"pipeline {pipeline.name}: {_last_run(pipeline)}")
+    for name in found.idle:
+        click.echo(f"pipeline {name}: never ran")
+    for sink in found.sinks:
+        line = f"sink {sink.address}: {sink.entries} entries, {sink.pending} waiting, {sink.rejected} rejected"
+        attempt = sink.last_attempt
+        click.echo(line + (f"; last request: {attempt.sentence}" if attempt and attempt.outcome != "accepted" else ""))
+
+
+def _last_run(pipeline: PipelineStatus) -> str:
+    if pipeline.failure:
+        return f"failed: {pipeline.failure}"
+    run = pipeline.last_run
+    if pipeline.last_run_at is None or run is None:
+        return "has not ended a run yet"
+    changes = f"{run.created} created, {run.updated} updated, {run.removed} removed, {run.unchanged} unchanged"
+    return f"last run {moment(pipeline.last_run_at)}: {run.records} records, {changes}, {run.rejected} rejected"

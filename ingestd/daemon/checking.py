@@ -1,0 +1,62 @@
+"""Whether everything that a configuration names can be reached and used, step by step, without changing anything."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from ingestd.core.errors import SourceError
+from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.wiring import connect_service, open_connector
+from ingestd.sdk import Step, Verifies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A step and what it is about: ``configuration``, ``service`` or a pipeline's name."""
+
+    subject: str
+    step: Step
+
+
+def check_sources(configuration: Configuration) -> Iterator[Finding]:
+    """What each pipeline's connector finds out about its access; may block as long as a server takes to answer."""
+    for pipeline in configuration.settings.pipelines:
+        connector = open_connector(configuration, pipeline)
+        try:
+            if not isinstance(connector, Verifies):
+                sentence = f"The connector {pipeline.source.connector!r} has nothing that it could check beforehand."
+                yield Finding(subject=pipeline.name, step=Step(name="access", outcome="skipped", sentence=sentence))
+                continue
+            for step in connector.verify():
+                yield Finding(subject=pipeline.name, step=step)
+        except SourceError as error:
+            yield Finding(subject=pipeline.name, step=Step(name="access", outcome="failed", sentence=str(error)))
+        finally:
+            connector.close()
+
+
+async def check_service(configuration: Configuration) -> AsyncIterator[Finding]:
+    """Whether the service answers, takes the key and shows each workspace that a pipeline names."""
+    async with connect_service(configuration.settings) as client:
+        reply = await client.list_workspaces()
+        if reply.value is None:
+            yield _service("reachable", "failed", f"{client.address}: {reply.outcome.sentence}")
+            return
+        yield _service("reachable", "passed", f"{client.address} answered in {reply.milliseconds:.0f} ms.")
+        labels = [workspace.label for workspace in reply.value]
+        ids = {workspace.id for workspace in reply.value}
+        for name in dict.fromkeys(pipeline.sink.workspace for pipeline in configuration.settings.pipelines):
+            if name in ids or labels.count(name) == 1:
+                yield _service("workspace", "passed", f"The key may see the workspace {name}.")
+            elif name in labels:
+                sentence = f"{labels.count(name)} workspaces are called {name!r}. Give the id of the one that is meant."
+                yield _service("workspace", "failed", sentence)
+            else:
+                sentence = f"The key may see no workspace {name!r}. Check its label or id, and what the key may do."
+                yield _service("workspace", "failed", sentence)
+
+
+def _service(name: str, outcome: Literal["passed", "failed"], sentence: str) -> Finding:
+    return Finding(subject="service", step=Step(name=name, outcome=outcome, sentence=sentence))

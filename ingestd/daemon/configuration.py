@@ -1,0 +1,54 @@
+"""From a command line to settings: which file it is, what it says, which of its pipelines are meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ingestd.core.errors import IngestdError
+from ingestd.registry import connector_class
+from ingestd.settings import Settings, find_configuration, load_settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """A configuration file that was read without a mistake."""
+
+    path: Path
+    settings: Settings
+
+    @property
+    def base(self) -> Path:
+        """The folder at which relative paths begin."""
+        return self.path.parent
+
+
+class PipelineUnknown(IngestdError):
+    """A command names a pipeline that the configuration does not have."""
+
+
+def read_configuration(explicit: Path | None, *, environment: Mapping[str, str], cwd: Path) -> Configuration:
+    """The configuration that ``--config``, INGESTD_CONFIG or the usual places name.
+
+    Raises:
+        ConfigurationError: there is none, or it has mistakes; all of them at once.
+    """
+    path = find_configuration(explicit, environment, cwd)
+    return Configuration(path=path, settings=load_settings(path, options_of=connector_class, environment=environment))
+
+
+def chosen_pipelines(configuration: Configuration, names: Sequence[str]) -> list[str]:
+    """The pipelines that ``names`` name, each once; all of them where nothing is named.
+
+    Raises:
+        PipelineUnknown: a name is none of the configuration's.
+    """
+    known = [pipeline.name for pipeline in configuration.settings.pipelines]
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"It has {', '.join(known)}."
+            raise PipelineUnknown(f"There is no pipeline {name!r} in {configuration.path}. {hint}")
+    return list(dict.fromkeys(names)) or known

@@ -1,0 +1,128 @@
+"""What the demo drops, and what has to arrive of it: read once more, by Python's own csv, json and sqlite3."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+_FOLDER = files(__package__ or "") / "samples"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """A file that goes into the drop folder: the pipeline that takes it, and the entries that it must become.
+
+    ``key`` is a `str.format` template over the fields of a record, ``stem`` and ``column``.
+    """
+
+    file: str
+    pipeline: str
+    sink: str
+    key: str
+    columns: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The file as it is shipped."""
+        return (_FOLDER / self.file).read_text(encoding="utf-8")
+
+    def entries(self, text: str) -> dict[str, str]:
+        """Key and value of every entry that ``text`` stands for."""
+        stem = Path(self.file).stem
+        records: Iterable[Mapping[str, str]]
+        if self.file.endswith(".csv"):
+            records = csv.DictReader(text.splitlines())
+        else:
+            # Numbers stay the text that they are in the file.
+            records = [json.loads(line, parse_int=str, parse_float=str) for line in text.splitlines()]
+        return _entries(records, self.key, self.columns, stem)
+
+
+SAMPLES = (
+    Sample(
+        file="mass-budget.csv",
+        pipeline="mass-budget",
+        sink="Mass budget",
+        key="{part_number}.{column}",
+        columns=("mass_kg", "margin_percent"),
+    ),
+    Sample(
+        file="bench-run-0042.csv",
+        pipeline="test-bench",
+        sink="Test bench",
+        key="{stem}.{t_s}.{column}",
+        columns=("pressure_bar", "flow_g_per_s", "temperature_c", "vibration_g"),
+    ),
+    Sample(
+        file="bill-of-materials.ndjson",
+        pipeline="bill-of-materials",
+        sink="Bill of materials",
+        key="{part_number}.{column}",
+        columns=("quantity", "unit_cost_eur", "supplier"),
+    ),
+)
+
+DATABASE_SINK = "PDM"
+_DATABASE_COLUMNS = ("revision", "state", "owner")
+
+
+def write_configuration(folder: Path) -> Path:
+    """The configuration and an empty drop folder; the configuration's path."""
+    (folder / "drop").mkdir()
+    path = folder / "ingestd.yaml"
+    path.write_bytes((_FOLDER / "ingestd.yaml").read_bytes())
+    return path
+
+
+def create_database(folder: Path) -> None:
+    """The PDM database, without a part in it yet."""
+    with closing(sqlite3.connect(folder / "pdm.db")) as database:
+        database.executescript(_sql()[0])
+
+
+def fill_database(folder: Path) -> dict[str, str]:
+    """Put the parts in, in one transaction; the entries that they must become."""
+    with closing(sqlite3.connect(folder / "pdm.db")) as database:
+        database.executescript(_sql()[1])
+        rows = database.execute("SELECT number, revision, state, owner FROM part").fetchall()
+    names = ("number", *_DATABASE_COLUMNS)
+    return _entries([dict(zip(names, row, strict=True)) for row in rows], "{number}.{column}", _DATABASE_COLUMNS, "")
+
+
+def drop(folder: Path, file: str, text: str) -> None:
+    """Put a file into the drop folder in one go, as an editor that saves does."""
+    aside = folder / f".{file}.new"
+    aside.write_text(text, encoding="utf-8")
+    os.replace(aside, folder / "drop" / file)  # noqa: PTH105 - the name says that what was there goes
+
+
+def change_two_cells(text: str) -> tuple[str, list[str]]:
+    """The mass budget with one gram more in the second part's mass and one percent more in the last one's margin.
+
+    Returns the new text and, for each change, what it is in words.
+    """
+    rows = list(csv.reader(text.splitlines()))
+    told = []
+    for row, column, step in ((2, 3, "1"), (-1, 4, "1")):
+        before = rows[row][column]
+        digits = len(before.partition(".")[2])
+        after = f"{float(before) + float(step) / 10**digits:.{digits}f}"
+        rows[row][column] = after
+        told.append(f"{rows[row][0]}.{rows[0][column]} from {before} to {after}")
+    return "\n".join(",".join(row) for row in rows) + "\n", told
+
+
+def _entries(records: Iterable[Mapping[str, str]], key: str, columns: tuple[str, ...], stem: str) -> dict[str, str]:
+    return {key.format(**record, stem=stem, column=column): record[column] for record in records for column in columns}
+
+
+def _sql() -> tuple[str, str]:
+    create, insert = (_FOLDER / "pdm.sql").read_text(encoding="utf-8").split("INSERT", maxsplit=1)
+    return create, f"INSERT{insert}"

@@ -1,0 +1,142 @@
+"""The demo from beginning to end; everything that it makes is in one temporary folder and is gone afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ingestd.client.service import ServiceClient
+from ingestd.daemon.demo import samples
+from ingestd.daemon.demo.arrivals import Arrivals
+from ingestd.daemon.demo.child import DemoFailed, environment_for_children, output_of, running
+
+Say = Callable[[str], None]
+
+
+async def tell(say: Say, *, stay: bool) -> None:
+    """Run the demo and say what happens, a line at a time. With ``stay`` it goes on showing arrivals until cancelled.
+
+    Raises:
+        DemoFailed: something did not go as promised; the sentence says what.
+    """
+    with tempfile.TemporaryDirectory(prefix="ingestd-demo-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        data = str(folder / "workspace")
+        port = _free_port()
+        environment = environment_for_children()
+        key = await output_of(
+            ["workspaced", "keys", "create", "demo", "--role", "owner", "--data", data], environment=environment
+        )
+        environment |= {"INGESTD_DEMO_URL": f"http://127.0.0.1:{port}", "INGESTD_DEMO_KEY": key.split()[-1]}
+        say(f"Starting the workspace service on 127.0.0.1:{port} and the daemon, in {folder}")
+        async with (
+            running(["workspaced", "serve", "--data", data, "--port", str(port)], environment=environment),
+            ServiceClient(
+                url=environment["INGESTD_DEMO_URL"], api_key=environment["INGESTD_DEMO_KEY"], client_id="demo"
+            ) as client,
+        ):
+            await _with_service(say, folder, client, environment, stay=stay)
+
+
+async def _with_service(
+    say: Say, folder: Path, client: ServiceClient, environment: Mapping[str, str], *, stay: bool
+) -> None:
+    reply = await client.create_workspace("Demo")
+    if reply.value is None:
+        raise DemoFailed(f"The service did not make a workspace: {reply.outcome.sentence}")
+    configuration = samples.write_configuration(folder)
+    samples.create_database(folder)
+    arrivals = Arrivals(client, reply.value.id)
+    live = _Live(say)
+
+    def listen(event: Mapping[str, Any]) -> None:
+        arrivals.listen(event)
+        live.listen(event)
+
+    command = ["ingestd", "run", "--config", str(configuration), "--log-level", "debug"]
+    try:
+        async with running(command, environment=environment, listen=listen):
+            await _samples_arrive(say, folder, arrivals)
+            await _two_cells_travel(say, folder, arrivals)
+            if stay:
+                say("")
+                say(f"The demo stays. Change or add files in {folder / 'drop'}")
+                say("  named mass-budget*.csv, bench-run-*.csv or *.ndjson, with the columns of those that are there.")
+                say("Ctrl-C ends it and clears everything away.")
+                live.on = True
+                await asyncio.Event().wait()
+    finally:
+        live.on = False
+        say(f"{_grouped(arrivals.delivered)} entries delivered")
+
+
+async def _samples_arrive(say: Say, folder: Path, arrivals: Arrivals) -> None:
+    say("")
+    for sample in samples.SAMPLES:
+        text = sample.text
+        entries = sample.entries(text)
+        dropped = time.perf_counter()
+        samples.drop(folder, sample.file, text)
+        milliseconds = await arrivals.visible(sample.sink, entries, since=dropped)
+        say(_line(sample.file, len(entries), milliseconds))
+    filled = time.perf_counter()
+    entries = samples.fill_database(folder)
+    milliseconds = await arrivals.visible(samples.DATABASE_SINK, entries, since=filled)
+    say(_line("pdm.db (asked every second)", len(entries), milliseconds))
+
+
+async def _two_cells_travel(say: Say, folder: Path, arrivals: Arrivals) -> None:
+    sample = samples.SAMPLES[0]
+    await arrivals.settled_again(sample.pipeline, 0)
+    text, told = samples.change_two_cells(sample.text)
+    entries = sample.entries(text)
+    settled, delivered = arrivals.settled(sample.pipeline), arrivals.delivered
+    dropped = time.perf_counter()
+    samples.drop(folder, sample.file, text)
+    milliseconds = await arrivals.visible(sample.sink, entries, since=dropped)
+    await arrivals.settled_again(sample.pipeline, settled)
+    travelled = arrivals.delivered - delivered
+    say("")
+    say(f"Two cells of {sample.file} changed: {' and '.join(told)}.")
+    if travelled != len(told):
+        raise DemoFailed(f"{travelled} entries travelled for it, not {len(told)}. Please report this.")
+    say(_line(sample.file, travelled, milliseconds))
+
+
+class _Live:
+    """Shows what goes on while the demo stays."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self.on = False
+
+    def listen(self, event: Mapping[str, Any]) -> None:
+        if not self.on:
+            return
+        match event:
+            case {"event": "entries_delivered", "sink": sink, "entries": entries, "milliseconds": milliseconds}:
+                self._say(f"  {sink}: {entries} entries delivered, the request took {milliseconds:.0f} ms")
+            case {"event": "partition_settled", "pipeline": pipeline, "partition": partition}:
+                self._say(f"  {pipeline}: {partition} is delivered")
+            case {"level": "warning" | "error", "sentence": sentence}:
+                self._say(f"  {sentence}")
+
+
+def _line(what: str, entries: int, milliseconds: float) -> str:
+    return f"  {what:<28} {_grouped(entries):>6} entries visible after {milliseconds:6.0f} ms"
+
+
+def _grouped(number: int) -> str:
+    return f"{number:,}".replace(",", " ")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,26 @@
+"""How the daemon's commands end, as exit codes. Usage mistakes are click's 2; 74, 75 and 78 are those of sysexits(3)."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """One meaning a number, over all commands."""
+
+    DONE = 0
+    """All that was asked for was done."""
+    BUG = 1
+    """The daemon did something that its own rules exclude; the log has the traceback."""
+    REJECTED = 3
+    """`sync`: records or entries of these pipelines are parked with their reasons."""
+    PENDING = 4
+    """`sync`: something still waits for delivery when the time is over."""
+    SOURCE_FAILED = 5
+    """`sync`, `check`: a source is away or can't be read as configured; the others were served."""
+    STATE_UNUSABLE = 74
+    """The state file is damaged or was written by a newer program: nothing was touched."""
+    STATE_BUSY = 75
+    """Another daemon holds the state file; trying later may help."""
+    CONFIGURATION = 78
+    """The configuration is wrong: a person has to change it."""

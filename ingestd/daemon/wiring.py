@@ -1,0 +1,131 @@
+"""Which concrete part stands at which place: the only module that names a mirror, a client and connectors by class."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from ingestd.client.service import ServiceClient, Timeouts
+from ingestd.core.mapping import Mapping
+from ingestd.daemon.configuration import Configuration
+from ingestd.delivery import Dispatcher
+from ingestd.intake import Reader, Supervisor
+from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.registry import connector_class
+from ingestd.schedule import Schedule, Timing
+from ingestd.sdk import Connector, SourceContext
+from ingestd.settings import PipelineSettings, Settings
+from ingestd.settings.schedule import OnChange
+from ingestd.telemetry import Emit
+from ingestd.telemetry.catalogue.daemon import PipelineDue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """Every part of a daemon, connected and at rest: nothing reads or sends before its ``run`` is awaited."""
+
+    configuration: Configuration
+    mirror: SqliteMirror
+    client: ServiceClient
+    readers: tuple[Reader, ...]
+    supervisor: Supervisor
+    dispatcher: Dispatcher
+    schedule: Schedule
+
+
+@asynccontextmanager
+async def assembled(configuration: Configuration, *, emit: Emit) -> AsyncIterator[Assembly]:
+    """Connect the parts, and put them down in the opposite order: connectors, client, state file.
+
+    Raises:
+        MirrorBusy: another process holds the state file.
+        MirrorNewer, MirrorCorrupt, MirrorError: it can't be used.
+    """
+    settings = configuration.settings
+    loop = asyncio.get_running_loop()
+    async with AsyncExitStack() as stack:
+        mirror = await asyncio.to_thread(SqliteMirror.open, settings.state)
+        stack.push_async_callback(asyncio.to_thread, mirror.close)
+        client = await stack.enter_async_context(connect_service(settings))
+        readers = tuple(
+            Reader(
+                pipeline=pipeline.name,
+                connector=open_connector(configuration, pipeline),
+                mapping=Mapping(pipeline.entries),
+                sink=pipeline.sink,
+                mirror=mirror.intake,
+                emit=emit,
+            )
+            for pipeline in settings.pipelines
+        )
+        timings = _timings(settings)
+        supervisor = Supervisor(readers, emit=emit, random=random.random, scheduled=timings.keys())
+        stack.push_async_callback(supervisor.aclose)
+        dispatcher = Dispatcher(
+            mirror=mirror.delivery,
+            client=client,
+            emit=emit,
+            now=time.time,
+            random=random.random,
+            on_settled=supervisor.settled,
+        )
+        # Commits happen in threads of the intake; the dispatcher lives on the loop.
+        mirror.on_pending = lambda: _on_loop(loop, dispatcher.wake)
+        yield Assembly(
+            configuration=configuration,
+            mirror=mirror,
+            client=client,
+            readers=readers,
+            supervisor=supervisor,
+            dispatcher=dispatcher,
+            schedule=_schedule(timings, mirror, emit, supervisor.wake),
+        )
+
+
+def connect_service(settings: Settings) -> ServiceClient:
+    """A client of the configured service; connects with its first request."""
+    service = settings.service
+    return ServiceClient(
+        url=service.url,
+        api_key=service.api_key.get_secret_value(),
+        client_id=service.client_id,
+        timeouts=Timeouts(
+            connect_seconds=service.connect_timeout_seconds,
+            read_seconds=service.read_timeout_seconds,
+            write_seconds=service.write_timeout_seconds,
+        ),
+    )
+
+
+def open_connector(configuration: Configuration, pipeline: PipelineSettings) -> Connector:
+    """The pipeline's source. What it needs it opens when it is first asked."""
+    source = pipeline.source
+    context = SourceContext(pipeline=pipeline.name, base=configuration.base, now=time.time)
+    return connector_class(source.connector)(source.options, context)
+
+
+def _on_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    if not loop.is_closed():  # a reading thread may commit its last batch after that
+        loop.call_soon_threadsafe(call)
+
+
+def _timings(settings: Settings) -> dict[str, Timing]:
+    """The pipelines that run by the clock; all others run when their source changes."""
+    return {
+        pipeline.name: pipeline.schedule
+        for pipeline in settings.pipelines
+        if not isinstance(pipeline.schedule, OnChange)
+    }
+
+
+def _schedule(timings: dict[str, Timing], mirror: SqliteMirror, emit: Emit, wake: Callable[[str], None]) -> Schedule:
+    def due(name: str) -> None:
+        emit(PipelineDue(pipeline=name))
+        wake(name)
+
+    ran = {found.name: found.last_run_at for found in mirror.status.pipelines() if found.last_run_at is not None}
+    return Schedule(timings, wake=due, last_run_at=ran, now=time.time)
