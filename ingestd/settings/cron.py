@@ -1,6 +1,6 @@
 """Cron expressions of five fields, checked field by field so that a mistake can be pointed at.
 
-What they mean is the scheduler's business; whatever passes here can be scheduled.
+What passes is written so that the scheduler, which counts weekdays from Monday, means the same days as cron.
 """
 
 from __future__ import annotations
@@ -43,8 +43,11 @@ class CronError(ValueError):
         super().__init__(sentence)
 
 
-def check_cron(text: str) -> None:
-    """Refuse an expression that can't be read or would never come true. 0 and 7 are Sunday, as in crontab(5).
+def normal_cron(text: str) -> str:
+    """``text`` with its weekdays listed by name (``1-5`` → ``mon,tue,…``), because programs number them differently.
+
+    0 and 7 are Sunday, as in crontab(5). The other fields stay as they are written, in small letters. Restricting both
+    the day of the month and the day of the week is refused: programs differ on whether either or both must hold.
 
     Raises:
         CronError: a sentence that names the field.
@@ -54,12 +57,19 @@ def check_cron(text: str) -> None:
         raise CronError(
             f"Expected five fields (minute, hour, day of the month, month, day of the week), found {len(words)}.", 0
         )
-    _, _, days, months, _ = (
-        _chosen(field, word[0].lower(), word.start()) for field, word in zip(_FIELDS, words, strict=True)
-    )
-    # Where the day of the week is restricted too, either of the two is enough for a run.
-    if words[4][0].startswith("*") and min(days) > max(_LONGEST[month - 1] for month in months):
+    chosen = [_chosen(field, word[0].lower(), word.start()) for field, word in zip(_FIELDS, words, strict=True)]
+    days, months, weekdays = chosen[2:]
+    if len(days) < _FIELDS[2].values and len(weekdays) < _FIELDS[4].values:
+        raise CronError(
+            "Both the day of the month and the day of the week are restricted, which programs read differently; leave "
+            "one of them '*'.",
+            words[2].start(),
+        )
+    if min(days) > max(_LONGEST[month - 1] for month in months):
         raise CronError(f"No month that is chosen has a day {min(days)}, so this would never run.", words[2].start())
+    every_day = len(weekdays) == len(_DAYS)
+    last = "*" if every_day else ",".join(_DAYS[day] for day in sorted(weekdays))
+    return " ".join([*(word[0].lower() for word in words[:4]), last])
 
 
 def _chosen(field: _Field, text: str, position: int) -> frozenset[int]:

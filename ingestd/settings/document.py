@@ -42,7 +42,8 @@ _EXPLAINED = {
     "could not find expected": "A key without ':' and a value.",
     "found unexpected end of stream": "A quote is opened and never closed.",
     "but found '<stream end>'": "A bracket or brace is opened and never closed.",
-    "expected ',' or": "A ',' or the closing bracket or brace is missing.",
+    "expected ',' or": "A ',' or the closing bracket or brace is missing. Within braces or brackets a text that holds "
+    "some itself, such as ${env:NAME}, needs quotes.",
     "sequence entries are not allowed": "A list can't begin here; put '-' on a line of its own, indented below its key.",
     "unknown escape character": "This is no escape sequence of a text in double quotes; use single quotes, or write '\\\\'.",
 }

@@ -9,11 +9,11 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from ingestd.core.errors import ConfigurationError, Mistake
-from ingestd.sdk import Connector
 from ingestd.settings.document import Document, DocumentError, read_document
 from ingestd.settings.mistakes import validate
 from ingestd.settings.model import PipelineSettings, Settings
 from ingestd.settings.node import Place, dotted
+from ingestd.settings.reading import ConnectorKind
 from ingestd.settings.secrets import Placeholders, read_bounded, reason
 from ingestd.settings.values import filled
 
@@ -52,7 +52,7 @@ def find_configuration(
 
 
 def load_settings(
-    path: Path, *, options_of: Callable[[str], type[Connector]], environment: Mapping[str, str]
+    path: Path, *, options_of: Callable[[str], type[ConnectorKind]], environment: Mapping[str, str]
 ) -> Settings:
     """Read, fill in and check the file at ``path``.
 

@@ -13,11 +13,10 @@ from typing import Any, TypeAlias
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from ingestd.sdk import Connector
 from ingestd.settings import sentences
 from ingestd.settings.model import Settings
 from ingestd.settings.node import Found, ListNode, Mapping, Node, Path, Place, Scalar, dotted, find
-from ingestd.settings.reading import Reading, validated
+from ingestd.settings.reading import ConnectorKind, Reading, validated
 from ingestd.settings.shape import CONNECTOR, Shape, known_keys
 from ingestd.settings.values import Values, at
 
@@ -26,7 +25,7 @@ Placed: TypeAlias = tuple[Place, str, str]
 
 
 def validate(
-    root: Node, values: Values, options_of: Callable[[str], type[Connector]]
+    root: Node, values: Values, options_of: Callable[[str], type[ConnectorKind]]
 ) -> tuple[Settings | None, list[Placed]]:
     """The settings, or None; and every mistake.
 
@@ -41,7 +40,7 @@ def validate(
     return settings, [*_Report(root=root, values=values, shape=shape).mistakes(errors), *_passed_over(root, shape)]
 
 
-def _attempt(data: Any, options_of: Callable[[str], type[Connector]]) -> tuple[Settings | None, list[ErrorDetails]]:
+def _attempt(data: Any, options_of: Callable[[str], type[ConnectorKind]]) -> tuple[Settings | None, list[ErrorDetails]]:
     try:
         return validated(Settings, data, Reading(options_of=options_of)), []
     except ValidationError as refused:

@@ -56,7 +56,7 @@ def client_id_of(host: str) -> str:
 
 
 def _service_url(text: str) -> str:
-    expected = "Expected the service's address, such as http://127.0.0.1:8400"
+    expected = "Expected the service's address, such as http://127.0.0.1:8400 or https://workspace.example/api"
     try:
         parts = urlsplit(text)
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
@@ -70,7 +70,7 @@ def _service_url(text: str) -> str:
         if usable and (parts.query or parts.fragment):
             raise problem(f"{expected}: nothing may follow its path ('?' or '#').")
     if not usable or re.search(r"[^!-~]", text):
-        raise problem(f"{expected}: http or https, '://', a host, and a port where it is not the usual one.")
+        raise problem(f"{expected}.")
     return text.rstrip("/")
 
 

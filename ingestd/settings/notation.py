@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    RootModel,
+    ValidationInfo,
+    field_validator,
+)
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, TemplateError, parse_template
-from ingestd.settings.cron import CronError, check_cron
+from ingestd.settings.cron import CronError, normal_cron
 from ingestd.settings.node import described_value, nearest
 from ingestd.settings.reading import Reading, problem, validated
 from ingestd.settings.schedule import Cron, Every, OnChange, Schedule, duration_seconds, known_timezone
@@ -18,6 +27,8 @@ from ingestd.settings.schedule import Cron, Every, OnChange, Schedule, duration_
 _DATA_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 COLUMN = "column"
 ON_CHANGE = "on-change"
+
+Read = TypeVar("Read")
 
 
 class _Notation(BaseModel):
@@ -41,17 +52,27 @@ def _data_type(text: str) -> str:
     return text
 
 
-def _sentences(check: Callable[[str], object]) -> Callable[[str], str]:
-    """``check`` as a validator whose ValueError is a sentence for people."""
+def _with_unit(found: Any) -> Any:
+    if isinstance(found, int | float) and not isinstance(found, bool):
+        raise problem(f"Expected a duration with its unit, such as 15m or 90s; found {described_value(found)}.")
+    return found
 
-    def checked(text: str) -> str:
+
+def _sentences(read: Callable[[str], Read]) -> Callable[[str], Read]:
+    """``read`` as a validator, whose ValueError is a sentence for people."""
+
+    def validator(text: str) -> Read:
         try:
-            check(text)
+            return read(text)
         except ValueError as error:
             raise problem(str(error), error.position if isinstance(error, CronError) else None) from None
-        return text
 
-    return checked
+    return validator
+
+
+def _a_duration(text: str) -> str:
+    duration_seconds(text)
+    return text
 
 
 class EntrySettings(_Notation):
@@ -146,7 +167,7 @@ class SinkNotation(_Notation):
 class EveryNotation(_Notation):
     """At a fixed distance."""
 
-    every: Annotated[str, AfterValidator(_sentences(duration_seconds))] = Field(
+    every: Annotated[str, BeforeValidator(_with_unit), AfterValidator(_sentences(_a_duration))] = Field(
         description="The time from the beginning of one run to that of the next, from 1s to 366d.",
         examples=["15m", "1h30m"],
         json_schema_extra={"pattern": r"^\s*(?=\d)(\d+d)?(\d+h)?(\d+m)?(\d+s)?\s*$"},
@@ -156,7 +177,7 @@ class EveryNotation(_Notation):
 class CronNotation(_Notation):
     """At the times of a cron expression."""
 
-    cron: Annotated[str, AfterValidator(_sentences(check_cron))] = Field(
+    cron: Annotated[str, AfterValidator(_sentences(normal_cron))] = Field(
         description="Minute, hour, day of the month, month and day of the week (0 and 7 are Sunday), as in crontab.",
         examples=["0 2 * * *", "*/10 6-18 * * mon-fri"],
     )

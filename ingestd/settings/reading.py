@@ -5,18 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, TypeVar
+from typing import Any, ClassVar, NoReturn, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from ingestd.core.errors import IngestdError
-from ingestd.sdk import Connector
 
 Model = TypeVar("Model", bound=BaseModel)
 
 SENTENCE = "ingestd_sentence"
 """The type of a pydantic error that is a sentence already; ``ctx`` holds it, and the offset in the text where it has one."""
+
+
+class ConnectorKind(Protocol):
+    """What the configuration needs to know of a connector's class (`ingestd.sdk.Connector` fits)."""
+
+    Options: ClassVar[type[BaseModel]]
+    scheduled_only: ClassVar[bool]
 
 
 class ConnectorUnusable(IngestdError):
@@ -31,9 +37,9 @@ class Reading:
     is read, and the names of the pipelines before it when its own is.
     """
 
-    options_of: Callable[[str], type[Connector]]
+    options_of: Callable[[str], type[ConnectorKind]]
     names: set[str] = field(default_factory=set)
-    connector: type[Connector] | None = None
+    connector: type[ConnectorKind] | None = None
 
 
 def problem(sentence: str, position: int | None = None) -> PydanticCustomError:

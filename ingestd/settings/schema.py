@@ -8,9 +8,8 @@ from typing import Any
 
 from pydantic.errors import PydanticInvalidForJsonSchema
 
-from ingestd.sdk import Connector
 from ingestd.settings.model import Settings, SourceSettings
-from ingestd.settings.reading import ConnectorUnusable
+from ingestd.settings.reading import ConnectorKind, ConnectorUnusable
 from ingestd.settings.shape import CONNECTOR
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -24,7 +23,7 @@ _NARROWING = {"enum", "const", "pattern"}
 _ABOUT = ("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly")
 
 
-def configuration_schema(connectors: Mapping[str, type[Connector]]) -> dict[str, Any]:
+def configuration_schema(connectors: Mapping[str, type[ConnectorKind]]) -> dict[str, Any]:
     """The schema of a configuration file; ``connectors`` are those that it may name, in the order of their names here.
 
     A setting that takes a number, a truth value or one of a few words also takes a placeholder.
@@ -53,12 +52,12 @@ def configuration_schema(connectors: Mapping[str, type[Connector]]) -> dict[str,
     }
 
 
-def schema_text(connectors: Mapping[str, type[Connector]]) -> str:
+def schema_text(connectors: Mapping[str, type[ConnectorKind]]) -> str:
     """The same as a file: UTF-8, indented, with a line end; the same connectors give the same bytes."""
     return json.dumps(configuration_schema(connectors), indent=2, ensure_ascii=False) + "\n"
 
 
-def _source(name: str, connector: type[Connector]) -> dict[str, Any]:
+def _source(name: str, connector: type[ConnectorKind]) -> dict[str, Any]:
     """The definitions of one connector: its options beside ``connector: name``, and what they refer to."""
     try:
         options = connector.Options.model_json_schema(ref_template=f"#/$defs/{name}.{{model}}")

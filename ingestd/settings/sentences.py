@@ -64,6 +64,9 @@ def expected(kind: str, context: Context) -> str | None:
 
 def mismatch(kinds: list[tuple[str, Context]], found: Found, *, hidden: bool) -> str:
     """What was expected (one phrase an alternative) and what was found."""
+    if isinstance(found.node, Scalar):
+        # Pydantic measures a secret text as it measures a list.
+        kinds = [(f"string_{kind}" if kind in {"too_short", "too_long"} else kind, context) for kind, context in kinds]
     phrases = list(dict.fromkeys(phrase for kind, context in kinds if (phrase := expected(kind, context))))
     node = found.node
     shown = "a value that is not shown" if hidden else described(node)
@@ -96,7 +99,7 @@ def own_words(kind: str, message: str, context: Context) -> str:
     if kind == SENTENCE:
         return str(context["sentence"])
     text = re.sub(r"^(Value error|Assertion failed), ", "", message).strip() or "This value is refused"
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def _hint(kind: str, context: Context, node: Node) -> str:
