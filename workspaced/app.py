@@ -1,0 +1,92 @@
+"""The service as an ASGI application: the only place that names concrete classes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+from starlette.routing import Router
+from starlette.types import Receive, Scope, Send
+
+from workspaced.access.authentication import Authentication
+from workspaced.data_sinks import routes as data_sinks
+from workspaced.settings import Settings
+from workspaced.storage.sqlite_store import SqliteStore
+from workspaced.web import health
+from workspaced.web.dispatch import Dispatch
+from workspaced.web.tracing import Tracing
+from workspaced.workspaces import routes as workspaces
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+class Application:
+    """ASGI. Serves between start and stop, which the lifespan protocol or `running` bring about."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._store = SqliteStore(settings.database, readers=settings.readers, streams=settings.streams)
+        self._authentication = Authentication(self._store, cache_seconds=settings.key_cache_seconds, now=now_ms)
+        self._draining = False
+        dispatch = Dispatch(
+            (
+                *health.operations(lambda: self._draining),
+                *workspaces.operations(settings.limits),
+                *data_sinks.operations(settings.limits),
+            ),
+            settings=settings,
+            store=self._store,
+            authentication=self._authentication,
+            is_public=partial(workspaces.is_public, self._store),
+            now=now_ms,
+        )
+        self._router = Router(
+            default=Tracing(dispatch), redirect_slashes=False, lifespan=lambda _router: self.started()
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One connection of the server."""
+        await self._router(scope, receive, send)
+
+    @asynccontextmanager
+    async def started(self) -> AsyncIterator[None]:
+        """The database is open for the time of the block.
+
+        Raises:
+            StorageUnusable: it can't be opened.
+        """
+        try:
+            await self._store.start()
+            yield
+        finally:
+            await self._authentication.close()
+            await self._store.stop()
+
+    def drain(self) -> None:
+        """The end is near: /readyz says 503 from now on; requests are still answered."""
+        self._draining = True
+
+    async def check(self) -> None:
+        """Whether the service can read and write.
+
+        Raises:
+            Unavailable: it can't.
+        """
+        await self._store.check()
+
+
+def create_app(settings: Settings) -> Application:
+    """The application, not yet started."""
+    return Application(settings)
+
+
+@asynccontextmanager
+async def running(settings: Settings) -> AsyncIterator[Application]:
+    """The application, started, for callers that bring no server (``httpx.ASGITransport(app=…)``)."""
+    app = create_app(settings)
+    async with app.started():
+        yield app

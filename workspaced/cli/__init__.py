@@ -1,0 +1,21 @@
+"""The command line: one verb a file, no logic."""
+
+from __future__ import annotations
+
+import click
+
+from workspaced import __version__
+from workspaced.cli.keys import keys
+from workspaced.cli.serve import serve
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "WORKSPACED"})
+@click.version_option(__version__, prog_name="workspaced")
+def main() -> None:
+    """The workspace service: workspaces, data sinks, and the keys to them."""
+
+
+main.add_command(serve)
+main.add_command(keys)
+
+__all__ = ["main"]

@@ -1,0 +1,25 @@
+"""How a command says that it can't go on: one sentence, and an exit code from sysexits(3)."""
+
+from __future__ import annotations
+
+from typing import IO, Any
+
+import click
+
+UNUSABLE = 78
+"""EX_CONFIG: starting again changes nothing; somebody has to act."""
+
+AWAY = 69
+"""EX_UNAVAILABLE: starting again later may help."""
+
+
+class Failure(click.ClickException):
+    """A sentence on standard error and an exit code."""
+
+    def __init__(self, sentence: str, exit_code: int) -> None:
+        super().__init__(sentence)
+        self.exit_code = exit_code  # type: ignore[misc]  # click reads it off the instance
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Without click's "Error: ", since the sentence says it."""
+        click.echo(f"workspaced: {self.format_message()}", file=file, err=file is None)

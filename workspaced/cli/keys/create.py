@@ -1,0 +1,42 @@
+"""``workspaced keys create``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from workspaced.access import store
+from workspaced.access.permissions import EVERYWHERE, ROLES
+from workspaced.app import now_ms
+from workspaced.cli.failure import Failure
+from workspaced.cli.keys.database import data_option, in_transaction
+from workspaced.storage.port import Transaction
+from workspaced.text import as_uuid, has_controls
+
+_DAY_MS = 86_400_000
+
+
+@click.command()
+@click.argument("name")
+@click.option("--role", type=click.Choice(list(ROLES)), required=True, help="What the key may do.")
+@click.option("--workspace", default=EVERYWHERE, help="Id of the one workspace that it is for; default: all.")
+@click.option("--days", type=click.IntRange(min=1), default=365, show_default=True, help="How long it is valid.")
+@click.option("--never-expires", is_flag=True, help="It is valid until it is revoked.")
+@data_option
+def create(name: str, role: str, workspace: str, days: int, data: Path, *, never_expires: bool) -> None:
+    """Make a key for NAME and print it: once, it is stored nowhere."""
+    if not name.strip() or len(name) > 255 or has_controls(name):
+        raise Failure("A key's name must have 1 to 255 characters, and no control characters.", 2)
+    workspace_id = as_uuid(workspace) if workspace else EVERYWHERE
+    if workspace_id is None:
+        raise Failure(f"'{workspace}' is no workspace's id: it must be a UUID.", 2)
+    now = now_ms()
+    expires_at = None if never_expires else now + days * _DAY_MS
+
+    def work(tx: Transaction) -> str:
+        return store.create_key(
+            tx, name=name.strip(), role=role, now=now, expires_at=expires_at, workspace_id=workspace_id
+        )
+
+    click.echo(in_transaction(data, work))

@@ -1,0 +1,37 @@
+"""``workspaced keys list``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from workspaced.access import store
+from workspaced.access.store import StoredKey
+from workspaced.app import now_ms
+from workspaced.cli.keys.database import data_option, in_transaction
+from workspaced.timestamps import stamp
+
+
+@click.command("list")
+@data_option
+def list_keys(data: Path) -> None:
+    """Show every key: id, name, last letters, since when, until when, last use, state. Never the key."""
+    now = now_ms()
+    for key in in_transaction(data, store.list_keys):
+        fields = (
+            key.id,
+            key.name,
+            f"…{key.last_four}",
+            stamp(key.created_at),
+            stamp(key.expires_at) if key.expires_at else "never",
+            stamp(key.last_used_at) if key.last_used_at else "unused",
+            _state(key, now),
+        )
+        click.echo("\t".join(fields))
+
+
+def _state(key: StoredKey, now: int) -> str:
+    if key.revoked_at is not None:
+        return "revoked"
+    return "expired" if key.expires_at is not None and key.expires_at <= now else "valid"

@@ -1,0 +1,26 @@
+"""``workspaced keys revoke``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from workspaced.access import store
+from workspaced.app import now_ms
+from workspaced.cli.keys.database import data_option, in_transaction, the_key
+from workspaced.storage.port import Transaction
+
+
+@click.command()
+@click.argument("key")
+@data_option
+def revoke(key: str, data: Path) -> None:
+    """End KEY, given by id or name; a running service follows within seconds."""
+
+    def work(tx: Transaction) -> str:
+        key_id = the_key(tx, key)
+        store.revoke_key(tx, key_id=key_id, now=now_ms())
+        return key_id
+
+    click.echo(f"{in_transaction(data, work)} is revoked.")

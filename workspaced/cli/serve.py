@@ -1,0 +1,45 @@
+"""``workspaced serve``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+import uvloop
+
+from ingestd.process.logs import configure_logs
+from ingestd.process.notify import Notifier
+from workspaced import server
+from workspaced.cli.failure import AWAY, UNUSABLE, Failure
+from workspaced.settings import Limits, Settings
+from workspaced.storage.port import StorageUnusable
+
+
+@click.command()
+@click.option(
+    "--data", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder that holds everything."
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8400,
+    show_default=True,
+    help="Port to listen on; 0 takes a free one.",
+)
+@click.option("--dev", is_flag=True, help="For work on this machine: logs every request.")
+def serve(data: Path, host: str, port: int, *, dev: bool) -> None:
+    """Serve until SIGTERM or Ctrl-C. Prints the URL once it answers."""
+    configure_logs(level="debug" if dev else "info")
+    try:
+        settings = Settings(data=data, limits=Limits.from_environment(os.environ))
+    except ValueError as error:
+        raise Failure(str(error), UNUSABLE) from error
+    try:
+        with server.listen(host, port) as listener:
+            uvloop.run(server.serve(settings, listener, notifier=Notifier.from_environment(), announce=click.echo))
+    except server.PortTaken as error:
+        raise Failure(str(error), AWAY) from error
+    except StorageUnusable as error:
+        raise Failure(str(error), UNUSABLE) from error

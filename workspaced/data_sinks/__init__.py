@@ -1,0 +1,1 @@
+"""Data sinks, their entries, and mass updates (contract, S and M)."""

@@ -1,0 +1,67 @@
+"""Operations on single entries: DS4, DS8, DS9, DS10."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from workspaced.data_sinks import entry_store, store
+from workspaced.data_sinks.records import entry_record
+from workspaced.data_sinks.rules import read_entry_changes, read_new_entry
+from workspaced.data_sinks.sink_routes import named
+from workspaced.data_sinks.values import StoredEntry, StoredSink
+from workspaced.storage.port import Reader, Transaction
+from workspaced.web.answers import NO_CONTENT, Answer, etag, json_answer
+from workspaced.web.operations import Call, Work
+
+
+async def get_entry(call: Call) -> Answer:
+    """DS4."""
+    sink, entry = await call.store.read(lambda reader: _found(reader, call))
+    if call.has_seen(entry.version):
+        return Answer(status=304, headers=(etag(entry.version),))
+    return json_answer(entry_record(entry, sink.id), headers=(etag(entry.version),))
+
+
+def create_entry(call: Call) -> Work:
+    """DS8."""
+    new, ignored = read_new_entry(call.json(), call.settings.limits)
+
+    def act(tx: Transaction) -> Answer:
+        sink = store.get_sink(tx, call.workspace_id, named(call))
+        limits = call.settings.limits
+        entry = entry_store.create_entry(tx, sink, new, actor=call.actor, now=call.now, limits=limits)
+        location = f"/v1/workspace/{sink.workspace_id}/data-sink/{sink.id}/{quote(entry.key, safe='')}"
+        headers = (("Location", location), etag(entry.version))
+        return json_answer(entry_record(entry, sink.id), status=201, headers=headers)
+
+    return Work(act=act, ignored=ignored)
+
+
+def update_entry(call: Call) -> Work:
+    """DS9."""
+    changes, ignored = read_entry_changes(call.json(), call.settings.limits)
+
+    def act(tx: Transaction) -> Answer:
+        sink, entry = _found(tx, call)
+        call.require_match(entry.version)
+        entry = entry_store.update_entry(tx, sink, entry, changes, actor=call.actor, now=call.now)
+        return json_answer(entry_record(entry, sink.id), headers=(etag(entry.version),))
+
+    return Work(act=act, ignored=ignored)
+
+
+def delete_entry(call: Call) -> Work:
+    """DS10."""
+
+    def act(tx: Transaction) -> Answer:
+        sink, entry = _found(tx, call)
+        call.require_match(entry.version)
+        entry_store.delete_entry(tx, sink, entry, actor=call.actor, now=call.now)
+        return NO_CONTENT
+
+    return Work(act=act)
+
+
+def _found(reader: Reader, call: Call) -> tuple[StoredSink, StoredEntry]:
+    sink = store.get_sink(reader, call.workspace_id, named(call))
+    return sink, entry_store.get_entry(reader, sink, call.names["key"])

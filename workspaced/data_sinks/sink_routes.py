@@ -1,0 +1,184 @@
+"""Operations on sinks: DS1, DS2, DS3, DS5, DS6, DS7."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import cast
+
+from ingestd.wire import names
+from workspaced.data_sinks import entry_store, mass_store, store
+from workspaced.data_sinks.addressing import SinkName, sink_name
+from workspaced.data_sinks.records import joined_entries, open_sink, sink_record, whole_sink
+from workspaced.data_sinks.rules import read_new_sink, read_sink_changes
+from workspaced.data_sinks.values import StoredSink
+from workspaced.storage.port import Reader, Transaction
+from workspaced.web.answers import NO_CONTENT, Answer, Headers, etag, json_answer, streamed
+from workspaced.web.operations import Call, Work
+from workspaced.web.paging import Page, read_page
+
+SORTABLE = frozenset({"serial", "label", "createdAt", "updatedAt", "id"})
+_AT_ONCE_ENTRIES = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Contents:
+    """What is to be sent, with what is known before it is: headers, roughly how many entries, and whether it is wanted."""
+
+    headers: Headers
+    entries: int
+    parts: Iterator[bytes]
+    unchanged: bool = False
+
+
+async def get_sink(call: Call) -> Answer:
+    """DS1."""
+
+    def contents(reader: Reader) -> _Contents:
+        sink = store.get_sink(reader, call.workspace_id, named(call))
+        return _Contents(
+            headers=(etag(sink.version),),
+            entries=sink.entry_count,
+            parts=_sink_parts(reader, sink, call),
+            unchanged=call.has_seen(sink.version),
+        )
+
+    return await _sent(call, contents)
+
+
+async def list_whole_sinks(call: Call) -> Answer:
+    """DS2."""
+    page = read_page(call.query, longest=call.settings.limits.page_length, sortable=SORTABLE)
+
+    def contents(reader: Reader) -> _Contents:
+        total, sinks = _listed(reader, call, page)
+        return _Contents(
+            headers=page.headers(total=total, path=call.path, query=call.query),
+            entries=sum(sink.entry_count for sink in sinks),
+            parts=_list_parts(reader, sinks, call),
+        )
+
+    return await _sent(call, contents)
+
+
+async def list_sinks(call: Call) -> Answer:
+    """DS3."""
+    page = read_page(call.query, longest=call.settings.limits.page_length, sortable=SORTABLE)
+    total, sinks = await call.store.read(lambda reader: _listed(reader, call, page))
+    headers = page.headers(total=total, path=call.path, query=call.query)
+    return json_answer([sink_record(sink, call.settings) for sink in sinks], headers=headers)
+
+
+def create_sink(call: Call) -> Work:
+    """DS5."""
+    new, ignored = read_new_sink(call.json(), call.settings.limits)
+    sink_id = new.id or str(uuid.uuid4())
+
+    def act(tx: Transaction) -> Answer:
+        sink = store.create_sink(
+            tx,
+            new,
+            workspace_id=call.workspace_id,
+            sink_id=sink_id,
+            actor=call.actor,
+            now=call.now,
+            limits=call.settings.limits,
+        )
+        changes = [entry.as_change() for entry in new.entries]
+        by_key = mass_store.entries_of(tx, sink, changes) if changes else {}
+        body = whole_sink(sink, [by_key[entry.key] for entry in new.entries], call.settings)
+        location = ("Location", f"/v1/workspace/{sink.workspace_id}/data-sink/{sink.id}")
+        headers = (("Content-Type", names.JSON), location, etag(sink.version))
+        return Answer(status=201, headers=headers, body=body)
+
+    return Work(act=act, weight=1 + len(new.entries), ignored=ignored)
+
+
+def update_sink(call: Call) -> Work:
+    """DS6."""
+    changes, ignored = read_sink_changes(call.json(), call.settings.limits)
+
+    def act(tx: Transaction) -> Answer:
+        sink = store.get_sink(tx, call.workspace_id, named(call))
+        call.require_match(sink.version)
+        store.update_sink(tx, sink, changes, actor=call.actor, now=call.now)
+        return NO_CONTENT
+
+    return Work(act=act, ignored=ignored)
+
+
+def delete_sink(call: Call) -> Work:
+    """DS7."""
+
+    def act(tx: Transaction) -> Answer:
+        sink = store.get_sink(tx, call.workspace_id, named(call))
+        call.require_match(sink.version)
+        store.delete_sink(tx, sink)
+        return NO_CONTENT
+
+    return Work(act=act)
+
+
+def named(call: Call) -> SinkName | None:
+    """The sink that the path names."""
+    return sink_name(call.names["sink"], prefix=call.settings.visible_id_prefix)
+
+
+def _listed(reader: Reader, call: Call, page: Page) -> tuple[int, list[StoredSink]]:
+    sinks = store.list_sinks(reader, call.workspace_id)
+    if page.sorted_by:
+        attribute = {"createdAt": "created_at", "updatedAt": "updated_at"}.get(page.sorted_by, page.sorted_by)
+        sinks.sort(key=lambda sink: (getattr(sink, attribute), sink.id))
+    if page.descending:
+        sinks.reverse()
+    end = None if page.take is None else page.skip + page.take
+    return len(sinks), sinks[page.skip : end]
+
+
+def _sink_parts(reader: Reader, sink: StoredSink, call: Call) -> Iterator[bytes]:
+    yield open_sink(sink, call.settings)
+    for index, rows in enumerate(entry_store.entry_chunks(reader, sink)):
+        yield (b"," if index else b"") + joined_entries(rows, sink.id)
+    yield b"]}"
+
+
+def _list_parts(reader: Reader, sinks: list[StoredSink], call: Call) -> Iterator[bytes]:
+    yield b"["
+    for index, sink in enumerate(sinks):
+        if index:
+            yield b","
+        yield from _sink_parts(reader, sink, call)
+    yield b"]"
+
+
+async def _sent(call: Call, question: Callable[[Reader], _Contents]) -> Answer:
+    """A short answer whole, a long one in pieces out of one consistent view."""
+
+    def at_once(reader: Reader) -> tuple[_Contents, bytes | None]:
+        contents = question(reader)
+        if contents.unchanged or not call.wants_body:
+            return contents, b""
+        return contents, b"".join(contents.parts) if contents.entries <= _AT_ONCE_ENTRIES else None
+
+    contents, body = await call.store.read(at_once)
+    if contents.unchanged:
+        return Answer(status=304, headers=contents.headers)
+    if body is not None:
+        return Answer(status=200, headers=(("Content-Type", names.JSON), *contents.headers), body=body)
+
+    def piecemeal(reader: Reader) -> Iterator[_Contents | bytes]:
+        again = question(reader)
+        yield again
+        yield from again.parts
+
+    pieces = call.store.stream(piecemeal)
+    first = cast("_Contents", await anext(pieces))
+    return streamed(_bytes(pieces), headers=first.headers)
+
+
+async def _bytes(pieces: AsyncGenerator[_Contents | bytes, None]) -> AsyncGenerator[bytes, None]:
+    async with aclosing(pieces):
+        async for piece in pieces:
+            yield cast("bytes", piece)

@@ -1,0 +1,109 @@
+"""Sinks in the database. Every statement carries the workspace, so no id leads into another one (G15)."""
+
+from __future__ import annotations
+
+from msgspec import UNSET
+
+from ingestd.process.statements import load_statements
+from workspaced.data_sinks.addressing import SinkName
+from workspaced.data_sinks.mass_store import apply_changes, fault_of
+from workspaced.data_sinks.values import NewSink, SinkChanges, StoredSink
+from workspaced.problems import Conflict, NotFound
+from workspaced.settings import Limits
+from workspaced.storage.port import Reader, Transaction
+
+_SQL = load_statements("workspaced.data_sinks", "queries.sql")
+
+
+def get_sink(reader: Reader, workspace_id: str, name: SinkName | None) -> StoredSink:
+    """The sink of that name in that workspace.
+
+    Raises:
+        NotFound: there is none.
+    """
+    row = None
+    if name and name.id:
+        row = reader.one(_SQL["find_sink_by_id"], {"workspace_id": workspace_id, "id": name.id})
+    elif name:
+        row = reader.one(_SQL["find_sink_by_serial"], {"workspace_id": workspace_id, "serial": name.serial})
+    if row is None:
+        raise NotFound("data_sink_not_found", "There is no such data sink in this workspace.")
+    return StoredSink._make(row)
+
+
+def list_sinks(reader: Reader, workspace_id: str) -> list[StoredSink]:
+    """Every sink of a workspace by serial.
+
+    Raises:
+        NotFound: there is no such workspace.
+    """
+    rows = reader.all(_SQL["list_sinks"], {"workspace_id": workspace_id})
+    if not rows and not reader.one(_SQL["workspace_is_there"], {"workspace_id": workspace_id}):
+        raise _no_workspace()
+    return [StoredSink._make(row) for row in rows]
+
+
+def create_sink(
+    tx: Transaction, new: NewSink, *, workspace_id: str, sink_id: str, actor: str, now: int, limits: Limits
+) -> StoredSink:
+    """The sink with its entries.
+
+    Raises:
+        NotFound: there is no such workspace.
+        Conflict: an id is in use, or a quota is reached.
+    """
+    taken = tx.one(_SQL["take_serial"], {"workspace_id": workspace_id})
+    if taken is None:
+        raise _no_workspace()
+    workspace, serial, count = taken
+    if tx.one(_SQL["sink_id_in_use"], {"id": sink_id}):
+        raise Conflict("id_in_use", "This id is in use.")
+    if limits.sinks_per_workspace and count > limits.sinks_per_workspace:
+        raise Conflict("quota_exceeded", f"A workspace may have {limits.sinks_per_workspace} data sinks.")
+    tx.run(
+        _SQL["insert_sink"],
+        {
+            "id": sink_id,
+            "workspace": workspace,
+            "serial": serial,
+            "label": new.label,
+            "description": new.description,
+            "tags": new.tags,
+            "icon": new.icon,
+            "now": now,
+            "actor": actor,
+        },
+    )
+    name = SinkName(id=sink_id)
+    sink = get_sink(tx, workspace_id, name)
+    if not new.entries:
+        return sink
+    changes = [entry.as_change() for entry in new.entries]
+    if fault := fault_of(tx, sink, changes, may_create=True):
+        raise fault
+    apply_changes(tx, sink, changes, actor=actor, now=now, limits=limits)
+    return get_sink(tx, workspace_id, name)
+
+
+def update_sink(tx: Transaction, sink: StoredSink, changes: SinkChanges, *, actor: str, now: int) -> None:
+    """Merge the changes; nothing given, nothing changed (S11)."""
+    given = {
+        name: value
+        for name in ("label", "description", "tags", "icon")
+        if (value := getattr(changes, name)) is not UNSET
+    }
+    if not given:
+        return
+    current = {"label": sink.label, "description": sink.description, "tags": sink.tags, "icon": sink.icon}
+    tx.run(_SQL["update_sink"], {**current, **given, "number": sink.number, "now": now, "actor": actor})
+
+
+def delete_sink(tx: Transaction, sink: StoredSink) -> None:
+    """The sink and its entries. Its serial is not given again."""
+    tx.run(_SQL["delete_entries_of_sink"], {"number": sink.number})
+    tx.run(_SQL["delete_sink"], {"number": sink.number})
+    tx.run(_SQL["count_sink_out"], {"workspace_id": sink.workspace_id})
+
+
+def _no_workspace() -> NotFound:
+    return NotFound("workspace_not_found", "There is no such workspace.")

@@ -1,0 +1,123 @@
+"""What the rules hand to the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from msgspec import UnsetType
+
+Change: TypeAlias = tuple[str, str | None, str | None, str | None, int | None, bool]
+"""One item of a mass update: key, value, data type (None: keep, or the default), id for a new entry, observed at
+(microseconds since 1970), remove. A plain tuple in the staging table's order: there are thousands a request."""
+
+DEFAULT_DATA_TYPE = "scalar"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewEntry:
+    """A checked create body of an entry."""
+
+    key: str
+    value: str | None
+    data_type: str
+    id: str | None
+
+    def as_change(self) -> Change:
+        """The same as an item of a mass update."""
+        return (self.key, self.value, self.data_type, self.id, None, False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSink:
+    """A checked create body of a sink; ``icon`` is JSON."""
+
+    id: str | None
+    label: str
+    description: str | None
+    tags: str | None
+    icon: str | None
+    entries: tuple[NewEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkChanges:
+    """A checked update body of a sink; UNSET leaves a member as it is, None clears it."""
+
+    label: str | UnsetType
+    description: str | UnsetType | None
+    tags: str | UnsetType | None
+    icon: str | UnsetType | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryChanges:
+    """A checked update body of an entry."""
+
+    value: str | UnsetType | None
+    data_type: str | UnsetType
+
+
+class StoredSink(NamedTuple):
+    """A sink's row, in the order of every SELECT of sinks. Instants are milliseconds since 1970."""
+
+    number: int
+    id: str
+    workspace_id: str
+    serial: int
+    label: str
+    description: str | None
+    tags: str | None
+    icon: str | None
+    entry_count: int
+    version: int
+    created_at: int
+    updated_at: int
+    created_by: str
+    updated_by: str
+
+
+class StoredEntry(NamedTuple):
+    """An entry's row, in the order of every SELECT of entries. A named tuple, since a million of them may be read."""
+
+    number: int
+    id: str
+    key: str
+    value: str | None
+    data_type: str
+    observed_at: int | None
+    version: int
+    created_at: int
+    updated_at: int
+    created_by: str
+    updated_by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """What a mass update did: how many items were new, moved on, written as they were, or removed.
+
+    ``stale`` items are among the unchanged; removing what is absent is accepted and counted nowhere else.
+    """
+
+    accepted: int = 0
+    created: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    deleted: int = 0
+    stale: int = 0
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            accepted=self.accepted + other.accepted,
+            created=self.created + other.created,
+            updated=self.updated + other.updated,
+            unchanged=self.unchanged + other.unchanged,
+            deleted=self.deleted + other.deleted,
+            stale=self.stale + other.stale,
+        )
+
+    @property
+    def touched(self) -> bool:
+        """Whether anything was written."""
+        return self.created + self.updated + self.deleted + self.unchanged > self.stale

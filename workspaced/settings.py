@@ -1,0 +1,73 @@
+"""What can be set about the service. Every number that a client can run into is one of these."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much is accepted (contract, G8, G9, G19, M3). Lengths count code points unless the name says bytes.
+
+    A quota (``…_per_…``) of 0 means none.
+    """
+
+    label_length: int = 255
+    description_length: int = 10_000
+    tags_length: int = 1_024
+    key_length: int = 255
+    key_bytes: int = 1_024
+    value_bytes: int = 65_536
+    data_type_length: int = 64
+    icon_bytes: int = 4_096
+    client_id_length: int = 128
+    statuses: int = 1_000
+    status_length: int = 2_048
+    body_bytes: int = 1_048_576
+    bulk_body_bytes: int = 16_777_216
+    bulk_items: int = 5_000
+    new_sink_entries: int = 5_000
+    page_length: int = 1_000
+    sinks_per_workspace: int = 10_000
+    entries_per_sink: int = 5_000_000
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Limits:
+        """The defaults, each replaced where ``WORKSPACED_<NAME>`` says otherwise (``WORKSPACED_BULK_ITEMS=500``).
+
+        Raises:
+            ValueError: a value is no whole number; the sentence names the variable.
+        """
+        given: dict[str, int] = {}
+        for field in dataclasses.fields(cls):
+            name = f"WORKSPACED_{field.name.upper()}"
+            text = environment.get(name, "")
+            lowest = 0 if "_per_" in field.name else 1
+            if text and not (text.isascii() and text.isdigit() and int(text) >= lowest):
+                raise ValueError(f"{name} is '{text}', but must be a whole number of at least {lowest}.")
+            if text:
+                given[field.name] = int(text)
+        return cls(**given)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """One running service. ``data`` is the folder that holds everything it remembers."""
+
+    data: Path
+    limits: Limits = dataclasses.field(default_factory=Limits)
+    visible_id_prefix: str = "SNK"
+    icon_as_text: bool = False
+    mass_creates: bool = True
+    key_cache_seconds: float = 5.0
+    idempotency_hours: float = 24.0
+    readers: int = 4
+    streams: int = 32
+
+    @property
+    def database(self) -> Path:
+        """The SQLite file."""
+        return self.data / "workspaced.db"

@@ -1,0 +1,76 @@
+"""The seam between the slices and a database.
+
+A slice's store is functions of a `Reader` or a `Transaction` and SQL by name; it knows neither threads nor drivers.
+Statements use ``:name`` parameters, except for `Transaction.load`. A row is a tuple in the statement's own column order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+T = TypeVar("T")
+Row: TypeAlias = tuple[Any, ...]
+Values: TypeAlias = Mapping[str, object]
+
+
+class Reader(Protocol):
+    """One consistent view of the database."""
+
+    def one(self, statement: str, values: Values = ..., /) -> Row | None:
+        """The first row, if there is one."""
+
+    def all(self, statement: str, values: Values = ..., /) -> list[Row]:
+        """Every row."""
+
+    def chunks(self, statement: str, values: Values, size: int, /) -> Iterator[list[Row]]:
+        """Every row, at most ``size`` at a time."""
+
+
+class Transaction(Reader, Protocol):
+    """What a piece of work may do; all of it becomes durable together, or nothing does."""
+
+    def run(self, statement: str, values: Values = ..., /) -> int:
+        """Do it; how many rows it changed."""
+
+    def load(self, statement: str, rows: Sequence[Row], /) -> None:
+        """Insert many rows: ``statement`` ends with VALUES, and each row has as many values as it names columns."""
+
+    def nested(self) -> AbstractContextManager[None]:
+        """What happens inside is undone, and only that, when the block raises."""
+
+
+class Store(Protocol):
+    """A database in use by one process."""
+
+    async def read(self, question: Callable[[Reader], T]) -> T:
+        """Ask within one consistent view.
+
+        Raises:
+            Unavailable: the database is busy or can't be reached.
+        """
+
+    def stream(self, question: Callable[[Reader], Iterator[T]]) -> AsyncGenerator[T, None]:
+        """What the question yields, within one consistent view that is held until the iterator ends or is closed."""
+
+    async def write(self, work: Callable[[Transaction], T], *, weight: int = 1) -> T:
+        """Do a piece of work; when this returns, it survives loss of power.
+
+        Work of several callers may share a transaction; what one raises undoes its own part only and is raised to its
+        own caller. ``weight`` is roughly the number of rows. The work runs on another thread and must not block.
+
+        Raises:
+            Unavailable: the database is busy, full or can't be reached; nothing was changed.
+        """
+
+    async def check(self) -> None:
+        """Whether reading, writing and the schema are in order (readiness).
+
+        Raises:
+            Unavailable: they are not; the sentence says what.
+        """
+
+
+class StorageUnusable(Exception):
+    """The service can't start on this data folder: not writable, damaged, or written by a newer program."""

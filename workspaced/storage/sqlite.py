@@ -1,0 +1,139 @@
+"""SQLite as this service uses it (contract, P1): WAL, synchronous=FULL, transactions begun by our own hand."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+
+from workspaced.problems import Unavailable
+from workspaced.storage.port import Row, Values
+
+BUSY_TIMEOUT_MS = 5_000
+_CACHE_KIB = 65_536
+# A checkpoint every 64 MB of log instead of every 4: bulk on random keys rewrites the same pages many times over.
+_CHECKPOINT_PAGES = 16_384
+_ROWS_A_STATEMENT = 500
+_NO_VALUES: Values = {}
+
+
+def connect(path: Path, *, readonly: bool = False) -> sqlite3.Connection:
+    """An open connection in autocommit, so that no transaction begins unless we say so.
+
+    It may be used from any thread, by one at a time.
+    """
+    connection = sqlite3.connect(
+        path, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None, check_same_thread=False, cached_statements=256
+    )
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB if not readonly else _CACHE_KIB // 8}")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+    if readonly:
+        connection.execute("PRAGMA query_only = ON")
+    else:  # the staging table; a reader's sorting may be large and goes to a file
+        connection.execute("PRAGMA temp_store = MEMORY")
+    return connection
+
+
+class SqliteTransaction:
+    """`workspaced.storage.port.Transaction` on a connection inside a transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._depth = 0
+
+    def one(self, statement: str, values: Values = _NO_VALUES, /) -> Row | None:
+        """The first row, if there is one."""
+        cursor = self._connection.execute(statement, values)
+        row: Row | None = cursor.fetchone()
+        cursor.close()  # a statement left half read would keep its lock
+        return row
+
+    def all(self, statement: str, values: Values = _NO_VALUES, /) -> list[Row]:
+        """Every row."""
+        return self._connection.execute(statement, values).fetchall()
+
+    def chunks(self, statement: str, values: Values, size: int, /) -> Iterator[list[Row]]:
+        """Every row, at most ``size`` at a time."""
+        cursor = self._connection.execute(statement, values)
+        try:
+            while rows := cursor.fetchmany(size):
+                yield rows
+        finally:
+            cursor.close()
+
+    def run(self, statement: str, values: Values = _NO_VALUES, /) -> int:
+        """Do it; how many rows it changed."""
+        return self._connection.execute(statement, values).rowcount
+
+    def load(self, statement: str, rows: Sequence[Row], /) -> None:
+        """Insert many rows, hundreds a statement: each step gives up the interpreter's lock once, not once a row."""
+        for start in range(0, len(rows), _ROWS_A_STATEMENT):
+            part = rows[start : start + _ROWS_A_STATEMENT]
+            self._connection.execute(_many(statement, len(part[0]), len(part)), list(chain.from_iterable(part)))
+
+    @contextmanager
+    def nested(self) -> Iterator[None]:
+        """A savepoint around the block."""
+        self._depth += 1
+        name = f"nested_{self._depth}"
+        self._connection.execute(f"SAVEPOINT {name}")
+        try:
+            yield
+        except BaseException:
+            if self._connection.in_transaction:  # a full disk makes SQLite roll everything back by itself
+                self._connection.execute(f"ROLLBACK TO {name}")
+                self._connection.execute(f"RELEASE {name}")
+            raise
+        else:
+            self._connection.execute(f"RELEASE {name}")
+        finally:
+            self._depth -= 1
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, *, write: bool) -> Iterator[SqliteTransaction]:
+    """One transaction: kept when the block ends, undone when it raises.
+
+    A writing one takes the lock at once: one that reads first and then writes fails under concurrency whatever the
+    timeout is (contract, E7).
+
+    Raises:
+        Unavailable: SQLite could not (busy after its timeout, disk full, input/output error).
+    """
+    try:
+        connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+        try:
+            yield SqliteTransaction(connection)
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        else:
+            connection.execute("COMMIT")
+    except sqlite3.OperationalError as error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise as_problem(error) from error
+
+
+def as_problem(error: sqlite3.OperationalError) -> Exception:
+    """What a caller is told when SQLite can't; our own mistakes (a wrong statement, say) stay what they are."""
+    code = error.sqlite_errorcode & 0xFF
+    if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+        return Unavailable("storage_busy", "The database is busy: try again in a moment.")
+    if code == sqlite3.SQLITE_FULL:
+        return Unavailable("storage_full", "The disk that holds the database is full.", retry_seconds=30)
+    if code in {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}:
+        return Unavailable("storage_failed", f"The database file can't be used ({error}).", retry_seconds=5)
+    return error
+
+
+@lru_cache(maxsize=64)
+def _many(statement: str, columns: int, rows: int) -> str:
+    row = f"({','.join('?' * columns)})"
+    return f"{statement} {','.join([row] * rows)}"

@@ -1,0 +1,174 @@
+"""`workspaced.storage.port.Store` on one SQLite file, shared with other processes of the same host."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import sqlite3
+import tempfile
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar, cast
+
+from workspaced.problems import Unavailable
+from workspaced.storage import migrations
+from workspaced.storage.group_commit import GroupCommit
+from workspaced.storage.port import Reader, StorageUnusable, Transaction
+from workspaced.storage.sqlite import connect, transaction
+
+T = TypeVar("T")
+_END = object()
+
+
+def open_database(path: Path) -> sqlite3.Connection:
+    """A connection to a database that exists, is in WAL mode and has the newest schema; makes what is missing.
+
+    Raises:
+        StorageUnusable: the folder or file can't be used; the sentence says why and what to do.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Several processes may start at once, and changing the journal mode does not wait for SQLite's own locks.
+        with (path.parent / f"{path.name}.lock").open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            connection = connect(path)
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                migrations.migrate(connection, name=str(path))
+            except BaseException:
+                connection.close()
+                raise
+            path.chmod(0o600)
+            return connection
+    except OSError as error:
+        raise StorageUnusable(
+            f"The data folder {path.parent} can't be used ({error.strerror or error}). "
+            "Give a folder that this user may write to."
+        ) from error
+    except sqlite3.Error as error:
+        raise StorageUnusable(f"The database {path} can't be used ({error}). Restore it from a backup.") from error
+
+
+def transact(path: Path, work: Callable[[Transaction], T]) -> T:
+    """One transaction of somebody who is no server: a command, a test.
+
+    Raises:
+        StorageUnusable: the folder or file can't be used.
+        Unavailable: the database is busy.
+    """
+    connection = open_database(path)
+    try:
+        with transaction(connection, write=True) as tx:
+            return work(tx)
+    finally:
+        connection.close()
+
+
+class SqliteStore:
+    """One process's use of the file: a writer thread, a few readers, and a connection for each long answer."""
+
+    def __init__(self, path: Path, *, readers: int, streams: int) -> None:
+        self._path = path
+        self._readers = readers
+        self._streams = asyncio.Semaphore(streams)
+        self._idle: asyncio.LifoQueue[sqlite3.Connection] = asyncio.LifoQueue()
+        self._connections: list[sqlite3.Connection] = []
+        self._threads = ThreadPoolExecutor(max_workers=readers + 4, thread_name_prefix="reader")
+        self._writer: GroupCommit | None = None
+
+    async def start(self) -> None:
+        """Open the file, bringing its schema up to date.
+
+        Raises:
+            StorageUnusable: it can't be used.
+        """
+        connection = await asyncio.to_thread(open_database, self._path)
+        self._connections.append(connection)
+        for _ in range(self._readers):
+            reader = connect(self._path, readonly=True)
+            self._connections.append(reader)
+            self._idle.put_nowait(reader)
+        self._writer = GroupCommit(connection)
+        self._writer.start()
+
+    async def stop(self) -> None:
+        """Finish what was handed in and close the file."""
+        if self._writer:
+            await asyncio.to_thread(self._writer.stop)
+        await asyncio.to_thread(self._threads.shutdown)
+        while self._connections:
+            self._connections.pop().close()
+
+    async def read(self, question: Callable[[Reader], T]) -> T:
+        """As the port says."""
+        connection = await self._idle.get()
+        asked = asyncio.get_running_loop().run_in_executor(self._threads, _ask, connection, question)
+        # The connection goes back when the thread is done with it, even where the caller has been cancelled meanwhile.
+        asked.add_done_callback(lambda _: self._idle.put_nowait(connection))
+        return await asyncio.shield(asked)
+
+    async def stream(self, question: Callable[[Reader], Iterator[T]]) -> AsyncGenerator[T, None]:
+        """As the port says; a connection of its own, so that a slow client keeps no reader from the others."""
+        loop = asyncio.get_running_loop()
+        async with self._streams:
+            steps = _steps(self._path, question)
+            step: asyncio.Future[T | object] = loop.run_in_executor(self._threads, next, steps, _END)
+            try:
+                while (item := await asyncio.shield(step)) is not _END:
+                    yield cast("T", item)
+                    step = loop.run_in_executor(self._threads, next, steps, _END)
+            finally:
+                await asyncio.shield(loop.create_task(self._close(step, steps)))
+
+    async def _close(self, step: asyncio.Future[T | object], steps: Generator[T, None, None]) -> None:
+        """A generator can't be closed while a thread is inside it, so its last step comes first."""
+        await asyncio.wait([step])
+        await asyncio.get_running_loop().run_in_executor(self._threads, steps.close)
+
+    async def write(self, work: Callable[[Transaction], T], *, weight: int = 1) -> T:
+        """As the port says."""
+        if self._writer is None:
+            raise Unavailable("starting", "The service is starting.")
+        return await self._writer.write(work, weight=weight)
+
+    async def check(self) -> None:
+        """As the port says."""
+        reached = await self.read(lambda reader: reader.one("PRAGMA user_version"))
+        if reached is None or reached[0] != migrations.head():
+            raise Unavailable(
+                "schema_behind", "The database does not have the schema of this program.", retry_seconds=5
+            )
+        await asyncio.to_thread(_try_disk, self._path.parent)
+        await self.write(lambda tx: tx.one("SELECT 1"))
+
+
+def _ask(connection: sqlite3.Connection, question: Callable[[Reader], T]) -> T:
+    with transaction(connection, write=False) as view:
+        return question(view)
+
+
+def _steps(path: Path, question: Callable[[Reader], Iterator[T]]) -> Generator[T, None, None]:
+    with _opened(path) as connection, transaction(connection, write=False) as view:
+        yield from question(view)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    connection = connect(path, readonly=True)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def _try_disk(folder: Path) -> None:
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".ready-") as probe:
+            probe.write(b"ready")
+            probe.flush()
+            os.fsync(probe.fileno())
+    except OSError as error:
+        raise Unavailable("disk_not_writable", f"The data folder can't be written ({error.strerror}).") from error

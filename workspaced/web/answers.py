@@ -1,0 +1,41 @@
+"""What an operation answers (contract, G11, G17)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ingestd.wire import names
+from workspaced.web.json_body import encode
+
+Headers: TypeAlias = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A complete answer. ``parts``, where given, is the body in pieces instead of ``body``."""
+
+    status: int
+    headers: Headers = ()
+    body: bytes = b""
+    parts: AsyncGenerator[bytes, None] | None = None
+
+
+def json_answer(value: object, *, status: int = 200, headers: Headers = ()) -> Answer:
+    """A body in JSON."""
+    return Answer(status=status, headers=(("Content-Type", names.JSON), *headers), body=encode(value))
+
+
+def streamed(parts: AsyncGenerator[bytes, None], *, headers: Headers = ()) -> Answer:
+    """A body in JSON whose pieces come as they are read."""
+    return Answer(status=200, headers=(("Content-Type", names.JSON), *headers), parts=parts)
+
+
+NO_CONTENT = Answer(status=200)
+"""The document's "200: no content": zero bytes, no type, and not 204."""
+
+
+def etag(version: int) -> tuple[str, str]:
+    """A strong validator; the version is a number that every change raises, since instants can be equal."""
+    return ("ETag", f'"{version}"')

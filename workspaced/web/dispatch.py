@@ -1,0 +1,230 @@
+"""One request, in the order of checks that the contract lays down (G12).
+
+route and method → 401 → syntax of the workspace's id → 403 → 413 → 415 → 400 → then, in the transaction: 404, 412, 409 and
+422. It stands here as one function instead of a pile of middleware, so that the order can be read. FastAPI and
+Starlette's own routing are not used for it: they decode paths before routing, parse bodies before authorizing, and
+answer HEAD, 405 and trailing slashes otherwise (contract, E6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from urllib.parse import quote
+
+from starlette.datastructures import Headers, QueryParams
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope, Send
+
+from ingestd.wire import bulk, names
+from workspaced.access.authentication import Authentication
+from workspaced.access.permissions import Principal
+from workspaced.problems import Forbidden, Invalid, MethodNotAllowed, NotFound, Problem, Unauthenticated
+from workspaced.settings import Settings
+from workspaced.storage.port import Store, Transaction
+from workspaced.text import as_uuid
+from workspaced.web.answers import Answer
+from workspaced.web.bodies import read_body
+from workspaced.web.idempotency import InFlight, once, slot_of
+from workspaced.web.json_body import require_json
+from workspaced.web.operations import Call, Operation, Work
+from workspaced.web.paths import Match, Routes, Segment, segments
+from workspaced.web.problem_body import refusal
+from workspaced.web.tracing import note_refusal, request_id_of
+
+_IGNORED_NAMES = 20
+
+
+class Dispatch:
+    """The ASGI application behind `workspaced.web.tracing.Tracing`."""
+
+    def __init__(
+        self,
+        operations: Sequence[Operation],
+        *,
+        settings: Settings,
+        store: Store,
+        authentication: Authentication,
+        is_public: Callable[[str], Awaitable[bool]],
+        now: Callable[[], int],
+    ) -> None:
+        self._routes: Routes[Operation] = Routes()
+        for operation in operations:
+            self._routes.add(operation.method, operation.path, operation)
+        self._settings = settings
+        self._store = store
+        self._authentication = authentication
+        self._is_public = is_public
+        self._now = now
+        self._in_flight = InFlight()
+        limits = settings.limits
+        self._bulk = (bulk.HEADER, str(bulk.BulkLimits(max_items=limits.bulk_items, max_bytes=limits.bulk_body_bytes)))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request."""
+        raw_path: bytes = scope.get("raw_path") or quote(scope["path"], safe="/%").encode()
+        path = segments(raw_path)
+        shown = raw_path.decode("ascii", "replace")
+        match = self._routes.find(scope["method"], path)
+        operation = match.operation if match else None
+        try:
+            if match is None:
+                raise NotFound("no_such_path", "There is nothing under this path.")
+            if operation is None:
+                answer = _without_operation(scope["method"], match)
+            else:
+                answer = await self._answer(operation, match.names, scope, receive, shown)
+        except Problem as problem:
+            note_refusal(scope, problem)
+            answer = self._refusal(problem, operation, scope, shown)
+        except ClientDisconnect:
+            return
+        await self._send(answer, path, scope, send)
+
+    async def _answer(
+        self, operation: Operation, found: Mapping[str, Segment], scope: Scope, receive: Receive, path: str
+    ) -> Answer:
+        headers = Headers(scope=scope)
+        principal, workspace = await self._authorized(operation, found.get("workspace"), headers)
+        body = b""
+        if operation.body_bytes:
+            body = await read_body(receive, headers, limit=operation.body_bytes)
+            require_json(headers.get("Content-Type"), body)
+        call = Call(
+            path=path,
+            wants_body=scope["method"] != "HEAD",
+            names={**_readable(found), **({"workspace": workspace} if workspace else {})},
+            query=_query(scope),
+            headers=headers,
+            body=body,
+            principal=principal,
+            client_id=_client_id(headers, self._settings.limits.client_id_length, required=operation.client_id),
+            now=self._now(),
+            settings=self._settings,
+            store=self._store,
+        )
+        if operation.read:
+            return await operation.read(call)
+        return await self._write(operation, call, scope)
+
+    async def _authorized(
+        self, operation: Operation, workspace: Segment, headers: Headers
+    ) -> tuple[Principal | None, str | None]:
+        """Who calls, and the workspace's id in lower case where the path has one."""
+        if operation.scope is None:
+            return None, None
+        principal = await self._authentication.principal(headers.get(names.API_KEY))
+        workspace_id = as_uuid(workspace) if workspace else None
+        if principal is None:
+            readable = operation.method == "GET" and workspace_id is not None and await self._is_public(workspace_id)
+            if not readable:
+                raise Unauthenticated
+            return None, workspace_id
+        if "{workspace}" in operation.path:
+            if workspace_id is None:
+                raise Invalid("bad_workspace_id", "The workspace's id in the path is no UUID.")
+            allowed = principal.may(operation.scope, workspace_id)
+        else:
+            allowed = principal.may_somewhere(operation.scope) if operation.anywhere else principal.may(operation.scope)
+        if not allowed:
+            raise Forbidden
+        return principal, workspace_id
+
+    async def _write(self, operation: Operation, call: Call, scope: Scope) -> Answer:
+        if operation.prepare is None:
+            raise TypeError(f"{operation.name} is neither a read nor a write")
+        slot = slot_of(call, scope["query_string"]) if operation.method == "POST" else None
+        with self._in_flight.claim(slot):
+            try:
+                work = operation.prepare(call)
+            except Problem as problem:
+                if slot is None:
+                    raise
+                work = _refusing(problem)
+            if slot is not None:
+                keep_ms = int(self._settings.idempotency_hours * 3_600_000)
+                work = once(
+                    work,
+                    slot,
+                    now=call.now,
+                    keep_ms=keep_ms,
+                    refused=lambda problem: self._refusal(problem, operation, scope, call.path),
+                )
+            answer = await self._store.write(work.act, weight=work.weight)
+        if not work.ignored:
+            return answer
+        told = ",".join(quote(name, safe=".-_") for name in work.ignored[:_IGNORED_NAMES])
+        return Answer(status=answer.status, headers=(*answer.headers, ("X-Ignored-Fields", told)), body=answer.body)
+
+    def _refusal(self, problem: Problem, operation: Operation | None, scope: Scope, path: str) -> Answer:
+        accepts = Headers(scope=scope).get("Accept", "")
+        document_form = operation is not None and operation.document_form and names.PROBLEM_JSON not in accepts
+        return refusal(problem, instance=path, request_id=request_id_of(scope), document_form=document_form)
+
+    async def _send(self, answer: Answer, path: tuple[Segment, ...], scope: Scope, send: Send) -> None:
+        headers = [(name.encode(), value.encode()) for name, value in answer.headers]
+        if path[:2] == ("v1", "workspace") and path[3:4] == ("data-sink",):
+            headers.append((self._bulk[0].encode(), self._bulk[1].encode()))
+        headers.append((b"Cache-Control", b"private, no-cache"))
+        unsaid = scope["method"] == "HEAD" and not answer.body  # a read need not build what HEAD does not send
+        if answer.parts is None and answer.status not in {204, 304} and not unsaid:
+            headers.append((b"Content-Length", str(len(answer.body)).encode()))
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        if scope["method"] == "HEAD":
+            await send({"type": "http.response.body", "body": b""})
+        elif answer.parts is None:
+            await send({"type": "http.response.body", "body": answer.body})
+        else:
+            async with aclosing(answer.parts) as parts:
+                async for part in parts:
+                    await send({"type": "http.response.body", "body": part, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+
+
+def _without_operation(method: str, match: Match[Operation]) -> Answer:
+    allowed = ", ".join(match.allowed)
+    if method == "OPTIONS":
+        return Answer(status=204, headers=(("Allow", allowed),))
+    raise MethodNotAllowed(allowed)
+
+
+def _readable(found: Mapping[str, Segment]) -> dict[str, str]:
+    """The path's names; all of them are text now.
+
+    Raises:
+        Invalid: one is not UTF-8 or holds U+0000.
+    """
+    readable = {name: value for name, value in found.items() if value is not None}
+    if len(readable) < len(found):
+        raise Invalid("bad_path", "The path holds an escape that is not UTF-8, or the character U+0000.")
+    return readable
+
+
+def _query(scope: Scope) -> dict[str, str]:
+    query = dict(QueryParams(scope["query_string"])) if scope["query_string"] else {}
+    if any("\0" in value for value in query.values()):
+        raise Invalid("nul_character", "The query may not hold the character U+0000.")
+    return query
+
+
+def _client_id(headers: Headers, longest: int, *, required: bool) -> str | None:
+    """The header ClientId (A8).
+
+    Raises:
+        Invalid: it is required and missing, or no visible ASCII text of the right length.
+    """
+    value = headers.get(names.CLIENT_ID)
+    if value is None and not required:
+        return None
+    if not value or len(value) > longest or not all("!" <= letter <= "~" for letter in value):
+        if required or value:
+            raise Invalid("bad_client_id", f"The header ClientId must have 1 to {longest} visible ASCII characters.")
+        return None
+    return value
+
+
+def _refusing(problem: Problem) -> Work:
+    def act(_tx: Transaction) -> Answer:
+        raise problem
+
+    return Work(act=act)

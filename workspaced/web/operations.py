@@ -1,0 +1,124 @@
+"""What a slice tells the web about an operation, and what the web hands it for one request."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from starlette.datastructures import Headers
+
+from ingestd.wire import names
+from workspaced.access.permissions import Principal
+from workspaced.problems import Invalid
+from workspaced.settings import Settings
+from workspaced.storage.port import Store, Transaction
+from workspaced.web import conditions
+from workspaced.web.answers import Answer
+from workspaced.web.json_body import decode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One authorized request.
+
+    ``path`` is the path as sent; ``wants_body`` is False for HEAD; ``now`` is milliseconds since 1970.
+    """
+
+    path: str
+    wants_body: bool
+    names: Mapping[str, str]
+    query: Mapping[str, str]
+    headers: Headers
+    body: bytes
+    principal: Principal | None
+    client_id: str | None
+    now: int
+    settings: Settings
+    store: Store
+
+    @property
+    def actor(self) -> str:
+        """The name that records carry as createdBy and updatedBy (A9)."""
+        return self.principal.name if self.principal else "anonymous"
+
+    @property
+    def workspace_id(self) -> str:
+        """The workspace in the path, in lower case."""
+        return self.names["workspace"]
+
+    def json(self) -> object:
+        """The body's value.
+
+        Raises:
+            Invalid: it has none.
+        """
+        return decode(self.body)
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """A query parameter that is ``true`` or ``false``.
+
+        Raises:
+            Invalid: it is neither.
+        """
+        text = self.query.get(name)
+        if text is None:
+            return default
+        if text not in {"true", "false"}:
+            raise Invalid(f"bad_{name}", f"{name} must be true or false.")
+        return text == "true"
+
+    def prefers_minimal(self) -> bool:
+        """Whether ``Prefer: return=minimal`` was sent (RFC 7240)."""
+        wanted = [preference.split(";")[0].strip() for preference in self.headers.get(names.PREFER, "").split(",")]
+        return names.RETURN_MINIMAL in wanted
+
+    def has_seen(self, version: int) -> bool:
+        """Whether If-None-Match names this version."""
+        return conditions.not_modified(self.headers.get("If-None-Match"), version)
+
+    def require_match(self, version: int) -> None:
+        """Honour If-Match.
+
+        Raises:
+            PreconditionFailed: it names other versions.
+        """
+        conditions.require_match(self.headers.get("If-Match"), version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What a write does inside the transaction. ``weight`` is roughly its number of rows; it must not block.
+
+    ``ignored`` names the members of the body that nobody knows (G5).
+    """
+
+    act: Callable[[Transaction], Answer]
+    weight: int = 1
+    ignored: tuple[str, ...] = ()
+
+
+Read: TypeAlias = Callable[[Call], Awaitable[Answer]]
+Prepare: TypeAlias = Callable[[Call], Work]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One row of the table of operations.
+
+    Exactly one of ``read`` and ``prepare`` is given: a read answers by itself; a write checks the body and hands back
+    the work, which then runs in a transaction shared with others. ``scope`` None: open to everybody. ``anywhere``: the
+    scope need hold on any one workspace only. ``client_id``: the header ClientId is required (A8). ``document_form``:
+    a 400 is exactly ``{"error":"Invalid request"}`` (G14). ``body_bytes`` 0: no body is read.
+    """
+
+    name: str
+    method: str
+    path: str
+    scope: str | None
+    read: Read | None = None
+    prepare: Prepare | None = None
+    anywhere: bool = False
+    client_id: bool = False
+    document_form: bool = False
+    body_bytes: int = 0

@@ -1,0 +1,75 @@
+"""Paths are routed as they were sent: split at the slashes first, decoded second (contract, G16).
+
+A router that decodes first can't tell ``a%2Fb`` from ``a/b``, so a key with a slash would have no address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar
+from urllib.parse import unquote_to_bytes
+
+from workspaced.text import normalised
+
+Segment: TypeAlias = str | None
+"""A decoded segment; None where its bytes are not UTF-8 or hold U+0000, which no resource's name can."""
+
+OperationT = TypeVar("OperationT")
+
+
+def segments(raw_path: bytes) -> tuple[Segment, ...]:
+    """The decoded segments of a raw path; ``+`` is a plus sign."""
+    return tuple(_decode(part) for part in raw_path.split(b"/")[1:])
+
+
+def _decode(part: bytes) -> Segment:
+    try:
+        text = unquote_to_bytes(part).decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else normalised(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match(Generic[OperationT]):
+    """What a path and a method lead to. ``operation`` is None where only other methods (``allowed``) are known."""
+
+    operation: OperationT | None
+    names: Mapping[str, Segment]
+    allowed: tuple[str, ...]
+
+
+class Routes(Generic[OperationT]):
+    """A table from (method, path) to operations; a literal segment goes before a ``{name}``."""
+
+    def __init__(self) -> None:
+        self._by_length: dict[int, list[tuple[tuple[str, ...], str, OperationT]]] = {}
+
+    def add(self, method: str, path: str, operation: OperationT) -> None:
+        """``path`` is written like ``/v1/workspace/{workspace}``."""
+        pattern = tuple(path.split("/")[1:])
+        rows = self._by_length.setdefault(len(pattern), [])
+        rows.append((pattern, method, operation))
+        rows.sort(key=lambda row: tuple(part.startswith("{") for part in row[0]))
+
+    def find(self, method: str, path: tuple[Segment, ...]) -> Match[OperationT] | None:
+        """None where no operation has such a path. HEAD is answered by what answers GET."""
+        wanted = "GET" if method == "HEAD" else method
+        methods: set[str] = set()
+        for pattern, offered, operation in self._by_length.get(len(path), ()):
+            if not _fits(pattern, path):
+                continue
+            if offered == wanted:
+                names = {part[1:-1]: value for part, value in zip(pattern, path, strict=True) if part[0] == "{"}
+                return Match(operation=operation, names=names, allowed=())
+            methods.add(offered)
+        if not methods:
+            return None
+        if "GET" in methods:
+            methods.add("HEAD")
+        return Match(operation=None, names={}, allowed=tuple(sorted(methods | {"OPTIONS"})))
+
+
+def _fits(pattern: tuple[str, ...], path: tuple[Segment, ...]) -> bool:
+    return all(value != "" if part[0] == "{" else part == value for part, value in zip(pattern, path, strict=True))

@@ -1,0 +1,85 @@
+"""The outermost layer: every request has an id, a line in the log, and an answer even where we fail (contract, G21)."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from typing import Any
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ingestd.wire import names
+from workspaced.problems import Problem
+from workspaced.web.problem_body import refusal
+
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_TRACEPARENT = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+def request_id_of(scope: Scope) -> str:
+    """The request's id, as `Tracing` has put it into the scope."""
+    return str(scope["state"]["request_id"])
+
+
+def note_refusal(scope: Scope, problem: Problem) -> None:
+    """Have the request's line in the log say why it was refused."""
+    scope["state"]["refusal"] = {"code": problem.code, "detail": problem.detail}
+
+
+class Tracing:
+    """Plain ASGI middleware. A success is logged at debug, a refusal at info, our own failure as an error."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass one HTTP request on."""
+        sent = dict(scope["headers"])
+        wanted = sent.get(b"x-request-id", b"")
+        request_id = wanted.decode() if _REQUEST_ID.fullmatch(wanted) else uuid.uuid4().hex
+        scope.setdefault("state", {})["request_id"] = request_id
+        traceparent = sent.get(b"traceparent", b"")
+        echoed = [(names.REQUEST_ID.encode(), request_id.encode())]
+        if _TRACEPARENT.fullmatch(traceparent):
+            echoed.append((b"traceparent", traceparent))
+        status = 0
+        begun = time.monotonic()
+
+        async def traced(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], *echoed]
+            await send(message)
+
+        log = structlog.get_logger()
+        fields: dict[str, Any] = {"method": scope["method"], "path": _path(scope), "request_id": request_id}
+        try:
+            await self._app(scope, receive, traced)
+        except Exception:
+            log.exception("request_failed", **fields)
+            if status:  # the answer has begun: breaking the connection is the only way to say that it is not whole
+                raise
+            await _send_opaque(traced, scope, request_id)
+        milliseconds = round((time.monotonic() - begun) * 1000, 1)
+        tell = log.debug if status < 400 else log.info if status < 500 else log.error
+        tell(
+            "request_answered", status=status, milliseconds=milliseconds, **fields, **scope["state"].get("refusal", {})
+        )
+
+
+def _path(scope: Scope) -> str:
+    """The path as it was sent, where the server tells."""
+    raw: bytes | None = scope.get("raw_path")
+    return raw.decode("ascii", "backslashreplace") if raw else str(scope["path"])
+
+
+async def _send_opaque(send: Send, scope: Scope, request_id: str) -> None:
+    problem = Problem("internal_error", "Something failed here; the log has it under this requestId.")
+    answer = refusal(problem, instance=scope["path"], request_id=request_id, document_form=False)
+    headers = [(name.encode(), value.encode()) for name, value in answer.headers]
+    headers.append((b"Content-Length", str(len(answer.body)).encode()))
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body})

@@ -1,0 +1,1 @@
+"""Workspaces: create, list, get (contract, W1 to W4)."""

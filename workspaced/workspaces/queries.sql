@@ -1,0 +1,28 @@
+-- Workspaces and, with each, its root block. A workspace that is deleted is as absent.
+
+-- name: insert_workspace
+INSERT INTO workspace (id, label, root_block, public_can_read, exports_enabled, guests_enabled, current_version,
+                       statuses, version, created_at, updated_at, created_by, updated_by)
+VALUES (:id, :label, :root_block, :public_can_read, :exports_enabled, :guests_enabled, :current_version,
+        :statuses, 1, :now, :now, :actor, :actor)
+
+-- name: insert_root_block
+INSERT INTO block (id, workspace, parent_id, label, order_index, version, created_at, updated_at, created_by, updated_by)
+SELECT :root_block, number, NULL, :label, 0, 1, :now, :now, :actor, :actor FROM workspace WHERE id = :id
+
+-- name: id_in_use
+-- An id is in use for as long as its row is there, deleted or not.
+SELECT 1 FROM workspace WHERE id = :id
+
+-- name: find_workspace
+SELECT number, id, label, root_block, public_can_read, exports_enabled, guests_enabled, current_version, statuses,
+       version, created_at, updated_at, created_by, updated_by
+FROM workspace WHERE id = :id AND deleted_at IS NULL
+
+-- name: list_workspaces
+SELECT number, id, label, root_block, public_can_read, exports_enabled, guests_enabled, current_version, statuses,
+       version, created_at, updated_at, created_by, updated_by
+FROM workspace WHERE deleted_at IS NULL ORDER BY created_at, id
+
+-- name: block_ids
+SELECT id FROM block WHERE workspace = :number ORDER BY parent_id IS NOT NULL, order_index, id

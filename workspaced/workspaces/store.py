@@ -1,0 +1,101 @@
+"""Workspaces in the database."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from ingestd.process.statements import load_statements
+from workspaced.problems import Conflict
+from workspaced.storage.port import Reader, Row, Transaction
+from workspaced.workspaces.rules import NewWorkspace
+
+_SQL = load_statements("workspaced.workspaces", "queries.sql")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredWorkspace:
+    """A workspace's row. ``number`` is what other tables refer to; instants are milliseconds since 1970."""
+
+    number: int
+    id: str
+    label: str
+    root_block: str
+    public_can_read: bool
+    exports_enabled: bool
+    guests_enabled: bool
+    current_version: str
+    statuses: tuple[str, ...]
+    version: int
+    created_at: int
+    updated_at: int
+    created_by: str
+    updated_by: str
+
+
+def create_workspace(
+    tx: Transaction, new: NewWorkspace, *, workspace_id: str, root_block: str, actor: str, now: int
+) -> StoredWorkspace:
+    """The workspace with its root block.
+
+    Raises:
+        Conflict: the id is in use.
+    """
+    if tx.one(_SQL["id_in_use"], {"id": workspace_id}):
+        raise Conflict("id_in_use", "This id is in use.")
+    values = {
+        "id": workspace_id,
+        "label": new.label,
+        "root_block": root_block,
+        "public_can_read": new.public_can_read,
+        "exports_enabled": new.exports_enabled,
+        "guests_enabled": new.guests_enabled,
+        "current_version": new.current_version,
+        "statuses": json.dumps(new.statuses, ensure_ascii=False),
+        "now": now,
+        "actor": actor,
+    }
+    tx.run(_SQL["insert_workspace"], values)
+    tx.run(
+        _SQL["insert_root_block"],
+        {name: values[name] for name in ("root_block", "label", "now", "actor", "id")},
+    )
+    row = tx.one(_SQL["find_workspace"], {"id": workspace_id})
+    if row is None:
+        raise LookupError(f"workspace {workspace_id} is not there right after it was inserted")
+    return _workspace(row)
+
+
+def find_workspace(reader: Reader, workspace_id: str) -> StoredWorkspace | None:
+    """The workspace with this id, unless it is deleted."""
+    row = reader.one(_SQL["find_workspace"], {"id": workspace_id})
+    return _workspace(row) if row else None
+
+
+def list_workspaces(reader: Reader) -> list[StoredWorkspace]:
+    """Every workspace, oldest first."""
+    return [_workspace(row) for row in reader.all(_SQL["list_workspaces"])]
+
+
+def block_ids(reader: Reader, workspace: StoredWorkspace) -> list[str]:
+    """The ids of its blocks, the root first."""
+    return [row[0] for row in reader.all(_SQL["block_ids"], {"number": workspace.number})]
+
+
+def _workspace(row: Row) -> StoredWorkspace:
+    return StoredWorkspace(
+        number=row[0],
+        id=row[1],
+        label=row[2],
+        root_block=row[3],
+        public_can_read=bool(row[4]),
+        exports_enabled=bool(row[5]),
+        guests_enabled=bool(row[6]),
+        current_version=row[7],
+        statuses=tuple(json.loads(row[8])),
+        version=row[9],
+        created_at=row[10],
+        updated_at=row[11],
+        created_by=row[12],
+        updated_by=row[13],
+    )
