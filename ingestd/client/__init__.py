@@ -1,0 +1,6 @@
+"""The client of the workspace service."""
+
+from ingestd.client.reply import Reply
+from ingestd.client.service import ServiceClient, Timeouts
+
+__all__ = ["Reply", "ServiceClient", "Timeouts"]

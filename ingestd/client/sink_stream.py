@@ -15,6 +15,7 @@ from ingestd.client.decoding import Unreadable
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _SCANNER = json.JSONDecoder(strict=False)
+_ENDS = ",]} \t\r\n"
 _MOST_UNFINISHED_CHARS = 32 * 1024 * 1024
 
 _FOLLOWING: dict[str, dict[str, str]] = {
@@ -101,8 +102,9 @@ class SinkStream:
             value, end = _SCANNER.raw_decode(self._text, start)
         except (json.JSONDecodeError, RecursionError):
             return None
-        # A number that touches the end of the text may have more digits.
-        return (value, end) if end < len(self._text) else None
+        # A number goes on until something follows that can't be part of it: 1 may become 15, or 1.5e3.
+        following = self._text[end : end + 1]
+        return (value, end) if following and (isinstance(value, str) or following in _ENDS) else None
 
     def _member(self) -> bool:
         name = self._value(self._at)

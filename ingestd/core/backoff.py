@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
-_SECONDS = re.compile(r"\d{1,12}(\.\d{1,6})?")
+_SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]{1,6})?")
 _MOST_DOUBLINGS = 32
 
 

@@ -6,7 +6,7 @@ It rests on the document server's rules for everything else. For the rules of de
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,7 +63,7 @@ class BulkService(httpx.AsyncBaseTransport):
             return refusal.status, json.dumps(problem).encode()
         return status, b"" if answered is None else json.dumps(answered).encode()
 
-    def _refuse_bad(self, items: list[Mapping[str, Any]]) -> None:
+    def _refuse_bad(self, items: Sequence[Mapping[str, Any]]) -> None:
         if any(self.bad(item["key"]) for item in items if "key" in item):
             raise Refusal(400, "Validation failed")
 

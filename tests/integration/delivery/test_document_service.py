@@ -59,8 +59,8 @@ async def test_every_key_that_a_url_can_carry_is_created_updated_and_deleted(ser
     to = address(server.workspace())
     async with rig(url=server.url) as running:
         for wanted in (
-            {key: ("1", "scalar") for key in ODD_KEYS},
-            {key: ("2", "text") for key in ODD_KEYS},
+            dict.fromkeys(ODD_KEYS, ("1", "scalar")),
+            dict.fromkeys(ODD_KEYS, ("2", "text")),
         ):
             running.desire(to, wanted)
             assert await running.drained() == []

@@ -129,6 +129,8 @@ class DocumentServer:
         self.requests: list[Request] = []
         self.fault_of = fault_of
         self.errors = 0
+        self.arrived = threading.Event()
+        """Set by each request that arrives; whoever waits clears it."""
         self._queued: deque[tuple[Fault, Callable[[Request], bool]]] = deque()
         self._lock = threading.Lock()
         self._http = _Http(("127.0.0.1", port), self)
@@ -204,6 +206,7 @@ class DocumentServer:
         """Record a request and say what is to be done to it."""
         with self._lock:
             self.requests.append(request)
+            self.arrived.set()
             for place, (fault, when) in enumerate(self._queued):
                 if when(request):
                     del self._queued[place]

@@ -1,0 +1,293 @@
+"""What stands in a lane's way: who is told what, what waits, and that nothing is lost or sent twice meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from ingestd.client.service import Timeouts
+from ingestd.core.address import SinkAddress
+from ingestd.core.backoff import Backoff
+from ingestd.delivery.pace import Pace
+from ingestd.delivery.report import LaneReport
+from ingestd.telemetry.catalogue.delivery import DeliveryDelayed, DeliveryPaused, DeliveryResumed, SinkLost
+from tests.support.delivery_rig import QUICK, Rig, rig
+from tests.support.document_server import Delay, DocumentServer, Garbage, Refuse, Truncate
+
+UNKNOWN = "11111111-2222-4333-8444-555555555555"
+
+
+@pytest.fixture
+def server() -> Iterator[DocumentServer]:
+    with DocumentServer() as running:
+        yield running
+        assert running.errors == 0
+
+
+def address(workspace: str) -> SinkAddress:
+    return SinkAddress(workspace=workspace, by="label", name="Mass budget")
+
+
+async def standing(running: Rig, wanted: str) -> LaneReport:
+    """The lane's report as soon as it has this standing."""
+    async with asyncio.timeout(10):
+        while True:
+            for report in running.dispatcher.report():
+                if report.standing == wanted:
+                    return report
+            changed = asyncio.Event()
+            running.dispatcher._waiting.add(changed)
+            await changed.wait()
+
+
+async def only_paused(running: Rig) -> LaneReport:
+    (report,) = await running.drained()
+    assert report.standing == "paused"
+    assert report.until is not None
+    return report
+
+
+async def test_an_unknown_key_pauses_the_lane_and_says_where_the_key_belongs(server: DocumentServer) -> None:
+    to = address(server.workspace())
+    async with rig(url=server.url, api_key="not-the-key") as running:
+        running.desire(to, {"a": ("1", "scalar")})
+        report = await only_paused(running)
+        assert "does not know the API key (401)" in report.sentence
+        assert "service.api_key" in report.sentence
+        assert running.mirror.pending(1) == {"a"}
+        assert "not-the-key" not in str((report, running.client, running.events, running.mirror.attempts))
+    assert len(running.told(DeliveryPaused)) == 1
+
+
+async def test_a_lane_that_was_paused_goes_on_when_the_right_is_given(server: DocumentServer) -> None:
+    to = address(server.workspace())
+    pace = Pace(pause=Backoff(base_seconds=0.02, cap_seconds=0.02))
+    server.fail(*[Refuse(status=403)] * 5)
+    async with rig(url=server.url, pace=pace) as running:
+        running.desire(to, {"a": ("1", "scalar")})
+        await standing(running, "paused")
+        await standing(running, "idle")
+    assert server.values("Mass budget") == {"a": ("1", "scalar")}
+    assert len(running.told(DeliveryPaused)) == 5
+    assert len(running.told(DeliveryResumed)) == 1
+
+
+@pytest.mark.parametrize("workspace", [UNKNOWN, "No such bench"])
+async def test_an_unknown_workspace_is_named(server: DocumentServer, workspace: str) -> None:
+    async with rig(url=server.url) as running:
+        running.desire(address(workspace), {"a": ("1", "scalar")})
+        report = await only_paused(running)
+    assert workspace in report.sentence or "(403)" in report.sentence
+    assert server.writes() == []
+
+
+async def test_a_workspace_can_be_named_by_its_label(server: DocumentServer) -> None:
+    server.workspace("Other")
+    server.workspace("Bench")
+    async with rig(url=server.url) as running:
+        running.desire(address("Bench"), {"a": ("1", "scalar")})
+        assert await running.drained() == []
+    assert server.values("Mass budget") == {"a": ("1", "scalar")}
+
+
+async def test_a_label_of_two_workspaces_pauses_and_names_both(server: DocumentServer) -> None:
+    ids = [server.workspace("Bench"), server.workspace("Bench")]
+    async with rig(url=server.url) as running:
+        running.desire(address("Bench"), {"a": ("1", "scalar")})
+        report = await only_paused(running)
+    assert all(one in report.sentence for one in ids)
+
+
+async def test_a_label_of_two_sinks_pauses_and_names_both_visible_ids(server: DocumentServer) -> None:
+    workspace = server.workspace()
+    for _ in range(2):
+        server.store.create_sink(workspace, {"label": "Mass budget"})
+    async with rig(url=server.url) as running:
+        running.desire(address(workspace), {"a": ("1", "scalar")})
+        report = await only_paused(running)
+    assert "SNK-1, SNK-2" in report.sentence
+    assert server.writes() == []
+
+
+async def test_a_sink_is_found_by_its_visible_id_and_by_its_id(server: DocumentServer) -> None:
+    workspace = server.workspace()
+    sink = server.store.create_sink(workspace, {"label": "Mass budget"})
+    async with rig(url=server.url) as running:
+        running.desire(SinkAddress(workspace=workspace, by="visible_id", name="snk-1"), {"a": ("1", "scalar")})
+        running.desire(SinkAddress(workspace=workspace, by="id", name=str(sink["id"]).upper()), {"b": ("1", "scalar")})
+        assert await running.drained() == []
+    assert set(server.values("Mass budget")) == {"a", "b"}
+
+
+async def test_a_sink_named_by_id_is_never_created(server: DocumentServer) -> None:
+    workspace = server.workspace()
+    async with rig(url=server.url) as running:
+        running.desire(SinkAddress(workspace=workspace, by="visible_id", name="SNK-9"), {"a": ("1", "scalar")})
+        report = await only_paused(running)
+    assert "has no sink 'SNK-9'" in report.sentence
+    assert server.writes() == []
+
+
+async def test_a_sink_named_by_id_that_is_deleted_pauses_and_keeps_everything_pending(server: DocumentServer) -> None:
+    workspace = server.workspace()
+    sink = str(server.store.create_sink(workspace, {"label": "Mass budget"})["id"])
+    to = SinkAddress(workspace=workspace, by="id", name=sink)
+    async with rig(url=server.url) as running:
+        running.desire(to, {"a": ("1", "scalar"), "b": ("1", "scalar")})
+        await running.drained()
+        server.store.delete_sink(workspace, sink)
+        running.desire(to, {"a": ("2", "scalar")})
+        await only_paused(running)
+        assert running.mirror.pending(1) == {"a", "b"}
+    assert len(running.told(SinkLost)) == 1
+
+
+async def test_retry_after_is_obeyed_to_the_second_it_names(server: DocumentServer) -> None:
+    to = address(server.workspace())
+    server.fail(Refuse(status=429, headers={"Retry-After": "120"}))
+    async with rig(url=server.url) as running:
+        before = time.time()
+        running.desire(to, {"a": ("1", "scalar")})
+        report = await standing(running, "backing off")
+        assert report.until is not None
+        assert before + 120 <= report.until <= time.time() + 121
+        assert "asks to send less often (429)" in report.sentence
+    assert len(server.requests) == 1
+
+
+async def test_a_retry_after_as_a_date_is_obeyed_and_capped(server: DocumentServer) -> None:
+    to = address(server.workspace())
+    server.fail(Refuse(status=503, headers={"Retry-After": "Fri, 31 Dec 2100 23:59:59 GMT"}))
+    async with rig(url=server.url) as running:
+        running.desire(to, {"a": ("1", "scalar")})
+        report = await standing(running, "backing off")
+        assert report.until is not None
+        assert 290 < report.until - time.time() <= 301
+
+
+async def test_a_service_that_is_away_is_reported_since_it_went_and_found_when_it_is_back(
+    server: DocumentServer,
+) -> None:
+    to = address(server.workspace())
+    port, store = server.port, server.store
+    gone = DocumentServer(store)  # holds a port that nothing serves
+    async with rig(url=gone.url, timeouts=Timeouts(connect_seconds=1, read_seconds=0.05)) as running:
+        running.desire(to, {"a": ("1", "scalar")})
+        first = await standing(running, "backing off")
+        assert first.since <= time.time()
+        running.desire(to, {"a": ("2", "scalar")})
+        again = await standing(running, "backing off")
+        assert again.since == first.since
+        with gone:
+            assert await running.drained() == []
+        assert running.dispatcher.report()[0].sentence == ""
+    assert port != gone.port
+    assert store.values(store.by_label("Mass budget")[0]) == {"a": ("2", "scalar")}
+    assert running.told(DeliveryDelayed)
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (Garbage(), "not the content that the service gives"),
+        (Garbage(status=502), "The service failed (502)"),
+        (Truncate(), "The connection broke"),
+        (
+            Refuse(status=302, headers={"Location": "http://u:pw@other.test/x?key=1"}),
+            "redirects (302) to http://other.test/x",
+        ),
+        (Refuse(status=405), "refuses the request as such (405)"),
+    ],
+)
+async def test_what_is_no_answer_of_the_service_is_no_success(
+    server: DocumentServer, fault: Garbage, words: str
+) -> None:
+    to = address(server.workspace())
+    pace = Pace(retry=QUICK.retry, pause=QUICK.retry)
+    async with rig(url=server.url, pace=pace) as running:
+        running.desire(to, {"a": ("1", "scalar")})
+        await running.drained()
+        server.fail(fault, when=lambda request: request.writes)
+        running.desire(to, {"a": ("2", "scalar")})
+        await standing(running, "idle")
+        async with asyncio.timeout(10):
+            while running.mirror.pending(1):
+                changed = asyncio.Event()
+                running.dispatcher._waiting.add(changed)
+                await changed.wait()
+    assert server.values("Mass budget") == {"a": ("2", "scalar")}
+    sentences = [attempt.sentence for _, attempt in running.mirror.attempts]
+    assert any(words in sentence for sentence in sentences)
+    assert not any("pw" in sentence or "key=1" in sentence for sentence in sentences)
+
+
+async def test_an_outage_turns_many_updates_of_a_key_into_one_write(server: DocumentServer) -> None:
+    to = address(server.workspace())
+    async with rig(url=server.url) as running:
+        running.desire(to, {f"K-{n}": ("0", "scalar") for n in range(10)})
+        await running.drained()
+        server.forget_requests()
+        server.fault_of = lambda _: Refuse(status=503)
+        for turn in range(1, 101):
+            running.desire(to, {f"K-{n}": (str(turn), "scalar") for n in range(10)})
+        await standing(running, "backing off")
+        refused = len(server.writes())
+        server.fault_of = None
+        assert await running.drained() == []
+        # Requests that the outage refused may still have been under way when it ended.
+        assert len(server.writes()) - refused <= 10 + 16
+    assert server.values("Mass budget") == {f"K-{n}": ("100", "scalar") for n in range(10)}
+
+
+async def test_cancellation_lets_requests_in_flight_end_and_settles_them(server: DocumentServer) -> None:
+    to = address(server.workspace())
+    async with rig(url=server.url) as running:
+        running.desire(to, {"start": ("1", "scalar")})
+        await running.drained()
+        server.fail(*[Delay(seconds=0.2)] * 8, when=lambda request: request.writes)
+        server.forget_requests()
+        running.desire(to, {f"K-{n:02}": ("1", "scalar") for n in range(30)})
+        async with asyncio.timeout(5):
+            while len(server.writes()) < 8:
+                await asyncio.to_thread(server.arrived.wait, 1)
+                server.arrived.clear()
+        await running.stop()
+        assert len(server.writes()) == 8
+        assert len(running.mirror.pending(1)) == 22
+    assert len(server.values("Mass budget")) == 9
+
+
+async def test_cancellation_drops_what_takes_longer_than_the_grace_and_keeps_it_pending(server: DocumentServer) -> None:
+    to = address(server.workspace())
+    pace = Pace(retry=QUICK.retry, pause=QUICK.pause, grace_seconds=0.1)
+    async with rig(url=server.url, pace=pace) as running:
+        running.desire(to, {"start": ("1", "scalar")})
+        await running.drained()
+        server.fail(Delay(seconds=1), when=lambda request: request.writes)
+        server.arrived.clear()
+        running.desire(to, {"slow": ("1", "scalar")})
+        await asyncio.to_thread(server.arrived.wait, 5)
+        started = time.monotonic()
+        await running.stop()
+        assert time.monotonic() - started < 0.9
+        assert running.mirror.pending(1) == {"slow"}
+        async with rig(url=server.url, mirror=running.mirror) as again:
+            assert await again.drained() == []
+    assert server.values("Mass budget")["slow"] == ("1", "scalar")
+
+
+async def test_a_broken_mirror_ends_the_dispatcher_loudly(server: DocumentServer) -> None:
+    to = address(server.workspace())
+    async with rig(url=server.url) as running:
+
+        async def broken(*_: object, **__: object) -> None:
+            raise OSError("disk gone")
+
+        running.mirror.settle = broken  # type: ignore[method-assign]
+        running.desire(to, {"a": ("1", "scalar")})
+        assert running.task is not None
+        await asyncio.wait({running.task}, timeout=5)
+        assert isinstance(running.task.exception(), BaseExceptionGroup)

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import pytest
+
+from ingestd.core.outcome import CLASSES, CODES, FAULTS, STATUSES, Facts, Fault, Outcome, judge, rule_for
+
+
+def of(status: int, code: str = "", *, words: str = "", retry_after: str | None = None) -> Outcome:
+    return judge(Facts(status=status, code=code, words=words, retry_after=retry_after), now=0)
+
+
+@pytest.mark.parametrize(
+    ("status", "word", "remedy"),
+    [
+        (200, "accepted", "none"),
+        (201, "accepted", "none"),
+        (301, "rejected", "pause"),
+        (400, "rejected", "park"),
+        (401, "rejected", "pause"),
+        (403, "rejected", "pause"),
+        (404, "rejected", "missing"),
+        (405, "rejected", "pause"),
+        (408, "unreachable", "retry"),
+        (409, "rejected", "conflict"),
+        (410, "rejected", "missing"),
+        (413, "rejected", "shrink"),
+        (415, "rejected", "pause"),
+        (418, "rejected", "pause"),
+        (422, "rejected", "park"),
+        (425, "unreachable", "retry"),
+        (429, "throttled", "retry"),
+        (500, "unreachable", "retry"),
+        (501, "rejected", "pause"),
+        (502, "unreachable", "retry"),
+        (503, "throttled", "retry"),
+        (599, "unreachable", "retry"),
+    ],
+)
+def test_each_status_has_its_outcome(status: int, word: str, remedy: str) -> None:
+    outcome = of(status)
+    assert (outcome.word, outcome.remedy) == (word, remedy)
+    assert str(status) in outcome.sentence
+
+
+def test_every_status_there_can_be_is_judged() -> None:
+    for status in range(100, 600):
+        assert of(status).sentence
+
+
+def test_only_a_judgement_of_the_entry_itself_parks_it() -> None:
+    assert {status for status in range(100, 600) if of(status).remedy == "park"} == {400, 414, 422}
+
+
+@pytest.mark.parametrize("fault", list(Fault))
+def test_a_fault_is_never_taken_for_success_whatever_the_status(fault: Fault) -> None:
+    for status in (None, 200):
+        outcome = judge(Facts(fault=fault, status=status), now=0)
+        assert (outcome.word, outcome.remedy) == ("unreachable", "retry")
+
+
+def test_a_used_up_quota_waits_for_a_person_and_work_in_progress_for_its_end() -> None:
+    assert of(409, "quota_exceeded").remedy == "pause"
+    assert of(409, "request_in_progress").remedy == "retry"
+    assert of(409, "duplicate_key").remedy == "conflict"
+
+
+def test_results_by_item_with_refusals_are_a_part_rejection() -> None:
+    outcome = judge(Facts(status=200, refused=3), now=0)
+    assert (outcome.word, outcome.remedy, outcome.sentence) == (
+        "partly rejected",
+        "none",
+        "Accepted but for 3 items (200).",
+    )
+
+
+def test_the_services_words_stand_in_the_sentence_even_with_braces() -> None:
+    assert "{x} too long" in of(400, words="{x} too long").sentence
+
+
+def test_what_the_service_asks_for_is_kept_and_capped() -> None:
+    assert of(429, retry_after="7").retry_after_seconds == 7
+    assert judge(Facts(status=429, retry_after="7"), now=0, retry_after_cap_seconds=5).retry_after_seconds == 5
+
+
+def test_each_sentence_names_only_what_is_known() -> None:
+    rules = [*FAULTS.values(), *STATUSES.values(), *CODES.values(), *CLASSES.values()]
+    for rule in rules:
+        rule.sentence.format(status=1, words="", location="", refused="")
+        assert rule.sentence[0].isupper()
+    assert set(FAULTS) == set(Fault)
+    assert rule_for(Facts()) is FAULTS[Fault.PROTOCOL]
