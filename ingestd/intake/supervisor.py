@@ -92,8 +92,10 @@ class _Post:
         self._failures = 0
 
     def ring(self, *, read: bool) -> None:
-        """From any thread."""
-        if self._loop is not None:
+        """From any thread. What comes before `run` is kept for it: the schedule makes up for missed runs at once."""
+        if self._loop is None:
+            self._ring(read)
+        else:
             self._loop.call_soon_threadsafe(self._ring, read)
 
     def _ring(self, read: bool) -> None:
