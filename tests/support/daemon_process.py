@@ -1,0 +1,231 @@
+"""The real daemon as a process, the notify socket that it reports to, and a source that does what a test needs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+from uuid import uuid4
+
+ROOT = Path(__file__).parents[2]
+DEADLINE_SECONDS = 30.0
+
+# An installed distribution, as far as Python can tell: a folder on the path with a module and its entry points.
+_PLUG_IN = '''
+import threading
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from ingestd.sdk import Connector, Partition, Reject, SourceBroken, SourceUnavailable, Step, pack
+
+
+class NumbersConnector(Connector):
+    """Numbers up to ``upto``; can be away, broken, unreadable in part, or never come back from a read."""
+
+    class Options(BaseModel):
+        upto: int = 3
+        rejects: int = 0
+        away: bool = False
+        broken: bool = False
+        hang: Path | None = None
+
+    def partitions(self):
+        if self.options.away:
+            raise SourceUnavailable("The numbers are out for lunch.")
+        if self.options.broken:
+            raise SourceBroken("The numbers are not what they were. Check 'upto'.")
+        return [Partition(name="numbers")]
+
+    def read(self, partition, cursor):
+        if self.options.hang:
+            yield pack([{"n": "0"}], cursor={})
+            self.options.hang.write_text("reading")
+            threading.Event().wait()
+        token = {"upto": self.options.upto}
+        if cursor == token:
+            return
+        rejects = tuple(Reject(position=-i, reason="It is no number.") for i in range(self.options.rejects))
+        yield pack([{"n": str(n)} for n in range(self.options.upto)], cursor=token, rejects=rejects, last=True)
+
+    def verify(self):
+        yield Step(name="counting", outcome="failed" if self.options.broken else "passed", sentence="One, two, three.")
+'''
+
+
+def environment(folder: Path, **extra: str) -> dict[str, str]:
+    """Ours without a service manager's and a user's own, and with the plug-in connector ``numbers`` installed."""
+    plug_ins = folder / "plug-ins"
+    info = plug_ins / "numbers_source-1.0.dist-info"
+    if not info.exists():
+        info.mkdir(parents=True)
+        (plug_ins / "numbers_source.py").write_text(_PLUG_IN)
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: numbers-source\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text("[ingestd.connectors]\nnumbers = numbers_source:NumbersConnector\n")
+    ours = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "INGESTD_CONFIG", "COVERAGE_PROCESS_START")
+    kept = {name: value for name, value in os.environ.items() if name not in ours}
+    return {**kept, "PYTHONPATH": f"{plug_ins}{os.pathsep}{ROOT}", "PYTHONWARNINGS": "default", **extra}
+
+
+def write_configuration(
+    folder: Path, url: str, *sources: Mapping[str, Any], workspace: str = "Bench", schedule: str | None = None
+) -> Path:
+    """A configuration with a pipeline for each source, called p0, p1, …, and a sink of its own for each."""
+    pipelines = [
+        {
+            "name": f"p{index}",
+            "source": {"connector": "numbers", **source},
+            "entries": {"key": f"{index}.{{n}}", "value": "{n}"},
+            "sink": {"workspace": workspace, "label": f"Sink {index}"},
+            **({"schedule": {"every": schedule}} if schedule else {}),
+        }
+        for index, source in enumerate(sources)
+    ]
+    path = folder / "ingestd.yaml"
+    # JSON is YAML.
+    path.write_text(
+        json.dumps(
+            {
+                "service": {"url": url, "api_key": "test-key", "client_id": "test"},
+                "state": "var/ingestd.db",
+                "pipelines": pipelines,
+            }
+        )
+    )
+    return path
+
+
+def ingestd(folder: Path, *arguments: str, timeout: float = 60.0) -> subprocess.CompletedProcess[str]:
+    """Run a command of the daemon to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "ingestd", *arguments],
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+class Manager:
+    """A service manager's notify socket: what was sent to it, in order."""
+
+    def __init__(self) -> None:
+        self.address = f"@ingestd-test-{uuid4().hex}"
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind("\0" + self.address[1:])
+        self.messages: list[dict[str, str]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def wait_for(self, field: str, value: str | None = None, *, after: int = 0) -> dict[str, str]:
+        """The first message from ``messages[after]`` on that has ``field`` (with a value that contains ``value``)."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        seen = after
+        while True:
+            for message in self.messages[seen:]:
+                if field in message and (value is None or value in message[field]):
+                    return message
+            seen = len(self.messages)
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self._socket], [], [], left)[0]:
+                raise AssertionError(f"no {field}={value or '…'} within {DEADLINE_SECONDS} s, only {self.messages}")
+            text = self._socket.recv(65_536).decode()
+            self.messages.append(dict(line.split("=", 1) for line in text.split("\n") if "=" in line))
+
+
+class Daemon:
+    """A child process whose JSON log lines can be waited for."""
+
+    def __init__(self, command: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", *command],
+            cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        self.lines: list[str] = []
+        self._arrived = threading.Condition()
+        self._ended = False
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        if self.process.stdout is None:
+            raise AssertionError("started with a pipe")
+        for line in self.process.stdout:
+            with self._arrived:
+                self.lines.append(line.rstrip())
+                self._arrived.notify_all()
+        with self._arrived:
+            self._ended = True
+            self._arrived.notify_all()
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """The log's lines, as far as they are JSON objects."""
+        with self._arrived:
+            lines = list(self.lines)
+        found = []
+        for line in lines:
+            with contextlib.suppress(json.JSONDecodeError):
+                found.append(json.loads(line))
+        return [event for event in found if isinstance(event, dict)]
+
+    def wait_for(self, name: str, **fields: Any) -> dict[str, Any]:
+        """The first event of that name with these fields."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while True:
+            with self._arrived:
+                count = len(self.lines)
+            for event in self.events:
+                if event.get("event") == name and all(event.get(key) == value for key, value in fields.items()):
+                    return event
+            with self._arrived:
+                more = lambda count=count: len(self.lines) > count or self._ended  # noqa: E731
+                if (self._ended and len(self.lines) == count) or not self._arrived.wait_for(
+                    more, deadline - time.monotonic()
+                ):
+                    raise AssertionError(f"no event {name} {fields} in:\n" + "\n".join(self.lines))
+
+    def stop(self, number: int = signal.SIGTERM, *, seconds: float = 10.0) -> int:
+        """Send a signal and wait for the end, at most ``seconds``; the exit code."""
+        self.process.send_signal(number)
+        return self.ended(seconds=seconds)
+
+    def ended(self, *, seconds: float = DEADLINE_SECONDS) -> int:
+        """Wait for the end; the exit code."""
+        code = self.process.wait(timeout=seconds)
+        self._reader.join()
+        return code
+
+
+@contextlib.contextmanager
+def running_daemon(
+    folder: Path, *arguments: str, module: str = "ingestd", **extra: str
+) -> Iterator[tuple[Daemon, Manager]]:
+    """A daemon with a service manager; whatever a test does to it, it is gone afterwards."""
+    with Manager() as manager:
+        env = environment(folder, NOTIFY_SOCKET=manager.address, **extra)
+        daemon = Daemon([module, *arguments], env=env, cwd=folder)
+        try:
+            yield daemon, manager
+        finally:
+            if daemon.process.poll() is None:
+                daemon.process.kill()
+            daemon.ended()
+            if daemon.process.stdout is not None:
+                daemon.process.stdout.close()
