@@ -11,6 +11,7 @@ from ingestd.settings.node import nearest, shortened
 from ingestd.settings.reading import ConnectorUnusable
 
 GROUP = "ingestd.connectors"
+_REASON_CHARACTERS = 300
 
 
 def connector_names() -> tuple[str, ...]:
@@ -41,9 +42,8 @@ def _loaded(point: EntryPoint, owner: str) -> type[Connector]:
     try:
         found = point.load()
     except Exception as error:  # importing somebody else's code may fail in any way
-        raise ConnectorUnusable(
-            f"{what} can't be loaded: {type(error).__name__}: {shortened(str(error))}. Repair or update {owner}, or uninstall it."
-        ) from error
+        why = f"{type(error).__name__}: {shortened(str(error), _REASON_CHARACTERS)}"
+        raise ConnectorUnusable(f"{what} can't be loaded: {why}. Repair or update {owner}, or uninstall it.") from error
     if not (isinstance(found, type) and issubclass(found, Connector)):
         raise ConnectorUnusable(f"{what} is no subclass of ingestd.sdk.Connector ({point.value}). Update {owner}.")
     options = getattr(found, "Options", None)

@@ -162,10 +162,10 @@ def described_value(value: object, written: str | None = None) -> str:
     return f"'{shown}'"
 
 
-def shortened(text: str) -> str:
+def shortened(text: str, limit: int = _SHOWN_CHARACTERS) -> str:
     """``text`` on one line and not too long for a sentence."""
     line = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
-    return line if len(line) <= _SHOWN_CHARACTERS else f"{line[:_SHOWN_CHARACTERS]}…"
+    return line if len(line) <= limit else f"{line[:limit]}…"
 
 
 def nearest(word: str, names: Iterable[str]) -> str:

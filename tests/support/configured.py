@@ -53,10 +53,8 @@ class RigOptions(BaseModel):
         return self
 
 
-class Rig(Connector):
-    """A rig that can tell when it has something."""
-
-    Options = RigOptions
+class Idle(Connector):
+    """Has nothing to read."""
 
     def partitions(self) -> Iterable[Partition]:
         return ()
@@ -65,17 +63,23 @@ class Rig(Connector):
         yield from ()
 
 
+class Rig(Idle):
+    """Can tell when it has something."""
+
+    Options = RigOptions
+
+
 class LaxOptions(BaseModel):
     depth: int = 1
 
 
-class Lax(Rig):
+class Lax(Idle):
     """Its options let unknown keys pass, as pydantic does unless told otherwise."""
 
     Options = LaxOptions
 
 
-class Poll(Rig):
+class Poll(Idle):
     """Can't tell when something changed."""
 
     Options = LaxOptions
@@ -91,7 +95,7 @@ class FaultyOptions(BaseModel):
         raise KeyError(depth)
 
 
-class Faulty(Rig):
+class Faulty(Idle):
     """Its validator has a bug."""
 
     Options = FaultyOptions

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestd.schedule import Cron, next_run
+from ingestd.schedule import next_run
+from ingestd.settings import Cron
 from ingestd.settings.cron import CronError, normal_cron
 
 _NUMBERS = st.integers(0, 64).map(str)

@@ -60,7 +60,7 @@ def test_what_is_a_mistake_does_not_fit_the_schema(text: str) -> None:
 
 
 def test_the_schema_is_the_same_whatever_order_the_connectors_come_in() -> None:
-    reversed_connectors = dict(reversed(CONNECTORS.items()))
+    reversed_connectors = {name: CONNECTORS[name] for name in reversed(list(CONNECTORS))}
     assert schema_text(CONNECTORS) == schema_text(reversed_connectors)
     assert json.loads(schema_text(CONNECTORS))["$schema"] == DIALECT
 
