@@ -1,0 +1,66 @@
+"""What one process remembers of the files it has dealt with, so that they cost a look at their status and no more."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Container
+
+from connectors.directory.identity import Identity
+
+_SETTLED_NAMES = 10_000
+
+
+class Memory:
+    """Forgets with the process: whatever is lost here is found out again by reading. Bounded by what the folder holds."""
+
+    def __init__(self) -> None:
+        self._broken: dict[str, tuple[Identity, str]] = {}
+        self._through: dict[str, Identity] = {}
+        self._hashes: dict[str, tuple[Identity, str]] = {}
+        self._settled: OrderedDict[str, str] = OrderedDict()
+
+    def keep_only(self, names: Container[str]) -> None:
+        """Forget the files that are gone; of settled ones the newest are remembered, in case they are dropped again."""
+        for known in (self._broken, self._through, self._hashes):
+            for name in [name for name in known if name not in names]:
+                del known[name]
+
+    def broken(self, name: str, identity: Identity | None, reason: str) -> None:
+        """The file can't be read as it is."""
+        if identity is not None:
+            self._broken[name] = (identity, reason)
+
+    def why_broken(self, name: str, identity: Identity) -> str | None:
+        """Why the file can't be read, if it is still the same; a changed permission makes it another."""
+        known = self._broken.get(name)
+        return known[1] if known is not None and known[0] == identity else None
+
+    def through(self, name: str, identity: Identity) -> None:
+        """Everything from the file is settled and it stays where it is."""
+        self._through[name] = identity
+
+    def is_through(self, name: str, identity: Identity) -> bool:
+        """Whether there is nothing to do for the file as it is."""
+        if name in self._through and identity.same_content(self._through[name]):
+            return True
+        return name in self._broken and self.why_broken(name, identity) is not None
+
+    def hashed(self, name: str, identity: Identity, sha256: str) -> None:
+        """The hash of the file as it is."""
+        self._hashes[name] = (identity, sha256)
+
+    def hash_of(self, name: str, identity: Identity) -> str | None:
+        """The hash of the file, if it is known and the file still the same."""
+        known = self._hashes.get(name)
+        return known[1] if known is not None and identity.same_content(known[0]) else None
+
+    def settled(self, name: str, sha256: str) -> None:
+        """All that came from this content of the file was delivered or parked."""
+        self._settled[name] = sha256
+        self._settled.move_to_end(name)
+        if len(self._settled) > _SETTLED_NAMES:
+            self._settled.popitem(last=False)
+
+    def was_settled(self, name: str, sha256: str) -> bool:
+        """Whether this content is known to be settled; no is no more than "not known"."""
+        return self._settled.get(name) == sha256

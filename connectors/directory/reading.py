@@ -1,0 +1,147 @@
+"""One file to batches: what is handed over, what is hashed and what is claimed to be read are the very same bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import pwd
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, cast
+
+from connectors.directory.identity import Identity, identity_of
+from connectors.formats import Format
+from ingestd.sdk import Batch, SourceBroken, SourceUnavailable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenFile:
+    """An open regular file: its name below the folder, its identity and the user it belongs to when it was opened."""
+
+    name: str
+    file: io.FileIO
+    identity: Identity
+    owner: str
+
+    def sha256(self) -> str:
+        """The hash of the whole content; the file is back at its start."""
+        digest = hashlib.file_digest(self.file, "sha256").hexdigest()
+        self.file.seek(0)
+        return digest
+
+    def check_unchanged(self) -> None:
+        """Raises `SourceUnavailable` where the file was written to since it was opened."""
+        if not identity_of(os.fstat(self.file.fileno())).same_content(self.identity):
+            raise SourceUnavailable(f"{self.name} was written to while it was read; it is read again once it is still.")
+
+
+def open_file(path: Path, name: str) -> OpenFile:
+    """Open a file for reading; the caller closes ``file``.
+
+    Raises:
+        FileNotFoundError: it is gone.
+        SourceBroken: it is no regular file, or may not be read.
+    """
+    try:
+        # A pipe that took the file's place must not make us wait for its writer.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise SourceBroken(f"{name} can't be opened: {error.strerror}. Allow ingestd's user to read it.") from error
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
+        raise SourceBroken(f"{name} is no longer a regular file.")
+    file = os.fdopen(descriptor, "rb", buffering=0)
+    return OpenFile(name=name, file=file, identity=identity_of(status), owner=_user_name(status.st_uid))
+
+
+def batches_of(opened: OpenFile, sha256: str, form: Format) -> Iterator[Batch]:
+    """The whole file; the last batch comes only if the file's content was the hashed one from end to end.
+
+    Cursors before the last carry an ``offset``: they say that the file was not read to its end.
+
+    Raises:
+        SourceUnavailable: the file changed meanwhile.
+        SourceBroken: the file as a whole can't be read as its format.
+    """
+    facts = _facts(opened, sha256)
+    whole = opened.identity.cursor(sha256)
+    source = _Hashing(opened.file)
+    stretches = form(cast("BinaryIO", source), opened.name)
+    try:
+        stretch = next(stretches)
+        for following in stretches:
+            cursor = {**whole, "offset": stretch.end.offset}
+            yield Batch(
+                records=stretch.records,
+                positions=stretch.positions,
+                cursor=cursor,
+                facts=facts,
+                rejects=stretch.rejects,
+            )
+            stretch = following
+    except SourceBroken:
+        opened.check_unchanged()  # a file that is being replaced is no broken one
+        raise
+    opened.check_unchanged()
+    if source.hexdigest() != sha256:
+        raise SourceUnavailable(f"{opened.name} changed while it was read; it is read again once it is still.")
+    yield Batch(
+        records=stretch.records,
+        positions=stretch.positions,
+        cursor=whole,
+        facts=facts,
+        rejects=stretch.rejects,
+        last=True,
+    )
+
+
+class _Hashing:
+    """The one method of a file that a format reading from the start needs; hashes what passes through."""
+
+    def __init__(self, file: io.FileIO) -> None:
+        self._file = file
+        self._digest: Any = hashlib.sha256()
+
+    def read(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:  # an unbuffered read may give less than was asked for
+            more = self._file.read(size - len(data))
+            if not more:
+                break
+            data = data + more if data else more
+        self._digest.update(data)
+        return data
+
+    def hexdigest(self) -> str:
+        return str(self._digest.hexdigest())
+
+
+def _facts(opened: OpenFile, sha256: str) -> Mapping[str, str]:
+    path = PurePosixPath(opened.name)
+    modified = datetime.fromtimestamp(opened.identity.mtime_ns // 10**9, UTC)
+    fraction = opened.identity.mtime_ns % 10**9 // 1000
+    return {
+        "file.name": path.name,
+        "file.stem": path.stem,
+        "file.path": opened.name,
+        "file.size": str(opened.identity.size),
+        "file.mtime": modified.replace(microsecond=fraction).isoformat(),
+        "file.sha256": sha256,
+        "file.owner": opened.owner,
+    }
+
+
+@lru_cache(maxsize=256)
+def _user_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)

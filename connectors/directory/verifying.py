@@ -1,0 +1,66 @@
+"""The named checks of a drop folder, for `ingestd check`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from connectors.directory.options import DirectoryOptions
+from connectors.directory.scan import Scanner
+from ingestd.sdk import SourceUnavailable, Step
+
+_NAMED = 5
+
+
+def steps(folder: Path, archive: Path | None, scanner: Scanner, options: DirectoryOptions) -> Iterator[Step]:
+    """Each check in order; after a folder that can't be listed there is nothing more to say."""
+    try:
+        found = scanner.scan()
+    except SourceUnavailable as error:
+        yield Step(name="folder", outcome="failed", sentence=str(error))
+        return
+    yield Step(name="folder", outcome="passed", sentence=f"{folder} can be listed.")
+    if options.after == "keep":
+        yield Step(name="moving files", outcome="skipped", sentence="Files stay where they are (after: keep).")
+    elif os.access(folder, os.W_OK | os.X_OK):
+        yield Step(name="moving files", outcome="passed", sentence=f"Files can be taken out of {folder}.")
+    else:
+        sentence = f"Files can't be taken out of {folder}: allow writing to the folder, or set after: keep."
+        yield Step(name="moving files", outcome="failed", sentence=sentence)
+    if archive is not None:
+        yield from _archive(folder, archive)
+    unreadable = [name for name in found.files if not os.access(folder / name, os.R_OK)]
+    if unreadable:
+        sentence = f"{len(unreadable)} files can't be read ({_named(unreadable)}): allow reading them."
+        yield Step(name="reading files", outcome="failed", sentence=sentence)
+    sentence = f"{len(found.files)} files match {', '.join(options.patterns)}; {len(found.empty)} are still empty."
+    yield Step(name="files", outcome="passed", sentence=sentence)
+    if found.refused:
+        told = _named([f"{name}: {reason}" for name, reason in sorted(found.refused.items())])
+        yield Step(name="refused", outcome="skipped", sentence=f"{len(found.refused)} are not taken ({told}).")
+
+
+def _archive(folder: Path, archive: Path) -> Iterator[Step]:
+    if archive.resolve() == folder.resolve():
+        sentence = f"The archive {archive} is the folder itself: archived files would be read again. Choose another."
+        yield Step(name="archive", outcome="failed", sentence=sentence)
+        return
+    existing = archive
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        sentence = f"The archive {archive} can't be written: make {existing} a folder that ingestd's user may write to."
+        yield Step(name="archive", outcome="failed", sentence=sentence)
+        return
+    yield Step(name="archive", outcome="passed", sentence=f"Files can be put into {archive}.")
+    if existing.stat().st_dev == folder.stat().st_dev:
+        sentence = "Folder and archive are on one file system: a file moves in one step."
+    else:
+        sentence = "Folder and archive are on different file systems: a file is copied, checked and then deleted."
+    yield Step(name="file system", outcome="passed", sentence=sentence)
+
+
+def _named(names: list[str]) -> str:
+    more = [f"and {len(names) - _NAMED} more"] if len(names) > _NAMED else []
+    return ", ".join([*names[:_NAMED], *more])

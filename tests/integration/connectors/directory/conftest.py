@@ -1,0 +1,54 @@
+"""A drop folder with a clock that is set by hand."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.directory import DirectoryConnector, DirectoryOptions
+from ingestd.sdk import Batch, Cursor, Partition, SourceContext
+
+
+class Drop:
+    """A folder ``drop`` and connectors over it, as many as there are restarts."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base
+        self.folder = base / "drop"
+        self.folder.mkdir()
+        self.done = base / "done"
+        self.now = 4_000_000_000.0  # long after every file was written
+
+    def connector(self, **options: Any) -> DirectoryConnector:
+        settings = DirectoryOptions.model_validate({"path": "drop", "settle_seconds": 0} | options)
+        return DirectoryConnector(settings, SourceContext(pipeline="test", base=self.base, now=lambda: self.now))
+
+    def write(self, name: str, text: str = "part,mass\nA,0.10\n") -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, newline="")
+        return path
+
+
+def names(connector: DirectoryConnector) -> list[str]:
+    return [partition.name for partition in connector.partitions()]
+
+
+def read(connector: DirectoryConnector, name: str, cursor: Cursor | None = None) -> list[Batch]:
+    return list(connector.read(Partition(name=name), cursor))
+
+
+@pytest.fixture
+def drop(tmp_path: Path) -> Drop:
+    return Drop(tmp_path)
+
+
+@pytest.fixture
+def names_of() -> Callable[[DirectoryConnector], list[str]]:
+    return names
+
+
+@pytest.fixture
+def read_all() -> Callable[..., list[Batch]]:
+    return read

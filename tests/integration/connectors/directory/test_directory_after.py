@@ -1,0 +1,206 @@
+"""What becomes of a settled file, also when every step is the last before a crash."""
+
+import errno
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.directory import DirectoryConnector, after
+from connectors.directory.identity import identity_of
+from ingestd.sdk import Batch, Partition, SourceUnavailable
+
+Names = Callable[[DirectoryConnector], list[str]]
+Read = Callable[..., list[Batch]]
+TEXT = "part,mass\nA,0.10\n"
+
+
+def tree(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_kept_file_is_not_offered_again_until_it_changes(drop: Any, names_of: Names, read_all: Read) -> None:
+    path = drop.write("a.csv")
+    connector = drop.connector()
+    cursor = read_all(connector, "a.csv")[-1].cursor
+    assert names_of(connector) == ["a.csv"]
+    connector.settled(Partition(name="a.csv"), cursor)
+    assert names_of(connector) == []
+    assert "settled" in (connector.explain("a.csv") or "")
+    path.write_text("part,mass\nB,1\n")
+    assert names_of(connector) == ["a.csv"]
+
+
+def test_an_archived_file_keeps_its_sub_folder_and_overwrites_nothing(drop: Any, read_all: Read) -> None:
+    connector = drop.connector(after="archive", archive="done", recursive=True)
+    for number in range(3):
+        drop.write("x/a.csv", f"part\n{number}\n")
+        cursor = read_all(connector, "x/a.csv")[-1].cursor
+        for _ in range(2):
+            connector.settled(Partition(name="x/a.csv"), cursor)
+    assert tree(drop.done) == {"x/a.csv": "part\n0\n", "x/a~2.csv": "part\n1\n", "x/a~3.csv": "part\n2\n"}
+    assert tree(drop.folder) == {}
+
+
+def test_a_file_that_changed_since_it_was_read_stays(drop: Any, read_all: Read) -> None:
+    for after_option in ["archive", "delete"]:
+        connector = drop.connector(after=after_option, archive="done")
+        drop.write("a.csv")
+        cursor = read_all(connector, "a.csv")[-1].cursor
+        drop.write("a.csv", "part\nnew\n")
+        connector.settled(Partition(name="a.csv"), cursor)
+        assert tree(drop.folder) == {"a.csv": "part\nnew\n"}
+    assert not drop.done.exists()
+
+
+def test_a_deleted_file_is_deleted_once(drop: Any, read_all: Read) -> None:
+    connector = drop.connector(after="delete")
+    drop.write("a.csv")
+    cursor = read_all(connector, "a.csv")[-1].cursor
+    connector.settled(Partition(name="a.csv"), cursor)
+    connector.settled(Partition(name="a.csv"), cursor)
+    assert tree(drop.folder) == {}
+
+
+def test_equal_content_dropped_again_goes_without_being_read(drop: Any, read_all: Read) -> None:
+    connector = drop.connector(after="archive", archive="done")
+    drop.write("a.csv")
+    cursor = read_all(connector, "a.csv")[-1].cursor
+    connector.settled(Partition(name="a.csv"), cursor)
+    drop.write("a.csv")
+    assert read_all(connector, "a.csv", cursor) == []
+    assert tree(drop.done) == {"a.csv": TEXT, "a~2.csv": TEXT}
+
+
+def test_equal_content_dropped_after_a_restart_is_read_so_that_it_goes_when_settled(drop: Any, read_all: Read) -> None:
+    first = drop.connector(after="archive", archive="done")
+    drop.write("a.csv")
+    cursor = read_all(first, "a.csv")[-1].cursor
+    first.settled(Partition(name="a.csv"), cursor)
+    drop.write("a.csv")
+    second = drop.connector(after="archive", archive="done")
+    (batch,) = read_all(second, "a.csv", cursor)
+    second.settled(Partition(name="a.csv"), batch.cursor)
+    assert tree(drop.folder) == {}
+
+
+def test_an_archive_that_cannot_be_written_leaves_the_file_and_is_tried_again(drop: Any, read_all: Read) -> None:
+    drop.done.touch()
+    connector = drop.connector(after="archive", archive="done")
+    drop.write("a.csv")
+    cursor = read_all(connector, "a.csv")[-1].cursor
+    with pytest.raises(SourceUnavailable, match=r"can't be archived in .*done: .* stays until it can"):
+        connector.settled(Partition(name="a.csv"), cursor)
+    assert tree(drop.folder) == {"a.csv": TEXT}
+    drop.done.unlink()
+    connector.settled(Partition(name="a.csv"), cursor)
+    assert tree(drop.done) == {"a.csv": TEXT}
+
+
+def test_a_file_replaced_in_the_instant_of_the_move_goes_back_unread(
+    drop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = drop.write("a.csv")
+    identity = identity_of(path.stat())
+    reserve = after._reserve
+
+    def replaced_meanwhile(target: Path) -> Path:
+        (drop.base / "new").write_text("part\nnew\n")
+        (drop.base / "new").replace(path)
+        return reserve(target)
+
+    monkeypatch.setattr(after, "_reserve", replaced_meanwhile)
+    assert not after.archive(path, drop.done, "a.csv", identity=identity, sha256="")
+    assert tree(drop.folder) == {"a.csv": "part\nnew\n"}
+    assert tree(drop.done) == {}
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+@pytest.fixture(params=["same file system", "another file system"])
+def archive_folder(request: pytest.FixtureRequest, drop: Any) -> Iterator[Path]:
+    if request.param == "same file system":
+        yield drop.done
+        return
+    memory = Path("/dev/shm")
+    if not memory.is_dir() or memory.stat().st_dev == drop.folder.stat().st_dev:
+        pytest.skip("no second file system: /dev/shm is not a tmpfs of its own here")
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        yield Path(folder) / "deep" / "done"
+
+
+STEPS = ["open", "close", "fsync", "rename", "unlink", "link", "mkdir", "utime", "lstat", "stat"]
+
+
+def test_a_crash_before_any_step_ends_in_one_archived_file_and_nothing_overwritten(
+    drop: Any, archive_folder: Path, read_all: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sweeps over every system call of the move: the k-th is never made, then the daemon starts again."""
+    swept = 0
+    while True:
+        swept += 1
+        drop.write("a.csv")
+        connector = drop.connector(after="archive", archive=str(archive_folder))
+        cursor = read_all(connector, "a.csv")[-1].cursor
+        with monkeypatch.context() as patched:
+            if not _settle_with_crash(connector, cursor, swept, patched):
+                break
+        again = drop.connector(after="archive", archive=str(archive_folder))
+        again.settled(Partition(name="a.csv"), cursor)
+        assert tree(drop.folder) == {}
+        assert tree(archive_folder) == {"a.csv": TEXT}
+        (archive_folder / "a.csv").unlink()
+    assert swept > 10
+
+
+def _settle_with_crash(connector: DirectoryConnector, cursor: Any, at: int, patched: pytest.MonkeyPatch) -> bool:
+    """Whether the crash happened; False where the work has fewer steps."""
+    count = 0
+
+    def crashing(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **more: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count == at:
+                raise Crash
+            return real(*args, **more)
+
+        return call
+
+    for name in STEPS:
+        patched.setattr(os, name, crashing(getattr(os, name)))
+    try:
+        connector.settled(Partition(name="a.csv"), cursor)
+    except Crash:
+        return True
+    return False
+
+
+def test_across_file_systems_times_and_content_are_kept(drop: Any, archive_folder: Path, read_all: Read) -> None:
+    path = drop.write("a.csv")
+    os.utime(path, (5000, 5000))
+    connector = drop.connector(after="archive", archive=str(archive_folder))
+    connector.settled(Partition(name="a.csv"), read_all(connector, "a.csv")[-1].cursor)
+    assert tree(archive_folder) == {"a.csv": TEXT}
+    assert (archive_folder / "a.csv").stat().st_mtime == 5000
+
+
+def test_a_full_disk_leaves_the_file(drop: Any, read_all: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    connector = drop.connector(after="archive", archive="done")
+    drop.write("a.csv")
+    cursor = read_all(connector, "a.csv")[-1].cursor
+
+    def full(*args: Any, **more: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(after, "_reserve", full)
+        with pytest.raises(SourceUnavailable, match="No space left"):
+            connector.settled(Partition(name="a.csv"), cursor)
+    connector.settled(Partition(name="a.csv"), cursor)
+    assert tree(drop.done) == {"a.csv": TEXT}

@@ -1,0 +1,143 @@
+"""What a file's reading gives: its bytes, their hash, and nothing where nothing changed."""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from connectors.directory import DirectoryConnector
+from connectors.formats import stretch as stretch_module
+from ingestd.sdk import Batch, Partition, SourceUnavailable
+
+Read = Callable[..., list[Batch]]
+
+
+def test_a_file_is_one_snapshot_with_its_facts(drop: Any, read_all: Read) -> None:
+    path = drop.write("sub/run 7.csv", "part,mass\nA,0.10\nB\n00417,1e-7\n")
+    os.utime(path, ns=(1_700_000_000_123_456_789, 1_700_000_000_123_456_789))
+    (batch,) = read_all(drop.connector(recursive=True), "sub/run 7.csv")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert batch.last
+    assert batch.records.rows() == [("A", "0.10"), ("00417", "1e-7")]
+    assert batch.positions.to_list() == [2, 4]
+    assert [reject.position for reject in batch.rejects] == [3]
+    status = path.stat()
+    assert batch.cursor == {
+        "device": status.st_dev,
+        "inode": status.st_ino,
+        "size": status.st_size,
+        "mtime_ns": 1_700_000_000_123_456_789,
+        "sha256": digest,
+    }
+    assert {key: value for key, value in batch.facts.items() if key != "file.owner"} == {
+        "file.name": "run 7.csv",
+        "file.stem": "run 7",
+        "file.path": "sub/run 7.csv",
+        "file.size": str(status.st_size),
+        "file.mtime": "2023-11-14T22:13:20.123456+00:00",
+        "file.sha256": digest,
+    }
+    assert batch.facts["file.owner"]
+
+
+def test_ndjson_is_read_by_its_suffix_or_as_configured(drop: Any, read_all: Read) -> None:
+    drop.write("a.ndjson", '{"a": 0.10}\n')
+    drop.write("b.log", '{"a": 0.10}\n')
+    assert read_all(drop.connector(), "a.ndjson")[0].records.rows() == [("0.10",)]
+    assert read_all(drop.connector(pattern="*.log", format="ndjson"), "b.log")[0].records.rows() == [("0.10",)]
+
+
+def test_an_unchanged_file_is_not_opened(drop: Any, read_all: Read) -> None:
+    path = drop.write("a.csv")
+    connector = drop.connector()
+    cursor = json.loads(json.dumps(read_all(connector, "a.csv")[-1].cursor))
+    path.chmod(0)
+    assert read_all(connector, "a.csv", cursor) == []
+
+
+def test_a_touched_file_of_equal_content_is_hashed_and_not_read(drop: Any, read_all: Read) -> None:
+    path = drop.write("a.csv")
+    connector = drop.connector()
+    cursor = read_all(connector, "a.csv")[-1].cursor
+    os.utime(path, (5000, 5000))
+    assert read_all(connector, "a.csv", cursor) == []
+    assert len(read_all(connector, "a.csv")) == 1
+
+
+def test_new_content_is_read_whole(drop: Any, read_all: Read) -> None:
+    connector = drop.connector()
+    drop.write("a.csv")
+    cursor = read_all(connector, "a.csv")[-1].cursor
+    drop.write("a.csv", "part,mass\nA,0.10\nB,2\n")
+    (batch,) = read_all(connector, "a.csv", cursor)
+    assert batch.records.height == 2
+
+
+@pytest.fixture
+def many_blocks(drop: Any, monkeypatch: pytest.MonkeyPatch) -> DirectoryConnector:
+    from connectors.formats import choice, csv_reader
+
+    def in_small_blocks(file: Any, name: str, **more: Any) -> Any:
+        return csv_reader.read_csv(file, name, block_bytes=64, **more)
+
+    monkeypatch.setitem(choice.FORMATS, "csv", in_small_blocks)  # type: ignore[arg-type] # a mapping that is a dictionary
+    drop.write("a.csv", "part,mass\n" + "".join(f"P{i},{i}\n" for i in range(100)))
+    connector: DirectoryConnector = drop.connector()
+    return connector
+
+
+def test_only_the_last_cursor_says_that_the_file_was_read(many_blocks: DirectoryConnector, read_all: Read) -> None:
+    batches = read_all(many_blocks, "a.csv")
+    assert len(batches) > 3
+    assert [batch.last for batch in batches] == [False] * (len(batches) - 1) + [True]
+    for batch in batches[:-1]:
+        assert sum(again.records.height for again in read_all(many_blocks, "a.csv", batch.cursor)) == 100
+        many_blocks.settled(Partition(name="a.csv"), batch.cursor)
+    assert [p.name for p in many_blocks.partitions()] == ["a.csv"]
+    assert read_all(many_blocks, "a.csv", batches[-1].cursor) == []
+
+
+def test_a_file_that_is_written_to_while_it_is_read_is_not_claimed(drop: Any, many_blocks: DirectoryConnector) -> None:
+    batches = many_blocks.read(Partition(name="a.csv"), None)
+    taken = [next(batches)]
+    with (drop.folder / "a.csv").open("a") as file:
+        file.write("late,1\n")
+    with pytest.raises(SourceUnavailable, match=r"a\.csv was written to while it was read"):
+        taken += batches
+    assert not any(batch.last for batch in taken)
+
+
+def test_a_change_that_hides_behind_equal_times_is_found_by_the_hash(
+    drop: Any, many_blocks: DirectoryConnector
+) -> None:
+    path = drop.folder / "a.csv"
+    status = path.stat()
+    batches = many_blocks.read(Partition(name="a.csv"), None)
+    next(batches)
+    with path.open("r+b") as file:
+        file.seek(-3, 2)
+        file.write(b"XX\n")
+    os.utime(path, ns=(status.st_mtime_ns, status.st_mtime_ns))
+    with pytest.raises(SourceUnavailable, match="changed while it was read"):
+        list(batches)
+
+
+def test_a_file_that_is_replaced_while_it_is_read_was_read_as_it_was(
+    drop: Any, many_blocks: DirectoryConnector, read_all: Read
+) -> None:
+    batches = many_blocks.read(Partition(name="a.csv"), None)
+    taken = [next(batches)]
+    (drop.base / "new.csv").write_text("part,mass\nZ,9\n")
+    (drop.base / "new.csv").replace(drop.folder / "a.csv")
+    taken += batches
+    assert sum(batch.records.height for batch in taken) == 100
+    assert read_all(many_blocks, "a.csv", taken[-1].cursor)[0].records.rows() == [("Z", "9")]
+
+
+def test_a_file_that_is_gone_gives_nothing(drop: Any, read_all: Read) -> None:
+    drop.write("a.csv").unlink()
+    assert read_all(drop.connector(), "a.csv") == []
+    assert stretch_module.BLOCK_BYTES <= stretch_module.RECORD_BYTES

@@ -1,0 +1,170 @@
+"""Which files are taken, and when."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from connectors.directory import DirectoryConnector, DirectoryOptions
+from connectors.directory import connector as connector_module
+from ingestd.sdk import Batch, Partition, SourceBroken, SourceUnavailable
+
+Names = Callable[[DirectoryConnector], list[str]]
+Read = Callable[..., list[Batch]]
+
+
+def test_files_are_taken_by_pattern_oldest_first(drop: Any, names_of: Names) -> None:
+    for age, name in enumerate(["c.csv", "b.ndjson", "a.txt", "a.jsonl"]):
+        os.utime(drop.write(name), (1000 + age, 1000 + age))
+    assert names_of(drop.connector()) == ["c.csv", "b.ndjson", "a.jsonl"]
+    assert names_of(drop.connector(pattern="a.*")) == ["a.txt", "a.jsonl"]
+
+
+def test_passing_names_empty_files_and_what_is_no_file_are_left_alone(drop: Any, names_of: Names) -> None:
+    for name in [".a.csv", "~$a.csv", "a.csv.tmp", "a.part", "a.crdownload", "A.FILEPART"]:
+        drop.write(name)
+    drop.write("empty.csv", "")
+    (drop.folder / "folder.csv").mkdir()
+    os.mkfifo(drop.folder / "pipe.csv")
+    assert names_of(drop.connector(pattern="*")) == []
+
+
+def test_sub_folders_are_taken_only_where_asked_and_the_archive_never(drop: Any, names_of: Names) -> None:
+    for name in ["a.csv", "x/b.csv", "x/y/c.csv", ".hidden/d.csv", "done/e.csv"]:
+        drop.write(name)
+    archived = {"after": "archive", "archive": "drop/../drop/done"}
+    assert sorted(names_of(drop.connector(recursive=True, **archived))) == ["a.csv", "x/b.csv", "x/y/c.csv"]
+    assert names_of(drop.connector(**archived)) == ["a.csv"]
+    assert names_of(drop.connector(recursive=True, pattern="x/*.csv", **archived))[0].startswith("x/")
+
+
+def test_a_link_out_of_the_folder_is_refused_and_one_inside_is_read(drop: Any, names_of: Names, read_all: Read) -> None:
+    outside = drop.base / "secret.csv"
+    outside.write_text("part\nX\n")
+    drop.write("a.csv")
+    (drop.folder / "out.csv").symlink_to(outside)
+    (drop.folder / "in.csv").symlink_to("a.csv")
+    connector = drop.connector()
+    assert sorted(names_of(connector)) == ["a.csv", "in.csv"]
+    assert "leads out of the folder" in (connector.explain("out.csv") or "")
+    with pytest.raises(SourceBroken, match="leads out of the folder"):
+        read_all(connector, "out.csv")
+    with pytest.raises(SourceBroken, match="leads out of the folder"):
+        read_all(connector, "../secret.csv")
+    assert names_of(drop.connector(after="delete")) == ["a.csv"]
+
+
+def test_a_name_that_is_not_utf8_is_skipped_and_told(drop: Any, names_of: Names) -> None:
+    (Path(os.fsdecode(os.fsencode(drop.folder) + b"/caf\xe9.csv"))).write_text("a\n1\n")
+    connector = drop.connector()
+    assert names_of(connector) == []
+    (refused,) = [step for step in connector.verify() if step.name == "refused"]
+    assert r"caf\xe9.csv: its name is not UTF-8" in refused.sentence
+
+
+def test_a_file_is_taken_once_it_was_seen_to_stand_still(drop: Any, names_of: Names) -> None:
+    connector = drop.connector(settle_seconds=2)
+    assert names_of(connector) == []
+    path = drop.write("a.csv")
+    assert names_of(connector) == []
+    assert connector.waiting() == 2
+    drop.now += 1
+    path.write_text("part,mass\nA,0.10\nB,1\n")
+    assert names_of(connector) == []
+    assert "must stand still for 2.0 more seconds" in (connector.explain("a.csv") or "")
+    drop.now += 2
+    assert names_of(connector) == ["a.csv"]
+    assert connector.waiting() == 30
+
+
+def test_a_file_that_was_there_before_the_start_is_taken_at_once(drop: Any, names_of: Names) -> None:
+    drop.write("a.csv")
+    assert names_of(drop.connector(settle_seconds=3600)) == ["a.csv"]
+
+
+def test_a_folder_that_is_away_is_unavailable_and_then_back(drop: Any, names_of: Names) -> None:
+    drop.folder.rmdir()
+    connector = drop.connector()
+    with pytest.raises(SourceUnavailable, match=r"drop can't be listed: No such file"):
+        names_of(connector)
+    drop.folder.mkdir()
+    drop.write("a.csv")
+    assert names_of(connector) == ["a.csv"]
+
+
+def test_a_broken_file_is_offered_again_only_when_it_changes(drop: Any, names_of: Names, read_all: Read) -> None:
+    path = drop.write("a.csv", "a,a\n1,2\n")
+    drop.write("b.csv")
+    connector = drop.connector()
+    with pytest.raises(SourceBroken, match=r"a\.csv: the header has more than one column 'a'"):
+        read_all(connector, "a.csv")
+    assert names_of(connector) == ["b.csv"]
+    assert "more than one column" in (connector.explain("a.csv") or "")
+    path.write_text("a,b\n1,2\n")
+    assert sorted(names_of(connector)) == ["a.csv", "b.csv"]
+    path.write_text("a,a\n1,2\n")
+    assert sorted(names_of(drop.connector())) == ["a.csv", "b.csv"]
+
+
+def test_what_is_configured_wrongly_is_a_sentence() -> None:
+    with pytest.raises(ValidationError, match="set archive to a folder"):
+        DirectoryOptions.model_validate({"path": "drop", "after": "archive"})
+    with pytest.raises(ValidationError, match="another folder than path"):
+        DirectoryOptions.model_validate({"path": "drop", "after": "archive", "archive": "drop/"})
+
+
+def test_an_archive_that_is_the_folder_by_another_name_is_refused(drop: Any, names_of: Names) -> None:
+    (drop.base / "other").symlink_to(drop.folder)
+    connector = drop.connector(after="archive", archive="other")
+    with pytest.raises(SourceBroken, match=r"the folder .* itself"):
+        names_of(connector)
+    assert "failed" in {step.outcome for step in connector.verify()}
+
+
+def test_verify_names_what_is_wrong_and_what_is_there(drop: Any) -> None:
+    drop.write("a.csv")
+    drop.write("b.csv", "")
+    steps = {step.name: step for step in drop.connector(after="archive", archive="done").verify()}
+    assert [step.outcome for step in steps.values()] == ["passed"] * 5
+    assert "one file system" in steps["file system"].sentence
+    assert "1 files match" in steps["files"].sentence
+    (drop.base / "file").touch()
+    steps = {step.name: step for step in drop.connector(after="archive", archive="file/done").verify()}
+    assert steps["archive"].outcome == "failed"
+    drop.folder.rename(drop.base / "away")
+    (step,) = drop.connector().verify()
+    assert (step.name, step.outcome) == ("folder", "failed")
+
+
+def test_a_scan_opens_no_file(drop: Any, names_of: Names, monkeypatch: pytest.MonkeyPatch) -> None:
+    drop.write("a.csv")
+    monkeypatch.setattr(connector_module, "open_file", None)  # calling it would be an error
+    assert names_of(drop.connector()) == ["a.csv"]
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_files_are_considered_in_seconds(drop: Any, names_of: Names) -> None:
+    for folder in range(100):
+        (drop.folder / f"{folder}").mkdir()
+        for number in range(1000):
+            (drop.folder / f"{folder}" / f"{number}.csv").write_bytes(b"a\n")
+    connector = drop.connector(recursive=True)
+    began = time.perf_counter()
+    assert len(names_of(connector)) == 100_000
+    assert time.perf_counter() - began < 5  # a bound for any machine; about 0.8 s where this was written
+
+
+def test_events_and_new_folders_wake(drop: Any) -> None:
+    import threading
+
+    woken = threading.Event()
+    connector = drop.connector()
+    with connector.watch(woken.set):
+        drop.write("a.csv")
+        assert woken.wait(10)
+        assert [p.name for p in connector.partitions()] == ["a.csv"]
+    assert Partition(name="a.csv").snapshot
