@@ -208,17 +208,18 @@ SELECT id, kind, items, live, bytes, over FROM segment WHERE sink = ? AND id > ?
 -- name: segment_body
 SELECT kind, items, live, body FROM segment WHERE id = ?
 
--- Some keys of some segments become delivered; tells which segment lost how many.
+-- Some keys of some segments become delivered; tells which segment lost how many. RETURNING gives what the row holds
+-- afterwards, so the old segment is kept as its negative, which is a segment that is gone.
 -- name: entries_settle
-UPDATE entry SET segment = 0 WHERE sink = ? AND key IN (SELECT value FROM json_each(?))
-  AND segment IN (SELECT value FROM json_each(?)) RETURNING segment
+UPDATE entry SET segment = -segment WHERE sink = ? AND key IN (SELECT value FROM json_each(?))
+  AND segment IN (SELECT value FROM json_each(?)) RETURNING -segment
 
 -- name: entries_origin
 SELECT key, value, data_type, partition, run, row_hash, position FROM entry
 WHERE sink = ? AND key IN (SELECT value FROM json_each(?)) AND segment IN (SELECT value FROM json_each(?))
 
 -- name: entries_delete_settled
-DELETE FROM entry WHERE sink = ? AND removed AND segment = 0 AND key IN (SELECT value FROM json_each(?))
+DELETE FROM entry WHERE sink = ? AND removed AND segment <= 0 AND key IN (SELECT value FROM json_each(?))
 
 -- name: entries_delete_removed
 DELETE FROM entry WHERE sink = ? AND segment = ? AND removed AND key IN (SELECT value FROM json_each(?))
