@@ -17,6 +17,7 @@ from ingestd.core.backoff import Backoff
 from ingestd.delivery.dispatcher import Dispatcher
 from ingestd.delivery.pace import Pace
 from ingestd.delivery.report import LaneReport
+from ingestd.mirror.port import Deliverable
 from ingestd.telemetry.event import Event
 from tests.support.memory_mirror import Desired, MemoryMirror
 
@@ -34,7 +35,8 @@ class Rig:
     client: ServiceClient
     dispatcher: Dispatcher
     events: list[Event]
-    settlings: list[int] = field(default_factory=list)
+    settlings: int = 0
+    waiting: list[tuple[int, asyncio.Event]] = field(default_factory=list)
     task: asyncio.Task[None] | None = None
 
     def desire(self, address: SinkAddress, entries: Mapping[str, Desired | None]) -> int:
@@ -47,12 +49,31 @@ class Rig:
         if self.task is None:
             raise AssertionError("the rig is not running")
         draining = asyncio.create_task(self.dispatcher.drained())
-        async with asyncio.timeout(seconds):
-            await asyncio.wait({draining, self.task}, return_when=asyncio.FIRST_COMPLETED)
-        if self.task.done():
+        try:
+            async with asyncio.timeout(seconds):
+                await asyncio.wait({draining, self.task}, return_when=asyncio.FIRST_COMPLETED)
+            if self.task.done():
+                self.task.result()
+            return draining.result()
+        finally:
             draining.cancel()
-            self.task.result()
-        return draining.result()
+
+    def settled(self) -> None:
+        """The dispatcher's signal that something was settled."""
+        self.settlings += 1
+        for count, event in self.waiting:
+            if self.settlings >= count:
+                event.set()
+
+    async def settled_more(self, groups: int) -> None:
+        """Wait until so many more groups were settled, or nothing is left to settle."""
+        event = asyncio.Event()
+        self.waiting.append((self.settlings + groups, event))
+        reached, drained = asyncio.create_task(event.wait()), asyncio.create_task(self.drained())
+        await asyncio.wait({reached, drained}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (reached, drained):
+            task.cancel()
+        await asyncio.wait({reached, drained})
 
     def told(self, kind: type[Event]) -> list[Event]:
         return [event for event in self.events if isinstance(event, kind)]
@@ -74,28 +95,28 @@ async def rig(
     url: str = "http://service.test",
     transport: httpx.AsyncBaseTransport | None = None,
     mirror: MemoryMirror | None = None,
+    deliverable: Deliverable | None = None,
     pace: Pace = QUICK,
     api_key: str = "test-key",
     timeouts: Timeouts | None = None,
     seed: int = 1,
 ) -> AsyncIterator[Rig]:
-    """A dispatcher that runs until the block ends."""
+    """A dispatcher that runs until the block ends; ``deliverable`` stands in for the mirror in memory."""
     events: list[Event] = []
-    settlings: list[int] = []
     state = mirror or MemoryMirror()
     async with ServiceClient(
         url=url, api_key=api_key, client_id="tester", transport=transport, timeouts=timeouts
     ) as client:
         dispatcher = Dispatcher(
-            mirror=state,
+            mirror=deliverable or state,
             client=client,
             emit=events.append,
             now=time.time,
             random=random.Random(seed).random,
-            on_settled=lambda: settlings.append(1),
+            on_settled=lambda: running.settled(),
             pace=pace,
         )
-        running = Rig(mirror=state, client=client, dispatcher=dispatcher, events=events, settlings=settlings)
+        running = Rig(mirror=state, client=client, dispatcher=dispatcher, events=events)
         await running.start()
         try:
             yield running

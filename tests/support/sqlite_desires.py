@@ -1,0 +1,37 @@
+"""Stands for an intake that reads one snapshot source: what a sink should hold, written through the mirror's intake side."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+import polars as pl
+
+from ingestd.core.address import SinkAddress
+from ingestd.mirror.sqlite import SqliteMirror
+from tests.support.memory_mirror import Desired
+
+_SCHEMA = {
+    "key": pl.String,
+    "value": pl.String,
+    "data_type": pl.String,
+    "row_hash": pl.UInt64,
+    "position": pl.Int64,
+}
+
+
+def desire_all(mirror: SqliteMirror, address: SinkAddress, entries: Mapping[str, Desired]) -> None:
+    """From now on the sink should hold exactly these entries."""
+    rows = [
+        (key, value, data_type, _hash(key, value, data_type), position)
+        for position, (key, (value, data_type)) in enumerate(entries.items(), start=1)
+    ]
+    frame = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+    partition = mirror.intake.open_partition("desires", str(address), address, "digest")
+    run = mirror.intake.begin_run(partition.id, snapshot=True, whole=True)
+    mirror.intake.commit(run, entries=frame, records=len(rows), rejects=(), cursor={}, facts={})
+    mirror.intake.finish_run(run, cursor={}, seen=frame["row_hash"].unique().sort(), deletes="remove")
+
+
+def _hash(*parts: str | None) -> int:
+    return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:8])
