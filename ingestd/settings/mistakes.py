@@ -80,8 +80,8 @@ class _Report:
         self._secret = {path for path in _scalars(self._root, ()) if self._shape.secret(path)}
         hidden = {*self._values.outside, *self._secret}
         # Without anything to hide the words said first are as harmless as any.
-        said = _attempt(self._values.harmless(hidden), self._shape.reading.options_of)[1] if hidden else errors
-        self._harmless = {(error["loc"], error["type"]): error for error in said}
+        said = self._said_without(hidden) if hidden else errors
+        self._harmless = {(error["loc"], error["type"]): error for error in reversed(said)}
         kinds: dict[Path, list[tuple[str, sentences.Context]]] = {}
         places = [self._end(error) for error in errors]
         for error in errors:
@@ -101,6 +101,11 @@ class _Report:
         for path, wrong in kinds.items():
             found = find(self._root, path)
             yield found.node.place, dotted(path), sentences.mismatch(wrong, found, hidden=path in self._secret)
+
+    def _said_without(self, hidden: set[Path]) -> list[ErrorDetails]:
+        """What is said where nothing secret is read; the more readable words come first."""
+        readings = (self._values.harmless(hidden, addresses=addresses) for addresses in (False, True))
+        return [error for data in readings for error in _attempt(data, self._shape.reading.options_of)[1]]
 
     def _end(self, error: ErrorDetails) -> Path:
         found = find(self._root, error["loc"])

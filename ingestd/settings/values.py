@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,15 +40,25 @@ class Values:
                 changed = True
         return Values(data=data, outside=self.outside, unfilled=self.unfilled) if changed else None
 
-    def harmless(self, hidden: Iterable[Path]) -> Any:
-        """The data with the file's own text for what came from outside, and a word for what is ``hidden``."""
+    def harmless(self, hidden: Iterable[Path], *, addresses: bool) -> Any:
+        """The data with the file's own text for what came from outside, and a word for what else is ``hidden``.
+
+        With ``addresses`` a hidden URL becomes another URL of the same build, so that what is wrong beside it still shows.
+        """
         data = copy.deepcopy(self.data)
-        for path, text in self.outside.items():
-            put(data, path, text)
         for path in hidden:
-            if path not in self.outside and isinstance(at(data, path), str):
-                put(data, path, "hidden")
+            value = at(data, path)
+            if isinstance(value, str):
+                plain = self.outside.get(path, "hidden")
+                put(data, path, _masked(value) if addresses and "://" in value else plain)
         return data
+
+
+def _masked(url: str) -> str:
+    """Another URL with the same scheme and the same separators; nothing else of ``url`` remains."""
+    scheme, mark, rest = url.partition("://")
+    known = scheme if re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]{0,30}", scheme) else "hidden"
+    return known + mark + re.sub(r"[^/:@.?=&]", lambda found: "1" if found[0].isdigit() else "x", rest)
 
 
 def filled(root: Node, placeholders: Placeholders) -> Values:

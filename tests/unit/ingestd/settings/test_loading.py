@@ -190,6 +190,16 @@ def test_a_reason_that_does_not_depend_on_the_secret_is_told(tmp_path: Path) -> 
     ]
 
 
+def test_a_reason_is_told_beside_a_secret_address_and_shows_nothing_of_it(tmp_path: Path) -> None:
+    source = '{connector: rig, path: drop, after: archive, url: "${env:ADDRESS}"}'
+    address = "rig://reader:hunter22@vault.lab:5432/pdm"
+    assert mistakes(with_source(source), tmp_path, ADDRESS=address) == [
+        "ingestd.yaml:5:13: pipelines[0].source: after: archive needs the folder 'archive'."
+    ]
+    found = mistakes(with_source(source), tmp_path, ADDRESS="x" + address)
+    assert not any(word in line for line in found for word in ("reader", "hunter", "vault", "5432", "pdm"))
+
+
 def test_a_missing_variable_is_named_and_nothing_else_is_said_about_its_setting(tmp_path: Path) -> None:
     source = '{connector: rig, path: drop, url: "rig:${env:RIG_URI}", retries: "${env:NONE}"}'
     assert mistakes(with_source(source), tmp_path, RIG_URL="x") == [

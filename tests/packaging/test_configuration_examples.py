@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from ingestd.core.template import parse_template
+from ingestd.registry import connector_class
+from ingestd.settings import Settings, load_settings
+from tests.support.json_schema import fits
+
+CONFIG = Path(__file__).parents[2] / "config"
+EXAMPLES = ["ingestd.yaml", "mass-budget.yaml", "pdm-database.yaml", "test-bench.yaml"]
+ENVIRONMENT = {"INGESTD_API_KEY": "k-1", "PDM_URL": "sqlite:///pdm.db"}
+SCHEMA_LINE = "# yaml-language-server: $schema=./ingestd.schema.json\n"
+
+
+def loaded(name: str) -> Settings:
+    return load_settings(CONFIG / name, options_of=connector_class, environment=ENVIRONMENT)
+
+
+def schema() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((CONFIG / "ingestd.schema.json").read_text())
+    return found
+
+
+def test_every_example_is_tested_here() -> None:
+    assert sorted(path.name for path in CONFIG.glob("*.yaml")) == EXAMPLES
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_can_be_loaded_and_names_the_schema_that_it_fits(name: str) -> None:
+    text = (CONFIG / name).read_text()
+    assert text.startswith(SCHEMA_LINE)
+    assert fits(YAML(typ="safe", pure=True).load(io.StringIO(text)), schema(), schema())
+    assert loaded(name).pipelines
+
+
+def test_the_example_with_every_key_can_be_loaded_with_every_pipeline_uncommented(tmp_path: Path) -> None:
+    text = (CONFIG / "ingestd.yaml").read_text()
+    head, marker, tail = text.partition("  # - name: ")
+    uncommented = re.sub(r"^  # ", "  ", marker + tail, flags=re.MULTILINE)
+    (tmp_path / "ingestd.yaml").write_text(head + uncommented)
+    settings = load_settings(tmp_path / "ingestd.yaml", options_of=connector_class, environment=ENVIRONMENT)
+    assert [pipeline.source.connector for pipeline in settings.pipelines] == ["directory", "database"]
+
+
+def test_every_setting_and_every_option_of_a_connector_is_in_the_example_with_every_key() -> None:
+    written = set(re.findall(r"(?:^|[\s#{,])([a-z_]+):", (CONFIG / "ingestd.yaml").read_text(), re.MULTILINE))
+    known = {key for part in [schema(), *schema()["$defs"].values()] for key in part.get("properties", {})}
+    assert {"url", "api_key", "columns", "visible_id", "every", "timezone", "rescan_seconds"} <= known
+    assert known - written == set()
+
+
+def test_every_field_that_an_example_maps_is_in_its_sample() -> None:
+    samples = CONFIG / "samples"
+    with (samples / "mass-budget.csv").open(newline="", encoding="utf-8") as masses:
+        mass_budget = set(next(csv.reader(masses)))
+    with (samples / "bill-of-materials.csv").open(newline="", encoding="utf-8") as bill:
+        bill_of_materials = set(next(csv.reader(bill)))
+    bench = set(json.loads((samples / "test-bench.ndjson").read_text().splitlines()[0]))
+    headers = {"mass-budget": mass_budget, "bill-of-materials": bill_of_materials, "test-bench": bench}
+    for name in ("mass-budget.yaml", "test-bench.yaml"):
+        for pipeline in loaded(name).pipelines:
+            for entry in pipeline.entries:
+                named = {*parse_template(entry.key).fields, *parse_template(entry.value or "").fields, *entry.columns}
+                assert {field for field in named if not field.startswith("file.")} - {"column"} <= headers[
+                    pipeline.name
+                ]
+
+
+def test_the_samples_hold_what_makes_engineering_data_hard() -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in (CONFIG / "samples").iterdir())
+    for hard in ["0.10", "\n00417,", '"Bracket, upper"', "µ", "°", "1e-7", '""as drawn""', "±0.05"]:
+        assert hard in text
+    for name in ("mass-budget.csv", "bill-of-materials.csv"):
+        rows = list(csv.reader(io.StringIO((CONFIG / "samples" / name).read_text(encoding="utf-8"))))
+        assert {len(row) for row in rows} == {len(rows[0])}

@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from ingestd.registry import connector_class
+from ingestd.settings import schema_text
+
+COMMITTED = Path(__file__).parents[2] / "config" / "ingestd.schema.json"
+OWN = ("database", "directory")
+
+
+def test_the_committed_schema_is_in_step_with_the_model_and_the_connectors() -> None:
+    expected = schema_text({name: connector_class(name) for name in OWN})
+    assert COMMITTED.read_text() == expected, "`make schema` writes it anew"
