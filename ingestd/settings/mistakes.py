@@ -103,8 +103,8 @@ class _Report:
             yield found.node.place, dotted(path), sentences.mismatch(wrong, found, hidden=path in self._secret)
 
     def _said_without(self, hidden: set[Path]) -> list[ErrorDetails]:
-        """What is said where nothing secret is read; the more readable words come first."""
-        readings = (self._values.harmless(hidden, addresses=addresses) for addresses in (False, True))
+        """What is said where nothing secret is read; what is closest to the real values comes first."""
+        readings = (self._values.harmless(hidden, addresses=addresses) for addresses in (True, False))
         return [error for data in readings for error in _attempt(data, self._shape.reading.options_of)[1]]
 
     def _end(self, error: ErrorDetails) -> Path:
