@@ -7,7 +7,7 @@ import contextlib
 import random
 import time
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import httpx
 
@@ -29,14 +29,33 @@ QUICK = Pace(
 """Backs off for milliseconds; pauses for good, so that a pause shows."""
 
 
+class Settlings:
+    """Counts the dispatcher's signals that something was settled."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._waiting: list[tuple[int, asyncio.Event]] = []
+
+    def __call__(self) -> None:
+        self.count += 1
+        for count, event in self._waiting:
+            if self.count >= count:
+                event.set()
+
+    def reached(self, more: int) -> asyncio.Event:
+        """Set when so many more were counted."""
+        event = asyncio.Event()
+        self._waiting.append((self.count + more, event))
+        return event
+
+
 @dataclass(slots=True, kw_only=True)
 class Rig:
     mirror: MemoryMirror
     client: ServiceClient
     dispatcher: Dispatcher
     events: list[Event]
-    settlings: int = 0
-    waiting: list[tuple[int, asyncio.Event]] = field(default_factory=list)
+    settlings: Settlings
     task: asyncio.Task[None] | None = None
 
     def desire(self, address: SinkAddress, entries: Mapping[str, Desired | None]) -> int:
@@ -58,17 +77,9 @@ class Rig:
         finally:
             draining.cancel()
 
-    def settled(self) -> None:
-        """The dispatcher's signal that something was settled."""
-        self.settlings += 1
-        for count, event in self.waiting:
-            if self.settlings >= count:
-                event.set()
-
     async def settled_more(self, groups: int) -> None:
         """Wait until so many more groups were settled, or nothing is left to settle."""
-        event = asyncio.Event()
-        self.waiting.append((self.settlings + groups, event))
+        event = self.settlings.reached(groups)
         reached, drained = asyncio.create_task(event.wait()), asyncio.create_task(self.drained())
         await asyncio.wait({reached, drained}, return_when=asyncio.FIRST_COMPLETED)
         for task in (reached, drained):
@@ -103,6 +114,7 @@ async def rig(
 ) -> AsyncIterator[Rig]:
     """A dispatcher that runs until the block ends; ``deliverable`` stands in for the mirror in memory."""
     events: list[Event] = []
+    settlings = Settlings()
     state = mirror or MemoryMirror()
     async with ServiceClient(
         url=url, api_key=api_key, client_id="tester", transport=transport, timeouts=timeouts
@@ -113,10 +125,10 @@ async def rig(
             emit=events.append,
             now=time.time,
             random=random.Random(seed).random,
-            on_settled=lambda: running.settled(),
+            on_settled=settlings,
             pace=pace,
         )
-        running = Rig(mirror=state, client=client, dispatcher=dispatcher, events=events)
+        running = Rig(mirror=state, client=client, dispatcher=dispatcher, events=events, settlings=settlings)
         await running.start()
         try:
             yield running

@@ -132,7 +132,11 @@ async def test_a_service_that_is_killed_again_and_again_ends_exact(
             timeouts=Timeouts(connect_seconds=5, read_seconds=10),
         ) as running:
             loop = asyncio.get_running_loop()
-            mirror.on_pending = lambda: loop.call_soon_threadsafe(running.dispatcher.wake)
+
+            def on_pending() -> None:
+                loop.call_soon_threadsafe(running.dispatcher.wake)
+
+            mirror.on_pending = on_pending
             for turn in range(6):
                 await asyncio.to_thread(desire_all, mirror, TO, state(turn))
                 await running.settled_more(1 + turn % 2)
