@@ -133,10 +133,14 @@ class DirectoryConnector(Connector):
             case "delete":
                 after.delete(path, identity=identity)
 
-    def waiting(self) -> float:
-        """Seconds until the next file may be still, at most until the next rescan."""
-        left = self._stillness.next_seconds(self.context.now())
-        return self.options.rescan_seconds if left is None else min(left, self.options.rescan_seconds)
+    def waiting(self) -> float | None:
+        """Seconds until the next file may be still; None where none has to stand still any longer."""
+        return self._stillness.next_seconds(self.context.now())
+
+    @property
+    def rescan_seconds(self) -> float:
+        """How long at the most a missed event goes unnoticed."""
+        return self.options.rescan_seconds
 
     def watch(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
         """Wake on every event below the folder, also once it appears or comes back."""

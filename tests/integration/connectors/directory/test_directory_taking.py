@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from connectors.directory import DirectoryConnector, DirectoryOptions
 from connectors.directory import connector as connector_module
-from ingestd.sdk import Batch, Partition, SourceBroken, SourceUnavailable
+from ingestd.sdk import Batch, Partition, SourceBroken, SourceUnavailable, Watches
 
 Names = Callable[[DirectoryConnector], list[str]]
 Read = Callable[..., list[Batch]]
@@ -78,7 +78,9 @@ def test_a_file_is_taken_once_it_was_seen_to_stand_still(drop: Any, names_of: Na
     assert "must stand still for 2.0 more seconds" in (connector.explain("a.csv") or "")
     drop.now += 2
     assert names_of(connector) == ["a.csv"]
-    assert connector.waiting() == 30
+    assert connector.waiting() is None
+    assert connector.rescan_seconds == 30
+    assert isinstance(connector, Watches)
 
 
 def test_a_file_that_was_there_before_the_start_is_taken_at_once(drop: Any, names_of: Names) -> None:
