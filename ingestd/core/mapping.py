@@ -28,7 +28,7 @@ __all__ = ["EntrySpec", "Mapped", "Mapping", "TemplateError", "parse_template"]
 
 COLUMN = "column"
 _PREFIX = "file."
-_ENTRY_COLUMNS = ("key", "value", "data_type")
+_NO_ENTRIES = {"key": pl.String, "value": pl.String, "data_type": pl.String, "row_hash": pl.UInt64}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,10 +101,13 @@ class Mapping:
 
         Polars does not promise the same hash in another version, so its version is part of `digest`.
         """
+        if not records.height:
+            return pl.Series("row_hash", [], dtype=pl.UInt64)
         used = [*_columns(records, self._fields), *(pl.lit(facts[name]).alias(name) for name in self._facts)]
-        if not self._fields:
-            used.append(pl.repeat("", records.height, dtype=pl.String).alias("\0every"))
-        return records.select(pl.struct(used).hash().alias("row_hash")).to_series()
+        if not used:
+            used.append(pl.lit("").alias("\0"))
+        # with_columns, because a select of nothing but literals would come out one row high.
+        return records.with_columns(pl.struct(used).hash().alias("\0row_hash"))["\0row_hash"].alias("row_hash")
 
     def check_header(self, batch: Batch) -> None:
         """Compare the names that the mapping uses with the partition's header and facts.
@@ -129,7 +132,10 @@ class Mapping:
         self, records: pl.DataFrame, positions: pl.Series, hashes: pl.Series, facts: MappingOf[str, str]
     ) -> Mapped:
         """Entries and rejects of some records. All three have the same height."""
-        frame = records.select(_columns(records, self._fields)).with_columns(
+        if not records.height:
+            return Mapped(entries=pl.DataFrame(schema={**_NO_ENTRIES, "position": positions.dtype}), rejects=())
+        frame = records.with_columns(_columns(records, self._fields)).select(
+            *self._fields,
             positions.alias("\0position"),
             hashes.alias("\0row_hash"),
             pl.int_range(pl.len(), dtype=pl.Int64).alias("\0order"),

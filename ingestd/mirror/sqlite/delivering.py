@@ -122,10 +122,12 @@ class DeliverySide:
         chosen: list[int] = []
         items, size, after = 0, 2, 0
         with self._claiming:
+            # What this very claim picks up does not block: its bodies are read below, without what was superseded.
+            elsewhere = frozenset(self._out)
             while rows := self._reader.execute(SQL["segments_pending"], (sink, after)).fetchall():
                 for segment, _, _, live, length, over in rows:
                     after = segment
-                    if segment in self._out or not self._out.isdisjoint(json.loads(over)):
+                    if segment in elsewhere or not elsewhere.isdisjoint(json.loads(over)):
                         continue
                     if chosen and (items + live > max_items or size + length > max_bytes):
                         return chosen

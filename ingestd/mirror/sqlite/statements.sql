@@ -138,6 +138,11 @@ ON CONFLICT (sink, key) DO UPDATE SET value = excluded.value, data_type = exclud
 -- name: entries_touch
 UPDATE entry SET row_hash = j.value ->> 'row_hash' FROM json_each(?) j WHERE entry.sink = ? AND entry.key = j.value ->> 'key'
 
+-- A source names what was found in the service with the very same text: from now on it stands behind the entry.
+-- name: entries_own
+UPDATE entry SET partition = :partition, run = :run, row_hash = j.value ->> 'row_hash', position = j.value ->> 'position'
+FROM json_each(:rows) j WHERE entry.sink = :sink AND entry.key = j.value ->> 'key'
+
 -- name: entries_point
 UPDATE entry SET segment = ? WHERE sink = ? AND key IN (SELECT value FROM json_each(?))
 

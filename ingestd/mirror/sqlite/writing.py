@@ -25,6 +25,9 @@ _KNOWN = {
     "kind": pl.String,
 }
 
+_ADOPTED = 0
+"""The partition of an entry that was found in the service and that no source has named yet."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
@@ -79,6 +82,10 @@ def write_entries(
     touched = same.filter((pl.col("partition") == partition) & (pl.col("old_hash") != pl.col("row_hash")))
     if touched.height:
         connection.execute(SQL["entries_touch"], (touched.select("key", "row_hash").write_json(), sink))
+    found = same.filter(pl.col("partition") == _ADOPTED)
+    if found.height:
+        rows = found.select("key", "row_hash", "position").write_json()
+        connection.execute(SQL["entries_own"], {"sink": sink, "partition": partition, "run": run, "rows": rows})
     elsewhere = same.filter((pl.col("partition") != partition) & pl.col("kind").is_not_null())
     connection.executemany(
         SQL["wait_add"], [(partition, segment) for segment in elsewhere["segment"].unique().to_list()]
