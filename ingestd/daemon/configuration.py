@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from ingestd.core.errors import IngestdError
 from ingestd.registry import connector_class
 from ingestd.settings import Settings, find_configuration, load_settings
+from ingestd.settings.node import nearest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,6 @@ def chosen_pipelines(configuration: Configuration, names: Sequence[str]) -> list
     known = [pipeline.name for pipeline in configuration.settings.pipelines]
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"It has {', '.join(known)}."
-            raise PipelineUnknown(f"There is no pipeline {name!r} in {configuration.path}. {hint}")
+            hint = nearest(name, known) or f" It has {', '.join(known)}."
+            raise PipelineUnknown(f"There is no pipeline '{name}' in {configuration.path}.{hint}")
     return list(dict.fromkeys(names)) or known

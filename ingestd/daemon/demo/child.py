@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import collections
 import contextlib
-import json
 import os
 import secrets
 import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any
 
 from ingestd.core.errors import IngestdError
 
@@ -30,11 +28,11 @@ async def running(
     arguments: Sequence[str],
     *,
     environment: Mapping[str, str],
-    listen: Callable[[Mapping[str, Any]], None] | None = None,
+    listen: Callable[[str], None],
 ) -> AsyncIterator[None]:
     """``python -m`` with ``arguments`` while the context is open; entered once the child has reported that it is ready.
 
-    ``listen`` is called with each JSON line that the child writes. On leaving, the child is asked to drain, and waited for.
+    ``listen`` is called with each line that the child writes. On leaving, the child is asked to drain, and waited for.
 
     Raises:
         DemoFailed: the child ended before it was ready, or takes too long; with its last lines.
@@ -115,17 +113,14 @@ async def _hear_ready(reports: socket.socket) -> None:
 
 
 async def _listen(
-    child: asyncio.subprocess.Process, last: collections.deque[str], listen: Callable[[Mapping[str, Any]], None] | None
+    child: asyncio.subprocess.Process, last: collections.deque[str], listen: Callable[[str], None]
 ) -> None:
     if child.stdout is None:
         raise AssertionError("the child was started with a pipe")
     async for raw in child.stdout:
         line = raw.decode(errors="replace").rstrip()
         last.append(line)
-        with contextlib.suppress(json.JSONDecodeError):
-            event = json.loads(line)
-            if listen is not None and isinstance(event, dict):
-                listen(event)
+        listen(line)
 
 
 async def _end(child: asyncio.subprocess.Process) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import socket
+import json
+import re
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -13,7 +14,7 @@ from typing import Any
 from ingestd.client.service import ServiceClient
 from ingestd.daemon.demo import samples
 from ingestd.daemon.demo.arrivals import Arrivals
-from ingestd.daemon.demo.child import DemoFailed, environment_for_children, output_of, running
+from ingestd.daemon.demo.child import READY_SECONDS, DemoFailed, environment_for_children, output_of, running
 
 Say = Callable[[str], None]
 
@@ -27,20 +28,19 @@ async def tell(say: Say, *, stay: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="ingestd-demo-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         data = str(folder / "workspace")
-        port = _free_port()
         environment = environment_for_children()
+        say(f"Starting the workspace service and the daemon in {folder}")
         key = await output_of(
             ["workspaced", "keys", "create", "demo", "--role", "owner", "--data", data], environment=environment
         )
-        environment |= {"INGESTD_DEMO_URL": f"http://127.0.0.1:{port}", "INGESTD_DEMO_KEY": key.split()[-1]}
-        say(f"Starting the workspace service on 127.0.0.1:{port} and the daemon, in {folder}")
-        async with (
-            running(["workspaced", "serve", "--data", data, "--port", str(port)], environment=environment),
-            ServiceClient(
+        service = _Address()
+        command = ["workspaced", "serve", "--data", data, "--port", "0"]
+        async with running(command, environment=environment, listen=service.listen):
+            environment |= {"INGESTD_DEMO_URL": await service.url(), "INGESTD_DEMO_KEY": key.split()[-1]}
+            async with ServiceClient(
                 url=environment["INGESTD_DEMO_URL"], api_key=environment["INGESTD_DEMO_KEY"], client_id="demo"
-            ) as client,
-        ):
-            await _with_service(say, folder, client, environment, stay=stay)
+            ) as client:
+                await _with_service(say, folder, client, environment, stay=stay)
 
 
 async def _with_service(
@@ -54,9 +54,11 @@ async def _with_service(
     arrivals = Arrivals(client, reply.value.id)
     live = _Live(say)
 
-    def listen(event: Mapping[str, Any]) -> None:
-        arrivals.listen(event)
-        live.listen(event)
+    def listen(line: str) -> None:
+        if line.startswith("{"):
+            event = json.loads(line)
+            arrivals.listen(event)
+            live.listen(event)
 
     command = ["ingestd", "run", "--config", str(configuration), "--log-level", "debug"]
     try:
@@ -72,7 +74,8 @@ async def _with_service(
                 await asyncio.Event().wait()
     finally:
         live.on = False
-        say(f"{_grouped(arrivals.delivered)} entries delivered")
+        if arrivals.delivered:
+            say(f"{_grouped(arrivals.delivered)} entries delivered")
 
 
 async def _samples_arrive(say: Say, folder: Path, arrivals: Arrivals) -> None:
@@ -108,6 +111,25 @@ async def _two_cells_travel(say: Say, folder: Path, arrivals: Arrivals) -> None:
     say(_line(sample.file, travelled, milliseconds))
 
 
+class _Address:
+    """Where the service listens: it takes a free port itself and says which."""
+
+    def __init__(self) -> None:
+        self._url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def listen(self, line: str) -> None:
+        found = re.search(r"http://127\.0\.0\.1:\d+", line)
+        if found and not self._url.done():
+            self._url.set_result(found[0])
+
+    async def url(self) -> str:
+        try:
+            async with asyncio.timeout(READY_SECONDS):
+                return await self._url
+        except TimeoutError:
+            raise DemoFailed("The workspace service is ready but does not say where it listens.") from None
+
+
 class _Live:
     """Shows what goes on while the demo stays."""
 
@@ -133,10 +155,3 @@ def _line(what: str, entries: int, milliseconds: float) -> str:
 
 def _grouped(number: int) -> str:
     return f"{number:,}".replace(",", " ")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -1,0 +1,121 @@
+"""`ingestd sync` with real processes: what it does, and what its exit codes say."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.daemon_process import ingestd, running_daemon, write_configuration
+from tests.support.document_server import Delay, DocumentServer, Refuse
+
+
+@pytest.fixture
+def server() -> Iterator[DocumentServer]:
+    with DocumentServer() as running:
+        running.workspace("Bench")
+        yield running
+
+
+def last_line(text: str) -> str:
+    return text.splitlines()[-1]
+
+
+def test_everything_delivered_is_0_and_a_second_sync_writes_nothing(tmp_path: Path, server: DocumentServer) -> None:
+    config = write_configuration(tmp_path, server.url, {"upto": 3}, {"upto": 4})
+    first = ingestd(tmp_path, "sync", "-c", str(config))
+    assert (first.returncode, last_line(first.stdout)) == (0, "7 entries delivered, 0 waiting, 0 rejected.")
+    assert "p0: numbers: 3 records read: 3 created" in first.stdout
+    assert {key: value for key, (value, _) in server.values("Sink 0").items()} == {"0.0": "0", "0.1": "1", "0.2": "2"}
+    server.forget_requests()
+    second = ingestd(tmp_path, "sync", "-c", str(config))
+    assert (second.returncode, last_line(second.stdout)) == (0, "0 entries delivered, 0 waiting, 0 rejected.")
+    assert server.writes() == []
+
+
+def test_only_the_pipelines_that_are_named_are_read(tmp_path: Path, server: DocumentServer) -> None:
+    config = write_configuration(tmp_path, server.url, {"upto": 3}, {"upto": 4}, {"away": True})
+    run = ingestd(tmp_path, "-c", str(config), "sync", "p1")
+    assert (run.returncode, last_line(run.stdout)) == (0, "4 entries delivered, 0 waiting, 0 rejected.")
+
+
+def test_an_unknown_pipeline_is_told_with_the_nearest_name(tmp_path: Path, server: DocumentServer) -> None:
+    config = write_configuration(tmp_path, server.url, {"upto": 3})
+    run = ingestd(tmp_path, "sync", "p00", "-c", str(config))
+    assert run.returncode == 2
+    assert "There is no pipeline 'p00'" in run.stderr
+    assert "'p0'?" in run.stderr
+
+
+def test_a_rejected_record_is_3_now_and_as_long_as_it_is_open(tmp_path: Path, server: DocumentServer) -> None:
+    config = write_configuration(tmp_path, server.url, {"upto": 3, "rejects": 2}, {"upto": 1})
+    first = ingestd(tmp_path, "sync", "-c", str(config))
+    assert (first.returncode, last_line(first.stdout)) == (3, "4 entries delivered, 0 waiting, 2 rejected.")
+    assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 3
+    assert ingestd(tmp_path, "sync", "p1", "-c", str(config)).returncode == 0
+
+
+def test_a_refused_entry_is_3_too(tmp_path: Path, server: DocumentServer) -> None:
+    config = write_configuration(tmp_path, server.url, {"upto": 1})
+    assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
+    config = write_configuration(tmp_path, server.url, {"upto": 3})
+    server.fail(Refuse(status=400), when=lambda request: request.writes)
+    run = ingestd(tmp_path, "sync", "-c", str(config))
+    assert (run.returncode, last_line(run.stdout)) == (3, "1 entries delivered, 0 waiting, 1 rejected.")
+
+
+def test_what_is_pending_when_the_timeout_ends_is_4_and_is_delivered_by_the_next_sync(tmp_path: Path) -> None:
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        url = server.url
+    config = write_configuration(tmp_path, url, {"upto": 3})
+    run = ingestd(tmp_path, "sync", "--timeout", "1.5", "-c", str(config))
+    assert (run.returncode, last_line(run.stdout)) == (4, "0 entries delivered, 3 waiting, 0 rejected.")
+    assert "The timeout is over" in run.stderr
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        config = write_configuration(tmp_path, server.url, {"upto": 3})
+        assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
+        assert len(server.values("Sink 0")) == 3
+
+
+def test_a_key_that_the_service_refuses_is_4_without_waiting(tmp_path: Path) -> None:
+    with DocumentServer(api_key="another") as server:
+        server.workspace("Bench")
+        config = write_configuration(tmp_path, server.url, {"upto": 3})
+        run = ingestd(tmp_path, "sync", "-c", str(config), timeout=20)
+    assert run.returncode == 4
+    assert last_line(run.stdout) == "0 entries delivered, 3 waiting, 0 rejected."
+    assert "paused" in run.stderr
+    assert "test-key" not in run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("source", [{"away": True}, {"broken": True}])
+def test_a_source_that_can_t_be_read_is_5_and_the_others_are_delivered(
+    tmp_path: Path, server: DocumentServer, source: dict[str, bool]
+) -> None:
+    config = write_configuration(tmp_path, server.url, source, {"upto": 4})
+    run = ingestd(tmp_path, "sync", "-c", str(config))
+    assert (run.returncode, last_line(run.stdout)) == (5, "4 entries delivered, 0 waiting, 0 rejected.")
+    assert "p0: The numbers are" in run.stderr
+
+
+def test_a_signal_ends_a_sync_in_order_with_4(tmp_path: Path, server: DocumentServer) -> None:
+    config = write_configuration(tmp_path, server.url, {"upto": 1})
+    assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
+    config = write_configuration(tmp_path, server.url, {"upto": 2000})
+    server.forget_requests()
+    server.fault_of = lambda request: Delay(seconds=0.05) if request.writes else None
+    with running_daemon(tmp_path, "sync", "-c", str(config)) as (sync, _):
+        while not server.writes():
+            server.arrived.clear()
+            assert server.writes() or server.arrived.wait(10)
+        assert sync.stop(signal.SIGTERM) == 4
+        delivered, waiting = (int(word) for word in sync.lines[-1].split() if word.isdigit() and word != "0")
+        assert delivered + waiting == 1999
+        assert delivered == len(server.values("Sink 0")) - 1
+    server.fault_of = None
+    assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
+    assert len(server.values("Sink 0")) == 2000
