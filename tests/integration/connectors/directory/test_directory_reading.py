@@ -83,7 +83,7 @@ def many_blocks(drop: Any, monkeypatch: pytest.MonkeyPatch) -> DirectoryConnecto
     def in_small_blocks(file: Any, name: str, **more: Any) -> Any:
         return csv_reader.read_csv(file, name, block_bytes=64, **more)
 
-    monkeypatch.setitem(choice.FORMATS, "csv", in_small_blocks)  # type: ignore[arg-type] # a mapping that is a dictionary
+    monkeypatch.setitem(choice.FORMATS, "csv", in_small_blocks)
     drop.write("a.csv", "part,mass\n" + "".join(f"P{i},{i}\n" for i in range(100)))
     connector: DirectoryConnector = drop.connector()
     return connector

@@ -1,0 +1,104 @@
+"""Rows as columns of exact text, and which rows have none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ingestd.sdk import Reject, SourceBroken
+
+_NONE = type(None)
+_NUMBERED = re.compile(r":\d+$")
+
+
+class Fault(NamedTuple):
+    """Why a row can't be handed over, and the column that it is about."""
+
+    field: str
+    reason: str
+
+
+def as_text(value: object) -> str | None:
+    """A value as its database writes it; a float is printed with the fewest digits that give it back.
+
+    Raises:
+        ValueError: it is no text, number or null; the message is the end of a sentence that starts with the column.
+    """
+    match value:
+        case None:
+            return None
+        case str():
+            if not value.isascii():
+                _check_utf8(value)
+            return value
+        case int():
+            return str(value)
+        case float():
+            return repr(value)
+        case bytes() | bytearray() | memoryview():
+            raise ValueError("holds binary data, which no entry can; cast or leave it out in a query")
+        case _:
+            raise ValueError(f"holds a {type(value).__name__}, which has no exact text; cast it to text in a query")
+
+
+def text_columns(
+    rows: Sequence[Sequence[Any]], names: Sequence[str]
+) -> tuple[list[list[str | None]], dict[int, Fault]]:
+    """The columns of rows, with null where a value has no text; the first fault of each row that has one."""
+    faults: dict[int, Fault] = {}
+    columns: list[list[str | None]] = []
+    for at, name in enumerate(names):
+        values = [row[at] for row in rows]
+        try:
+            columns.append(_column(values))
+        except ValueError:
+            columns.append(_with_faults(values, name, faults))
+    return columns, faults
+
+
+def _column(values: list[Any]) -> list[str | None]:
+    types = set(map(type, values))
+    if types == {int}:
+        return list(map(str, values))
+    if types <= {str, _NONE}:
+        for value in values:
+            if value is not None and not value.isascii():
+                _check_utf8(value)
+        return values
+    return [as_text(value) for value in values]
+
+
+def _with_faults(values: list[Any], name: str, faults: dict[int, Fault]) -> list[str | None]:
+    texts: list[str | None] = []
+    for row, value in enumerate(values):
+        try:
+            texts.append(as_text(value))
+        except ValueError as error:
+            texts.append(None)
+            faults.setdefault(row, Fault(name, f"Column {name} {error}."))
+    return texts
+
+
+def _check_utf8(value: str) -> None:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError("holds text that is not UTF-8") from None
+
+
+def checked_names(names: Sequence[str], needed: Sequence[str], what: str) -> None:
+    """Raises `SourceBroken` where columns have equal names, or one that is configured is missing."""
+    # SQLite tells the second column a of a query apart by calling it a:1.
+    plain = [_NUMBERED.sub("", name) if _NUMBERED.sub("", name) in names else name for name in names]
+    twice = sorted({name for name in plain if plain.count(name) > 1})
+    if twice:
+        raise SourceBroken(f"{what} has more than one column {', '.join(twice)}: give each its own name with AS.")
+    missing = [name for name in needed if name not in names]
+    if missing:
+        raise SourceBroken(f"{what} has no column {', '.join(missing)}; it has {', '.join(names)}.")
+
+
+def reject_of(fault: Fault, position: int | str, record: dict[str, str | None]) -> Reject:
+    """The parked form of a row."""
+    return Reject(position=position, reason=fault.reason, field=fault.field, record=record)

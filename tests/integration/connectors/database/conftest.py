@@ -1,0 +1,60 @@
+"""A SQLite file and a PostgreSQL schema of one's own, and connectors over them."""
+
+import os
+import sqlite3
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from connectors.database import DatabaseConnector, DatabaseOptions
+from ingestd.sdk import SourceContext
+
+POSTGRES = os.environ.get("INGESTD_TEST_POSTGRES_URL", "postgresql://postgres@127.0.0.1:5432/test")
+
+
+class Database:
+    """A real database: ``do`` changes it, ``connector`` reads it; ``name`` qualifies a table."""
+
+    def __init__(self, kind: str, url: str, do: Callable[..., object], base: Path, schema: str = "") -> None:
+        self.kind = kind
+        self.url = url
+        self.do = do
+        self.base = base
+        self.schema = schema
+
+    def name(self, table: str) -> str:
+        return f"{self.schema}.{table}" if self.schema else table
+
+    def connector(self, **options: Any) -> DatabaseConnector:
+        settings = DatabaseOptions.model_validate({"url": self.url} | options)
+        return DatabaseConnector(settings, SourceContext(pipeline="test", base=self.base, now=lambda: 0.0))
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> Iterator[Database]:
+    connection = sqlite3.connect(tmp_path / "pdm.db", isolation_level=None)
+    yield Database("sqlite", "sqlite:///pdm.db", connection.execute, tmp_path)
+    connection.close()
+
+
+@pytest.fixture
+def postgresql(tmp_path: Path) -> Iterator[Database]:
+    try:
+        connection = psycopg.connect(POSTGRES, autocommit=True, connect_timeout=5)
+    except psycopg.OperationalError as error:
+        pytest.skip(f"no PostgreSQL to test with: install Debian's package postgresql or set its URL ({error})")
+    schema = f"t{uuid.uuid4().hex[:12]}"
+    with connection:
+        connection.execute(f"CREATE SCHEMA {schema}")
+        yield Database("postgresql", POSTGRES, connection.execute, tmp_path, schema)
+        connection.execute(f"DROP SCHEMA {schema} CASCADE")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest) -> Database:
+    found: Database = request.getfixturevalue(request.param)
+    return found
