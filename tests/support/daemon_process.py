@@ -133,9 +133,16 @@ class Manager:
     def __exit__(self, *_: object) -> None:
         self._socket.close()
 
-    def wait_for(self, field: str, value: str | None = None, *, after: int = 0) -> dict[str, str]:
+    def drain(self) -> None:
+        """Take in what was sent already."""
+        while select.select([self._socket], [], [], 0)[0]:
+            self._receive()
+
+    def wait_for(
+        self, field: str, value: str | None = None, *, after: int = 0, seconds: float = DEADLINE_SECONDS
+    ) -> dict[str, str]:
         """The first message from ``messages[after]`` on that has ``field`` (with a value that contains ``value``)."""
-        deadline = time.monotonic() + DEADLINE_SECONDS
+        deadline = time.monotonic() + seconds
         seen = after
         while True:
             for message in self.messages[seen:]:
@@ -144,9 +151,12 @@ class Manager:
             seen = len(self.messages)
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self._socket], [], [], left)[0]:
-                raise AssertionError(f"no {field}={value or '…'} within {DEADLINE_SECONDS} s, only {self.messages}")
-            text = self._socket.recv(65_536).decode()
-            self.messages.append(dict(line.split("=", 1) for line in text.split("\n") if "=" in line))
+                raise AssertionError(f"no {field}={value or '…'} within {seconds} s, only {self.messages}")
+            self._receive()
+
+    def _receive(self) -> None:
+        text = self._socket.recv(65_536).decode()
+        self.messages.append(dict(line.split("=", 1) for line in text.split("\n") if "=" in line))
 
 
 class Daemon:
@@ -219,7 +229,7 @@ def running_daemon(
 ) -> Iterator[tuple[Daemon, Manager]]:
     """A daemon with a service manager; whatever a test does to it, it is gone afterwards."""
     with Manager() as manager:
-        env = environment(folder, NOTIFY_SOCKET=manager.address, **extra)
+        env = environment(folder, **{"NOTIFY_SOCKET": manager.address, **extra})
         daemon = Daemon([module, *arguments], env=env, cwd=folder)
         try:
             yield daemon, manager

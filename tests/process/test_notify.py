@@ -1,0 +1,98 @@
+"""Both daemons report to a real notify socket, as systemd would listen to it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.daemon_process import running_daemon, write_configuration
+from tests.support.document_server import DocumentServer
+
+WATCHDOG_USEC = "600000"
+
+
+def test_the_daemon_reports_readiness_numbers_life_and_its_end(tmp_path: Path) -> None:
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        config = write_configuration(tmp_path, server.url, {"upto": 3}, {"upto": 4})
+        with running_daemon(tmp_path, "run", "-c", str(config), WATCHDOG_USEC=WATCHDOG_USEC) as (daemon, manager):
+            ready = manager.wait_for("READY", "1")
+            assert int(ready["MAINPID"]) == daemon.process.pid
+            assert ready["STATUS"].startswith("2 pipelines,")
+            manager.wait_for("STATUS", "2 pipelines, 7 entries, 0 waiting, 0 rejected.")
+            seen = len(manager.messages)
+            manager.wait_for("WATCHDOG", "1", after=seen)
+            assert daemon.stop(signal.SIGTERM) == 0
+            assert manager.wait_for("STOPPING", "1")["STATUS"].startswith("Draining")
+
+
+def test_the_status_names_a_sink_in_trouble_and_why(tmp_path: Path) -> None:
+    with DocumentServer(api_key="another") as server:
+        server.workspace("Bench")
+        config = write_configuration(tmp_path, server.url, {"upto": 3})
+        with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
+            status = manager.wait_for("STATUS", "3 waiting")["STATUS"]
+            if "paused" not in status:
+                status = manager.wait_for("STATUS", "paused")["STATUS"]
+            assert "Sink 0 in Bench" in status
+            assert daemon.stop() == 0
+
+
+def test_a_daemon_that_hangs_feeds_the_watchdog_no_more(tmp_path: Path) -> None:
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        config = write_configuration(tmp_path, server.url, {"upto": 3})
+        with running_daemon(tmp_path, "run", "-c", str(config), WATCHDOG_USEC=WATCHDOG_USEC) as (daemon, manager):
+            manager.wait_for("WATCHDOG")
+            os.kill(daemon.process.pid, signal.SIGSTOP)
+            manager.drain()
+            began = time.monotonic()
+            with pytest.raises(AssertionError, match="no WATCHDOG"):
+                manager.wait_for("WATCHDOG", after=len(manager.messages), seconds=2 * int(WATCHDOG_USEC) / 1e6)
+            assert time.monotonic() - began >= 1
+            os.kill(daemon.process.pid, signal.SIGCONT)
+            manager.wait_for("WATCHDOG", after=len(manager.messages))
+            assert daemon.stop() == 0
+
+
+def test_without_a_service_manager_the_daemon_runs_as_well(tmp_path: Path) -> None:
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        config = write_configuration(tmp_path, server.url, {"upto": 3})
+        with running_daemon(tmp_path, "run", "-c", str(config), NOTIFY_SOCKET="") as (daemon, _):
+            daemon.wait_for("partition_settled")
+            assert daemon.stop() == 0
+
+
+def test_a_service_manager_that_is_gone_is_told_once_and_does_not_stop_the_daemon(tmp_path: Path) -> None:
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        config = write_configuration(tmp_path, server.url, {"upto": 3})
+        nowhere = str(tmp_path / "nobody-listens-here")
+        with running_daemon(tmp_path, "run", "-c", str(config), NOTIFY_SOCKET=nowhere, WATCHDOG_USEC="30000") as (
+            daemon,
+            _,
+        ):
+            daemon.wait_for("partition_settled")
+            assert daemon.stop() == 0
+            told = [event for event in daemon.events if event["event"] == "manager_unreachable"]
+            assert len(told) == 1
+            assert nowhere in told[0]["reason"]
+
+
+def test_the_service_reports_readiness_life_and_its_end(tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+    with running_daemon(
+        tmp_path, "serve", "--data", data, "--port", "0", module="workspaced", WATCHDOG_USEC=WATCHDOG_USEC
+    ) as (service, manager):
+        ready = manager.wait_for("READY", "1")
+        assert int(ready["MAINPID"]) == service.process.pid
+        assert ready["STATUS"]
+        seen = len(manager.messages)
+        manager.wait_for("WATCHDOG", "1", after=seen)
+        assert service.stop(signal.SIGTERM) == 0
+        manager.wait_for("STOPPING", "1")
