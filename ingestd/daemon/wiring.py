@@ -50,6 +50,8 @@ async def assembled(configuration: Configuration, *, emit: Emit) -> AsyncIterato
     async with AsyncExitStack() as stack:
         mirror = await asyncio.to_thread(SqliteMirror.open, settings.state)
         stack.push_async_callback(asyncio.to_thread, mirror.close)
+        # Who writes which key is judged among the configured pipelines; one that is gone has given its keys free.
+        await asyncio.to_thread(mirror.intake.activate, [pipeline.name for pipeline in settings.pipelines])
         client = await stack.enter_async_context(connect_service(settings))
         readers = tuple(
             Reader(

@@ -1,0 +1,196 @@
+"""The mirror against a dictionary: whatever happens in whatever order, the sink ends at the last value of each key.
+
+The rules write sources, read them, claim, deliver, lose answers, park, crash and start again. The service is a dictionary, the
+model is what a person would say the sink should hold.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import tempfile
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import TypeVar
+
+import polars as pl
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from ingestd.core.address import SinkAddress
+from ingestd.core.mapping import EntrySpec, Mapping
+from ingestd.intake import Reader
+from ingestd.mirror.port import Claim
+from ingestd.mirror.sqlite import SqliteMirror
+from tests.support.scripted_source import Script, ScriptedConnector
+
+T = TypeVar("T")
+SINK = SinkAddress(workspace="w", by="label", name="s")
+KEYS = st.sampled_from(["a", "b", "c", "d"])
+VALUES = st.sampled_from(["1", "2", "3", ""])
+ROWS = st.lists(st.fixed_dictionaries({"k": KEYS, "v": VALUES, "other": VALUES}), max_size=6)
+MAPPING = Mapping([EntrySpec(key="{k}", value="{v}")])
+
+
+def wire_items(claim: Claim) -> list[dict[str, str]]:
+    return [item for part in claim.parts for item in json.loads(part.body)]
+
+
+class MirrorModel(RuleBasedStateMachine):
+    @initialize(deletes=st.sampled_from(["keep", "remove"]), batch_rows=st.integers(1, 3))
+    def start(self, deletes: str, batch_rows: int) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        self.runner = asyncio.Runner()
+        self.script = Script(deletes=deletes, batch_rows=batch_rows)  # type: ignore[arg-type]
+        # With deletes only one partition, because which of two owns a key is the intake's own business.
+        self.names = ["p"] if deletes == "remove" else ["p", "q"]
+        self.service: dict[str, str] = {}
+        self.wanted: dict[str, str] = {}
+        self.named: set[str] = set()
+        self.claims: list[Claim] = []
+        self.open()
+
+    def run(self, work: Coroutine[object, object, T]) -> T:
+        return self.runner.run(work)
+
+    def open(self) -> None:
+        self.mirror = SqliteMirror.open(self.folder / "state.db")
+        self.reader = Reader(
+            pipeline="pipe", connector=ScriptedConnector(self.script), mapping=MAPPING, sink=SINK,
+            mirror=self.mirror.intake, emit=lambda event: None,
+        )  # fmt: skip
+
+    def sink_id(self) -> int | None:
+        lanes = self.run(self.mirror.delivery.lanes())
+        return lanes[0].id if lanes else None
+
+    @rule(name=st.integers(0, 1), rows=ROWS)
+    def write_and_read(self, name: int, rows: list[dict[str, str | None]]) -> None:
+        partition = self.names[name % len(self.names)]
+        self.script.write(partition, rows)
+        self.read()
+        made = {str(row["k"]): str(row["v"]) for row in rows}
+        self.named.update(made)
+        if self.script.deletes == "remove":
+            self.wanted = made
+        else:
+            self.wanted.update(made)
+
+    @rule()
+    def read(self) -> None:
+        report = self.reader.read_pass()
+        assert not report.broken
+        assert not report.away
+
+    @rule(limit=st.integers(1, 3))
+    def claim(self, limit: int) -> None:
+        sink = self.sink_id()
+        claim = self.run(self.mirror.delivery.claim(sink, max_items=limit, max_bytes=10_000)) if sink else None
+        if claim is None:
+            return
+        out = {item["key"] for other in self.claims for item in wire_items(other)}
+        taken = [item["key"] for item in wire_items(claim)]
+        assert len(taken) == len(set(taken)) <= limit
+        assert out.isdisjoint(taken), "two claims hold one key"
+        self.claims.append(claim)
+
+    def apply(self, claim: Claim, keys: set[str] | None = None) -> None:
+        for item in wire_items(claim):
+            if keys is not None and item["key"] not in keys:
+                continue
+            if item.get("delete"):
+                self.service.pop(item["key"], None)
+            else:
+                self.service[item["key"]] = item["value"]
+
+    @precondition(lambda self: self.claims)
+    @rule(which=st.integers(0, 9))
+    def deliver(self, which: int) -> None:
+        claim = self.claims.pop(which % len(self.claims))
+        self.apply(claim)
+        self.run(self.mirror.delivery.settle(claim))
+
+    @precondition(lambda self: self.claims)
+    @rule(which=st.integers(0, 9))
+    def lose_the_answer(self, which: int) -> None:
+        claim = self.claims.pop(which % len(self.claims))
+        self.apply(claim)
+        self.run(self.mirror.delivery.release(claim))
+
+    @precondition(lambda self: self.claims)
+    @rule(which=st.integers(0, 9), first=st.booleans(), data=st.data())
+    def deliver_some(self, which: int, first: bool, data: st.DataObject) -> None:
+        claim = self.claims[which % len(self.claims)]
+        keys = [item["key"] for item in wire_items(claim)]
+        some = set(data.draw(st.lists(st.sampled_from(keys), unique=True)))
+        self.apply(claim, some)
+        self.run(self.mirror.delivery.settle_some(claim, delivered=sorted(some)))
+        if first:
+            self.claims.remove(claim)
+            self.run(self.mirror.delivery.release(claim))
+
+    @rule()
+    def crash(self) -> None:
+        # What a killed process leaves: committed pages only, and no claim. Closing the handles writes nothing more.
+        self.mirror.close()
+        self.claims.clear()
+        self.open()
+
+    @rule()
+    def the_service_is_replaced(self) -> None:
+        sink = self.sink_id()
+        if sink is None or self.claims:
+            return
+        self.service.clear()
+        self.run(self.mirror.delivery.forget_sink(sink))
+
+    @rule(strange=st.dictionaries(KEYS, VALUES, max_size=3))
+    def the_sink_is_adopted(self, strange: dict[str, str]) -> None:
+        """What stands in the service now is taken over; nothing that the sources want is lost by it."""
+        sink = self.sink_id()
+        if sink is None or self.claims:
+            return
+        for key, value in strange.items():
+            if key not in self.named:
+                self.service[key] = value
+        frame = pl.DataFrame(
+            {"key": list(self.service), "value": list(self.service.values()), "data_type": ["scalar"] * len(self.service)},
+            schema={"key": pl.String, "value": pl.String, "data_type": pl.String},
+        )
+        self.run(self.mirror.delivery.adopt(sink, frame))
+
+    @invariant()
+    def nothing_pending_means_equal(self) -> None:
+        if hasattr(self, "mirror") and not self.claims and self.mirror.status.pending() == 0:
+            assert self.ours() == self.wanted, (self.ours(), self.wanted, self.service)
+
+    def ours(self) -> dict[str, str]:
+        """The service's entries of the keys that a source has named; others are nobody's business."""
+        return {key: value for key, value in self.service.items() if key in self.named}
+
+    def teardown(self) -> None:
+        if not hasattr(self, "mirror"):
+            return
+        while self.claims:
+            self.deliver(0)
+        self.read()
+        sink = self.sink_id()
+        while sink and (claim := self.run(self.mirror.delivery.claim(sink, max_items=2, max_bytes=10_000))):
+            self.apply(claim)
+            self.run(self.mirror.delivery.settle(claim))
+        assert self.mirror.status.pending() == 0
+        assert self.ours() == self.wanted, (self.ours(), self.wanted, self.service)
+        self.reader.acknowledge_settled()
+        for name, content in self.script.contents.items():
+            assert (name, content.version) in self.script.settled, "a partition that is delivered was not settled"
+        self.mirror.close()
+        self.runner.close()
+        shutil.rmtree(self.folder)
+
+
+MirrorModel.TestCase.settings = settings(
+    max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+)
+TestMirrorModel = MirrorModel.TestCase
