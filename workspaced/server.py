@@ -17,6 +17,8 @@ from workspaced.problems import Problem
 from workspaced.settings import Settings
 
 DRAIN_SECONDS = 30
+# Longer than clients keep an idle connection in their pool, so that they do not find it closed under them.
+KEEP_ALIVE_SECONDS = 75
 
 
 class PortTaken(Exception):
@@ -85,6 +87,7 @@ class _Server(uvicorn.Server):
                 proxy_headers=False,
                 ws="none",
                 timeout_graceful_shutdown=DRAIN_SECONDS,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
             )
         )
         self._app = app

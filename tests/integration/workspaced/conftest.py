@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from workspaced.access import store as access
+from workspaced.app import running
+from workspaced.settings import Settings
+from workspaced.storage.sqlite_store import transact
+
+MakeKey = Callable[..., str]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(data=tmp_path / "data", key_cache_seconds=0)
+
+
+@pytest.fixture
+def make_key(settings: Settings) -> MakeKey:
+    def make(name: str = "svc:test", role: str = "owner", workspace_id: str = "", expires_at: int | None = None) -> str:
+        return transact(
+            settings.database,
+            lambda tx: access.create_key(
+                tx,
+                name=name,
+                role=role,
+                now=time.time_ns() // 1_000_000,
+                expires_at=expires_at,
+                workspace_id=workspace_id,
+            ),
+        )
+
+    return make
+
+
+@pytest.fixture
+async def http(settings: Settings, make_key: MakeKey) -> AsyncIterator[httpx.AsyncClient]:
+    """A caller that owns everything and says who it is."""
+    key = make_key()
+    async with running(settings) as app:
+        headers = {"x-api-key": key, "ClientId": "tests"}
+        transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as client:
+            yield client
+
+
+@pytest.fixture
+async def workspace(http: httpx.AsyncClient) -> dict[str, Any]:
+    answer = await http.post("/v1/workspace", json={"label": "Rocket"})
+    assert answer.status_code == 201
+    created: dict[str, Any] = answer.json()
+    return created
+
+
+@pytest.fixture
+def sinks(workspace: dict[str, Any]) -> str:
+    """The path of the workspace's sinks."""
+    return f"/v1/workspace/{workspace['id']}/data-sink"
+
+
+@pytest.fixture
+async def sink(http: httpx.AsyncClient, sinks: str) -> str:
+    """The path of an empty sink."""
+    answer = await http.post(sinks, json={"label": "Mass budget"})
+    assert answer.status_code == 201
+    return f"{sinks}/{answer.json()['id']}"

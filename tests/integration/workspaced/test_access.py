@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from workspaced.access import store as access
+from workspaced.settings import Settings
+from workspaced.storage.sqlite_store import transact
+
+_EVERY_ROW = [
+    ("GET", ""),
+    ("GET", "/list"),
+    ("POST", ""),
+    ("GET", "/{sink}"),
+    ("PATCH", "/{sink}"),
+    ("DELETE", "/{sink}"),
+    ("POST", "/{sink}"),
+    ("GET", "/{sink}/k"),
+    ("PATCH", "/{sink}/k"),
+    ("DELETE", "/{sink}/k"),
+    ("POST", "/{sink}/mass"),
+    ("POST", "/{sink}/k"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), _EVERY_ROW)
+async def test_every_row_is_401_without_a_key_and_with_a_wrong_one_in_the_same_words(
+    http: httpx.AsyncClient, sinks: str, sink: str, method: str, path: str, make_key: Callable[..., str]
+) -> None:
+    target = sinks + path.format(sink=sink.rsplit("/", 1)[1])
+    expired = make_key(name="old", expires_at=1)
+    bodies = []
+    for key in (None, "", "nonsense", expired, expired[:-1] + "x"):
+        headers = {"x-api-key": key} if key is not None else {}
+        http.headers.pop("x-api-key", None)
+        answer = await http.request(method, target, headers=headers)
+        assert answer.status_code == 401
+        assert answer.headers["WWW-Authenticate"].startswith("ApiKey")
+        body = answer.json()
+        body.pop("requestId")
+        bodies.append(body)
+    assert all(body == bodies[0] for body in bodies)
+
+
+@pytest.mark.parametrize(("method", "path"), _EVERY_ROW)
+async def test_a_key_of_another_workspace_is_403_on_every_row_whether_the_thing_exists_or_not(
+    http: httpx.AsyncClient, sinks: str, sink: str, method: str, path: str, make_key: Callable[..., str]
+) -> None:
+    await http.post(f"{sink}/mass", json={"key": "k", "value": "secret"})
+    other = (await http.post("/v1/workspace", json={"label": "Other"})).json()["id"]
+    key = make_key(name="limited", role="owner", workspace_id=other)
+    own = sink.rsplit("/", 1)[1]
+    for target in (sinks + path.format(sink=own), f"/v1/workspace/{uuid.uuid4()}/data-sink" + path.format(sink=own)):
+        answer = await http.request(method, target, headers={"x-api-key": key}, content=b"{")
+        assert (answer.status_code, answer.json()["error"]) == (403, "Forbidden")
+    foreign = f"/v1/workspace/{other}/data-sink" + path.format(sink=own)
+    answer = await http.request(method, foreign, headers={"x-api-key": key}, json={"key": "k", "value": "x"})
+    assert "secret" not in answer.text
+    if "{sink}" in path and method != "GET":
+        assert answer.status_code in {400, 404}
+    elif "{sink}" in path:
+        assert answer.status_code == 404
+    assert (await http.get(f"{sink}/k")).json()["value"] == "secret"
+
+
+@pytest.mark.parametrize(("method", "path"), _EVERY_ROW)
+async def test_a_workspace_id_that_is_no_uuid_is_400_and_one_that_is_unknown_404_for_an_owner_of_all(
+    http: httpx.AsyncClient, method: str, path: str
+) -> None:
+    bad = await http.request(method, "/v1/workspace/nonsense/data-sink" + path.format(sink="SNK-1"))
+    assert (bad.status_code, bad.json()["error"]) == (400, "Invalid request")
+    body: dict[str, Any] = {"label": "x", "key": "k", "value": "v", "dataType": "scalar"}
+    unknown = f"/v1/workspace/{uuid.uuid4()}/data-sink" + path.format(sink="SNK-1")
+    assert (await http.request(method, unknown, json=body)).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("role", "reads", "pushes", "writes", "creates"),
+    [
+        ("reader", 200, 403, 403, 403),
+        ("pusher", 200, 200, 403, 403),
+        ("editor", 200, 200, 201, 403),
+        ("owner", 200, 200, 201, 201),
+    ],
+)
+async def test_a_role_allows_what_it_names(
+    http: httpx.AsyncClient,
+    sinks: str,
+    sink: str,
+    make_key: Callable[..., str],
+    role: str,
+    reads: int,
+    pushes: int,
+    writes: int,
+    creates: int,
+) -> None:
+    headers = {"x-api-key": make_key(name=role, role=role)}
+    assert (await http.get(sink, headers=headers)).status_code == reads
+    assert (await http.post(f"{sink}/mass", headers=headers, json={"key": "k", "value": "v"})).status_code == pushes
+    assert (await http.post(sinks, headers=headers, json={"label": "x"})).status_code == writes
+    assert (await http.post("/v1/workspace", headers=headers, json={"label": "x"})).status_code == creates
+
+
+async def test_a_revoked_key_ends_at_once_where_nothing_is_cached(
+    http: httpx.AsyncClient, make_key: Callable[..., str], settings: Settings
+) -> None:
+    key = make_key(name="short lived")
+    assert (await http.get("/v1/workspace", headers={"x-api-key": key})).status_code == 200
+    transact(settings.database, lambda tx: access.revoke_key(tx, key_id=key[4:12], now=time.time_ns() // 1_000_000))
+    assert (await http.get("/v1/workspace", headers={"x-api-key": key})).status_code == 401
+
+
+async def test_a_rotated_key_works_beside_the_old_one_until_the_overlap_ends(
+    http: httpx.AsyncClient, make_key: Callable[..., str], settings: Settings
+) -> None:
+    old = make_key(name="rolling")
+    now = time.time_ns() // 1_000_000
+
+    def rotate(overlap_ms: int) -> str:
+        return transact(
+            settings.database, lambda tx: access.rotate_key(tx, key_id=old[4:12], now=now, overlap_ms=overlap_ms)
+        )
+
+    new = rotate(60_000)
+    for key in (old, new):
+        assert (await http.get("/v1/workspace", headers={"x-api-key": key})).status_code == 200
+    newest = rotate(0)
+    statuses = [(await http.get("/v1/workspace", headers={"x-api-key": key})).status_code for key in (old, new, newest)]
+    assert statuses == [401, 401, 200]
+
+
+async def test_anybody_may_read_below_a_public_workspace_and_do_nothing_else(
+    http: httpx.AsyncClient, workspace: dict[str, Any]
+) -> None:
+    public = (await http.post("/v1/workspace", json={"label": "Open", "publicCanReadEnabled": True})).json()["id"]
+    base = f"/v1/workspace/{public}/data-sink"
+    await http.post(base, json={"label": "Seen"})
+    del http.headers["x-api-key"]
+    assert (await http.get(f"{base}/SNK-1")).json()["label"] == "Seen"
+    assert (await http.get(f"/v1/workspace/{public}")).status_code == 200
+    assert (await http.get(f"{base}/SNK-2")).status_code == 404
+    assert (await http.post(base, json={"label": "x"})).status_code == 401
+    assert (await http.get("/v1/workspace")).status_code == 401
+    assert (await http.get(f"/v1/workspace/{workspace['id']}")).status_code == 401
+    assert (await http.get(f"/v1/workspace/{uuid.uuid4()}")).status_code == 401
+
+
+async def test_records_carry_the_name_of_who_wrote_them_and_never_a_key(
+    http: httpx.AsyncClient, sink: str, make_key: Callable[..., str]
+) -> None:
+    key = make_key(name="svc:bench", role="pusher")
+    written = await http.post(f"{sink}/mass", json={"key": "k", "value": "1"}, headers={"x-api-key": key})
+    assert (written.json()["createdBy"], written.json()["updatedBy"]) == ("svc:bench", "svc:bench")
+    moved = (await http.patch(f"{sink}/k", json={"value": "2"})).json()
+    assert (moved["createdBy"], moved["updatedBy"]) == ("svc:bench", "svc:test")
+    assert (await http.get(sink)).json()["updatedBy"] == "svc:test"
+    assert key not in (await http.get(sink)).text

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from workspaced.settings import Settings
+
+
+async def test_every_refusal_has_a_body_that_parses_a_string_error_and_a_request_id(
+    http: httpx.AsyncClient, workspace: dict[str, Any], sinks: str, sink: str
+) -> None:
+    await http.post(sink, json={"key": "k", "dataType": "t"})
+    asked: list[tuple[int, str, str, dict[str, Any]]] = [
+        (400, "POST", sinks, {"json": {}}),
+        (400, "PATCH", sink, {"json": {"label": 1}}),
+        (400, "GET", f"{sinks}/list?take=x", {}),
+        (400, "POST", f"{sink}/mass", {"json": 1}),
+        (400, "GET", "/v1/workspace?filters={", {}),
+        (401, "GET", sinks, {"headers": {"x-api-key": "no"}}),
+        (404, "GET", f"{sink}/absent", {}),
+        (404, "GET", "/nowhere", {}),
+        (404, "GET", "/v1/workspace/00000000-0000-0000-0000-000000000000", {}),
+        (405, "DELETE", "/v1/workspace", {}),
+        (409, "POST", sink, {"json": {"key": "k", "dataType": "t"}}),
+        (409, "POST", "/v1/workspace", {"json": {"label": "x", "id": workspace["id"]}}),
+        (412, "DELETE", sink, {"headers": {"If-Match": '"0"'}}),
+        (413, "PATCH", sink, {"content": b" " * 1_048_577}),
+        (415, "POST", sinks, {"content": b"x", "headers": {"Content-Type": "text/plain"}}),
+    ]
+    for status, method, path, more in asked:
+        headers = {"X-Request-Id": "trace-1", **more.pop("headers", {})}
+        answer = await http.request(method, path, headers=headers, **more)
+        assert answer.status_code == status, (method, path, answer.text)
+        assert answer.headers["X-Request-Id"] == "trace-1"
+        assert answer.headers["X-Error-Code"]
+        body = answer.json()
+        assert isinstance(body["error"], str)
+        if answer.headers["Content-Type"] == "application/problem+json":
+            assert (body["status"], body["requestId"], body["error"]) == (status, "trace-1", body["title"])
+            assert body["instance"] == path.partition("?")[0]
+
+
+@pytest.mark.parametrize("request_id", ["", "x" * 65, "a b", "é"])
+async def test_a_request_id_that_can_not_be_echoed_is_replaced(http: httpx.AsyncClient, request_id: str) -> None:
+    answer = await http.get("/healthz", headers=[(b"X-Request-Id", request_id.encode("latin-1"))])
+    assert len(answer.headers["X-Request-Id"]) == 32
+
+
+async def test_trace_context_is_passed_on(http: httpx.AsyncClient) -> None:
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    assert (await http.get("/healthz", headers={"traceparent": parent})).headers["traceparent"] == parent
+    assert "traceparent" not in (await http.get("/healthz", headers={"traceparent": "x"})).headers
+
+
+async def test_a_database_that_somebody_else_holds_is_503_with_a_time_to_come_back(
+    http: httpx.AsyncClient, sink: str, settings: Settings
+) -> None:
+    holder = sqlite3.connect(settings.database, isolation_level=None)
+    try:
+        holder.execute("BEGIN IMMEDIATE")
+        writes = [http.post(f"{sink}/mass", json={"key": f"k{n}", "value": "v"}) for n in range(3)]
+        answers = await asyncio.gather(*writes)
+        assert [answer.status_code for answer in answers] == [503] * 3
+        assert all(answer.headers["Retry-After"] == "1" for answer in answers)
+        assert (await http.get(sink)).status_code == 200
+    finally:
+        holder.execute("ROLLBACK")
+        holder.close()
+    assert (await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})).status_code == 200
+
+
+async def test_our_own_failure_is_an_opaque_500(http: httpx.AsyncClient, sink: str, settings: Settings) -> None:
+    broken = sqlite3.connect(settings.database, isolation_level=None)
+    broken.execute("ALTER TABLE data_sink_entry RENAME TO hidden")
+    answer = await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})
+    assert (answer.status_code, answer.json()["code"]) == (500, "internal_error")
+    assert "data_sink_entry" not in answer.text
+    broken.execute("ALTER TABLE hidden RENAME TO data_sink_entry")
+    broken.close()
+    assert (await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})).status_code == 200
+
+
+async def test_readiness_follows_the_schema_and_liveness_does_not(
+    http: httpx.AsyncClient, settings: Settings
+) -> None:
+    del http.headers["x-api-key"]
+    assert (await http.get("/readyz")).status_code == 200
+    other = sqlite3.connect(settings.database)
+    other.execute("PRAGMA user_version = 0")
+    other.close()
+    assert (await http.get("/readyz")).json()["code"] == "schema_behind"
+    assert (await http.get("/healthz")).status_code == 200
+
+
+def test_the_database_is_for_its_owner_only(make_key, settings: Settings) -> None:
+    make_key()
+    assert Path(settings.database).stat().st_mode & 0o077 == 0
+    assert settings.data.stat().st_mode & 0o077 == 0

@@ -1,0 +1,292 @@
+"""Rows DS1, DS2, DS3, DS5, DS6 and DS7 of the conformance table."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+import httpx
+import pytest
+
+from workspaced.app import running
+from workspaced.settings import Limits, Settings
+
+_ID = "123e4567-e89b-12d3-a456-426614174000"
+_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+
+async def test_a_sink_is_created_with_its_entries_in_the_order_given(http: httpx.AsyncClient, sinks: str) -> None:
+    body = {
+        "id": _ID,
+        "label": " Mass budget ",
+        "description": "what it\nweighs",
+        "tags": "a, b,,a",
+        "icon": {"source": "DevIcon", "name": "scale", "metadata": {"size": 1.10}},
+        "entries": [
+            {"key": "z", "value": "0.10", "dataType": "scalar"},
+            {"key": "a", "dataType": "text", "id": "00000000-0000-0000-0000-00000000000A"},
+        ],
+    }
+    created = await http.post(sinks, json=body)
+    assert (created.status_code, created.headers["Location"]) == (201, f"{sinks}/{_ID}")
+    record = created.json()
+    assert record["label"] == "Mass budget"
+    assert record["tags"] == "a, b,,a"
+    assert record["icon"] == {"source": "DevIcon", "name": "scale", "metadata": {"size": 1.1}}
+    assert (record["visibleId"], record["serial"]) == ("SNK-1", 1)
+    assert [(entry["key"], entry["value"], entry["dataType"]) for entry in record["entries"]] == [
+        ("z", "0.10", "scalar"),
+        ("a", None, "text"),
+    ]
+    assert record["entries"][1]["id"] == "00000000-0000-0000-0000-00000000000a"
+    assert {entry["dataSinkId"] for entry in record["entries"]} == {_ID}
+    assert all(_STAMP.fullmatch(record[name]) for name in ("createdAt", "updatedAt"))
+    read = await http.get(f"{sinks}/{_ID}")
+    assert sorted(read.json().pop("entries"), key=str) == sorted(record.pop("entries"), key=str)
+
+
+async def test_every_documented_member_is_there_and_null_when_unset(http: httpx.AsyncClient, sinks: str) -> None:
+    record = (await http.post(sinks, json={"label": "x", "icon": None})).json()
+    assert set(record) == {
+        "id",
+        "workspaceId",
+        "label",
+        "description",
+        "tags",
+        "icon",
+        "visibleId",
+        "serial",
+        "entries",
+        "createdAt",
+        "updatedAt",
+        "createdBy",
+        "updatedBy",
+    }
+    assert (record["description"], record["tags"], record["icon"], record["entries"]) == (None, None, None, [])
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "pointer"),
+    [
+        ({}, "required", "/label"),
+        ({"label": None}, "required", "/label"),
+        ({"label": "x", "id": "1"}, "not_a_uuid", "/id"),
+        ({"label": "x", "description": "d" * 10_001}, "too_long", "/description"),
+        ({"label": "x", "tags": ["a"]}, "wrong_type", "/tags"),
+        ({"label": "x", "icon": 7}, "wrong_type", "/icon"),
+        ({"label": "x", "icon": {"name": 7}}, "wrong_type", "/icon/name"),
+        ({"label": "x", "icon": {"metadata": {"t": "m" * 4_096}}}, "too_long", "/icon"),
+        ({"label": "x", "entries": {}}, "wrong_type", "/entries"),
+        ({"label": "x", "entries": [{"key": "k"}]}, "required", "/entries/0/dataType"),
+        ({"label": "x", "entries": [{"key": "k", "dataType": ""}]}, "bad_data_type", "/entries/0/dataType"),
+        ({"label": "x", "entries": [{"key": "k", "dataType": "t"}] * 2}, "duplicate_key", "/entries/1/key"),
+        ({"label": "x", "entries": [{"key": "k", "dataType": "t"}, 3]}, "wrong_type", "/entries/1"),
+    ],
+)
+async def test_a_wrong_create_body_is_400_and_nothing_is_stored(
+    http: httpx.AsyncClient, sinks: str, body: dict[str, Any], code: str, pointer: str
+) -> None:
+    answer = await http.post(sinks, json=body)
+    assert answer.status_code == 400
+    assert (answer.json()["errors"][0]["code"], answer.json()["errors"][0]["pointer"]) == (code, pointer)
+    assert (await http.get(f"{sinks}/list")).json() == []
+
+
+async def test_a_failed_create_leaves_no_gap_in_the_serials_and_a_deleted_one_does(
+    http: httpx.AsyncClient, sinks: str
+) -> None:
+    first = (await http.post(sinks, json={"label": "a", "id": _ID})).json()
+    refused = await http.post(sinks, json={"label": "b", "id": _ID})
+    assert (refused.status_code, refused.json()["code"]) == (409, "id_in_use")
+    entry = {"key": "k", "dataType": "t", "id": "00000000-0000-4000-8000-000000000001"}
+    assert (await http.post(sinks, json={"label": "c", "entries": [entry]})).json()["serial"] == 2
+    refused = await http.post(sinks, json={"label": "d", "entries": [entry]})
+    assert (refused.status_code, refused.json()["code"]) == (409, "id_in_use")
+    assert (await http.delete(f"{sinks}/{first['id']}")).status_code == 200
+    assert (await http.post(sinks, json={"label": "e", "id": _ID})).json()["visibleId"] == "SNK-3"
+
+
+async def test_a_sink_answers_to_its_id_and_its_visible_id_in_any_case(http: httpx.AsyncClient, sinks: str) -> None:
+    record = (await http.post(sinks, json={"label": "a"})).json()
+    for name in (record["id"], record["id"].upper(), "SNK-1", "snk-1"):
+        assert (await http.get(f"{sinks}/{name}")).json() == record
+    for name in ("SNK-2", "SNK-01", "XYZ-1", "SNK-0", "1", "lists"):
+        assert (await http.get(f"{sinks}/{name}")).status_code == 404
+
+
+async def test_the_word_list_is_never_a_sink_however_it_is_written(http: httpx.AsyncClient, sinks: str) -> None:
+    assert (await http.get(f"{sinks}/l%69st")).json() == []
+    assert (await http.patch(f"{sinks}/list", json={"label": "x"})).status_code == 404
+    assert (await http.delete(f"{sinks}/list")).status_code == 404
+
+
+async def test_the_lists_hold_every_sink_by_serial_with_and_without_entries(
+    http: httpx.AsyncClient, sinks: str
+) -> None:
+    for number in range(3):
+        entries = [{"key": f"k{n}", "value": str(n), "dataType": "scalar"} for n in range(number)]
+        await http.post(sinks, json={"label": f"S{number}", "entries": entries})
+    whole, bare = await http.get(sinks), await http.get(f"{sinks}/list")
+    assert [sink["serial"] for sink in whole.json()] == [1, 2, 3]
+    records = whole.json()
+    assert [len(sink.pop("entries")) for sink in records] == [0, 1, 2]
+    assert bare.json() == records
+    assert whole.headers["X-Total-Count"] == bare.headers["X-Total-Count"] == "3"
+    page = await http.get(f"{sinks}?take=1&skip=1&sortOrder=DESC")
+    assert [sink["serial"] for sink in page.json()] == [2]
+    assert page.headers["X-Total-Count"] == "3"
+
+
+async def test_a_long_sink_is_streamed_whole(http: httpx.AsyncClient, sinks: str, sink: str) -> None:
+    items = [{"key": f"k{number:05d}", "value": str(number)} for number in range(4_321)]
+    await http.post(f"{sink}/mass", json=items, headers={"Prefer": "return=minimal"})
+    for answer in (await http.get(sink), await http.get(sinks)):
+        record = answer.json() if isinstance(answer.json(), dict) else answer.json()[0]
+        assert [entry["key"] for entry in record["entries"]] == [item["key"] for item in items]
+        assert [entry["value"] for entry in record["entries"]] == [item["value"] for item in items]
+    assert (await http.head(sink)).headers["ETag"] == (await http.get(sink)).headers["ETag"]
+
+
+@pytest.mark.parametrize("accept", ["*/*", "application/problem+json"])
+async def test_the_four_rows_that_the_document_shows_answer_400_in_its_words(
+    http: httpx.AsyncClient, sinks: str, sink: str, accept: str
+) -> None:
+    asked: list[tuple[str, str, dict[str, Any]]] = [
+        ("GET", f"{sinks}?take=0", {}),
+        ("GET", f"{sinks}/list?take=0", {}),
+        ("GET", "/v1/workspace/nonsense/data-sink/list", {}),
+        ("PATCH", sink, {"json": {"label": 3}}),
+        ("PATCH", sink, {"json": {"label": "x"}, "headers": {"ClientId": "bad id"}}),
+        ("PATCH", sink, {"content": b"{"}),
+        ("POST", f"{sink}/mass", {"json": {"key": "k"}}),
+        ("POST", f"{sink}/mass", {"json": []}),
+        ("POST", f"{sink}/mass", {"json": {"key": "k", "value": "v"}, "headers": {"Idempotency-Key": ""}}),
+        ("POST", f"{sink}/some-key", {"json": {"key": "other", "value": "v"}}),
+    ]
+    for method, path, more in asked:
+        headers = {"Accept": accept, **more.pop("headers", {})}
+        answer = await http.request(method, path, headers=headers, **more)
+        assert answer.status_code == 400, (method, path)
+        assert answer.headers["X-Error-Code"]
+        if accept == "*/*":
+            assert (answer.json(), answer.headers["Content-Type"]) == ({"error": "Invalid request"}, "application/json")
+        else:
+            assert answer.headers["Content-Type"] == accept
+            assert answer.json()["detail"]
+
+
+async def test_an_update_merges_and_answers_nothing(http: httpx.AsyncClient, sinks: str) -> None:
+    created = (await http.post(sinks, json={"label": "a", "tags": "t", "description": "d"})).json()
+    path = f"{sinks}/{created['id']}"
+    body = {"label": " b ", "description": None, "icon": '{"name":"scale"}', "serial": 9, "entries": []}
+    answer = await http.patch(path, json=body)
+    assert (answer.status_code, answer.content, answer.headers["Content-Length"]) == (200, b"", "0")
+    assert "Content-Type" not in answer.headers
+    assert answer.headers["X-Ignored-Fields"] == "entries,serial"
+    record = (await http.get(path)).json()
+    assert (record["label"], record["tags"], record["description"]) == ("b", "t", None)
+    assert (record["icon"], record["serial"]) == ({"name": "scale"}, 1)
+
+
+async def test_an_empty_update_changes_nothing_and_an_empty_body_is_400(http: httpx.AsyncClient, sink: str) -> None:
+    before = await http.get(sink)
+    assert (await http.patch(sink, json={})).status_code == 200
+    assert (await http.get(sink)).headers["ETag"] == before.headers["ETag"]
+    assert (await http.patch(sink, content=b"")).status_code == 400
+
+
+async def test_if_match_holds_an_update_and_a_delete_back(http: httpx.AsyncClient, sink: str) -> None:
+    seen = (await http.get(sink)).headers["ETag"]
+    assert (await http.get(sink, headers={"If-None-Match": f"{seen}, W/{seen}"})).status_code == 304
+    assert (await http.patch(sink, json={"label": "b"}, headers={"If-Match": seen})).status_code == 200
+    for method in ("PATCH", "DELETE"):
+        late = await http.request(method, sink, json={"label": "c"}, headers={"If-Match": seen})
+        assert (late.status_code, late.json()["code"]) == (412, "precondition_failed")
+    assert (await http.get(sink)).json()["label"] == "b"
+    assert (await http.get(sink, headers={"If-None-Match": seen})).status_code == 200
+    assert (await http.delete(sink, headers={"If-Match": "*"})).status_code == 200
+
+
+async def test_a_delete_takes_the_entries_along_and_the_second_one_is_404(http: httpx.AsyncClient, sink: str) -> None:
+    await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})
+    gone = await http.delete(sink)
+    assert (gone.status_code, gone.content, gone.headers["Content-Length"]) == (200, b"", "0")
+    assert (await http.delete(sink)).status_code == 404
+    assert (await http.get(f"{sink}/k")).status_code == 404
+
+
+@pytest.mark.parametrize("client_id", [None, "", "two words", "é", "x" * 129])
+async def test_the_rows_that_need_a_client_id_are_400_without_a_good_one(
+    http: httpx.AsyncClient, sinks: str, sink: str, client_id: str | None
+) -> None:
+    await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})
+    del http.headers["ClientId"]
+    headers = [] if client_id is None else [(b"ClientId", client_id.encode("latin-1"))]
+    for method, path in (
+        ("POST", sinks),
+        ("PATCH", sink),
+        ("DELETE", sink),
+        ("POST", sink),
+        ("PATCH", f"{sink}/k"),
+        ("DELETE", f"{sink}/k"),
+    ):
+        body = {"label": "x", "key": "n", "dataType": "t"}
+        answer = await http.request(method, path, json=body, headers=headers)
+        assert (answer.status_code, answer.headers["X-Error-Code"]) == (400, "bad_client_id")
+    if client_id is None:
+        assert (await http.post(f"{sink}/mass", json={"key": "k", "value": "w"})).status_code == 200
+
+
+async def test_quotas_are_409_and_leave_everything_as_it_was(settings: Settings, make_key: Any) -> None:
+    tight = Settings(data=settings.data, limits=Limits(sinks_per_workspace=2, entries_per_sink=2))
+    headers = {"x-api-key": make_key(), "ClientId": "tests"}
+    async with (
+        running(tight) as app,
+        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
+    ):
+        workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
+        sinks = f"/v1/workspace/{workspace}/data-sink"
+        for label in "ab":
+            assert (await http.post(sinks, json={"label": label})).status_code == 201
+        full = await http.post(sinks, json={"label": "c"})
+        assert (full.status_code, full.json()["code"]) == (409, "quota_exceeded")
+        sink = f"{sinks}/SNK-1"
+        items = [{"key": key, "value": "v"} for key in "klm"]
+        assert (await http.post(f"{sink}/mass", json=items)).json()["code"] == "quota_exceeded"
+        assert (await http.get(sink)).json()["entries"] == []
+        assert (await http.post(f"{sink}/mass", json=items[:2])).status_code == 200
+        assert (await http.post(sink, json={"key": "n", "dataType": "t"})).json()["code"] == "quota_exceeded"
+        assert (await http.post(f"{sink}/mass", json=items[2])).json()["code"] == "quota_exceeded"
+        assert (await http.post(f"{sink}/mass", json=items[1])).status_code == 200
+        swap = [{"key": "k", "delete": True}, items[2]]
+        assert (await http.post(f"{sink}/mass", json=swap)).status_code == 200
+        await http.delete(f"{sinks}/SNK-2")
+        assert (await http.post(sinks, json={"label": "c"})).status_code == 201
+
+
+async def test_concurrent_creates_get_serials_without_gap_or_double(http: httpx.AsyncClient, sinks: str) -> None:
+    answers = await asyncio.gather(*(http.post(sinks, json={"label": "x"}) for _ in range(60)))
+    assert sorted(answer.json()["serial"] for answer in answers) == list(range(1, 61))
+
+
+async def test_every_answer_below_the_sinks_announces_bulk_and_no_other_does(
+    http: httpx.AsyncClient, sinks: str, sink: str
+) -> None:
+    expected = "max-items=5000, max-bytes=16777216"
+    for method, path in (
+        ("GET", sinks),
+        ("GET", f"{sinks}/list"),
+        ("GET", f"{sinks}/SNK-99"),
+        ("PUT", sink),
+        ("OPTIONS", sink),
+        ("PATCH", sink),
+        ("GET", f"{sinks}/a/b/c"),
+        ("POST", f"{sink}/mass"),
+        ("HEAD", sink),
+        ("DELETE", sink),
+    ):
+        assert (await http.request(method, path)).headers["X-Bulk-Mass"] == expected, (method, path)
+    del http.headers["x-api-key"]
+    assert (await http.get(sinks)).headers["X-Bulk-Mass"] == expected
+    assert "X-Bulk-Mass" not in (await http.get("/v1/workspace")).headers

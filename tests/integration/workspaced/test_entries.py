@@ -1,0 +1,162 @@
+"""Rows DS4, DS8, DS9 and DS10 of the conformance table."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+_ID = "123e4567-e89b-12d3-a456-426614174000"
+KEYS = ["a/b", "a%2Fb", "kg²", "mass", "list", "+", "100%", "Stufe 1?", "#1", "🚀", "a\\b", "k" * 255, "../x"]
+
+
+@pytest.mark.parametrize("key", KEYS)
+async def test_a_key_of_any_letters_is_created_read_changed_and_deleted_by_its_path(
+    http: httpx.AsyncClient, sink: str, key: str
+) -> None:
+    created = await http.post(sink, json={"key": key, "value": "1", "dataType": "scalar"})
+    path = f"{sink}/{quote(key, safe='')}"
+    assert (created.status_code, created.headers["Location"]) == (201, path)
+    assert (await http.get(path)).json() == created.json()
+    changed = await http.patch(path, json={"value": "2"})
+    assert (changed.status_code, changed.json()["key"], changed.json()["value"]) == (200, key, "2")
+    gone = await http.delete(path)
+    assert (gone.status_code, gone.content, gone.headers["Content-Length"]) == (200, b"", "0")
+    assert (await http.delete(path)).status_code == 404
+
+
+async def test_equal_letters_are_one_key_however_they_are_composed(http: httpx.AsyncClient, sink: str) -> None:
+    composed, decomposed = "Gr\u00f6\u00dfe", "Gro\u0308\u00dfe"
+    value = "o\u0308"
+    await http.post(sink, json={"key": decomposed, "value": value, "dataType": "text"})
+    for form in (composed, decomposed):
+        found = await http.get(f"{sink}/{quote(form)}")
+        assert (found.json()["key"], found.json()["value"]) == (composed, value)
+    assert (await http.post(sink, json={"key": composed, "dataType": "text"})).status_code == 409
+    assert (await http.get(f"{sink}/{quote(composed.lower())}")).status_code == 404
+
+
+@pytest.mark.parametrize("key", ["", " a", "a ", ".", "..", "a\tb", "a\x7f", "k" * 256, "🚀" * 255 + "x", None, 3])
+async def test_what_cannot_be_a_key_is_400(http: httpx.AsyncClient, sink: str, key: Any) -> None:
+    answer = await http.post(sink, json={"key": key, "dataType": "scalar"})
+    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (400, "/key")
+
+
+@pytest.mark.parametrize("value", ["", " 0.10 ", "1e-7", "1" * 40, "00417", "15 kg", "ö" * 32_768, "line\nbreak", None])
+async def test_a_value_is_kept_byte_for_byte(http: httpx.AsyncClient, sink: str, value: str | None) -> None:
+    await http.post(sink, json={"key": "k", "value": value, "dataType": "scalar"})
+    assert (await http.get(f"{sink}/k")).json()["value"] == value
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"dataType": "t"}, "/key"),
+        ({"key": "k"}, "/dataType"),
+        ({"key": "k", "dataType": None}, "/dataType"),
+        ({"key": "k", "dataType": "1x"}, "/dataType"),
+        ({"key": "k", "dataType": "t" * 65}, "/dataType"),
+        ({"key": "k", "dataType": "t", "value": 1.10}, "/value"),
+        ({"key": "k", "dataType": "t", "value": "ö" * 32_769}, "/value"),
+        ({"key": "k", "dataType": "t", "id": "x"}, "/id"),
+    ],
+)
+async def test_a_wrong_entry_is_400_and_points_at_the_mistake(
+    http: httpx.AsyncClient, sink: str, body: dict[str, Any], pointer: str
+) -> None:
+    answer = await http.post(sink, json=body)
+    assert (answer.status_code, [error["pointer"] for error in answer.json()["errors"]]) == (400, [pointer])
+
+
+async def test_a_second_entry_with_the_key_or_the_id_is_409(http: httpx.AsyncClient, sinks: str, sink: str) -> None:
+    body = {"key": "k", "dataType": "scalar", "id": _ID}
+    assert (await http.post(sink, json=body)).status_code == 201
+    double = await http.post(sink, json={"key": "k", "dataType": "scalar"})
+    assert (double.status_code, double.json()["code"], double.json()["existingId"]) == (409, "duplicate_key", _ID)
+    other = (await http.post(sinks, json={"label": "other"})).json()["id"]
+    taken = await http.post(f"{sinks}/{other}", json={**body, "key": "n"})
+    assert (taken.status_code, taken.json()["code"]) == (409, "id_in_use")
+
+
+async def test_an_id_that_the_service_made_is_in_use_everywhere_until_its_entry_is_gone(
+    http: httpx.AsyncClient, sinks: str, sink: str
+) -> None:
+    made = (await http.post(sink, json={"key": "k", "dataType": "scalar"})).json()["id"]
+    other = f"{sinks}/{(await http.post(sinks, json={'label': 'other'})).json()['id']}"
+    body = {"key": "copy", "dataType": "scalar", "id": made}
+    assert (await http.post(other, json=body)).json()["code"] == "id_in_use"
+    assert (await http.post(f"{other}/mass", json=[{**body, "value": "v"}])).json()["code"] == "id_in_use"
+    await http.delete(f"{sink}/k")
+    assert (await http.post(other, json=body)).json()["id"] == made
+    assert (await http.post(sink, json={**body, "key": "k"})).json()["code"] == "id_in_use"
+
+
+async def test_an_entry_answers_to_its_id_where_no_entry_has_it_as_key(
+    http: httpx.AsyncClient, sinks: str, sink: str
+) -> None:
+    made = (await http.post(sink, json={"key": "a/b", "value": "1", "dataType": "scalar"})).json()
+    given = (await http.post(sink, json={"key": "c", "value": "2", "dataType": "scalar", "id": _ID})).json()
+    assert (await http.get(f"{sink}/{made['id']}")).json() == made
+    assert (await http.get(f"{sink}/{_ID.upper()}")).json() == given
+    assert (await http.patch(f"{sink}/{made['id']}", json={"value": "3"})).json()["key"] == "a/b"
+    other = f"{sinks}/{(await http.post(sinks, json={'label': 'other'})).json()['id']}"
+    assert (await http.get(f"{other}/{made['id']}")).status_code == 404
+    shadow = (await http.post(sink, json={"key": _ID, "value": "key", "dataType": "scalar"})).json()
+    assert (await http.get(f"{sink}/{_ID}")).json() == shadow
+    assert (await http.delete(f"{sink}/{made['id']}")).status_code == 200
+    assert (await http.get(f"{sink}/{made['id']}")).status_code == 404
+
+
+async def test_ids_have_the_form_of_version_4(http: httpx.AsyncClient, sink: str) -> None:
+    items = [{"key": f"k{number}", "value": "v"} for number in range(50)]
+    single = [(await http.post(sink, json={"key": f"s{n}", "dataType": "t"})).json()["id"] for n in range(5)]
+    bulk = [entry["id"] for entry in (await http.post(f"{sink}/mass", json=items)).json()]
+    assert len(set(single + bulk)) == 55
+    for made in single + bulk:
+        assert (made[14], made[19] in "89ab", made, len(made)) == ("4", True, made.lower(), 36)
+
+
+async def test_an_update_merges_and_null_clears_the_value(http: httpx.AsyncClient, sink: str) -> None:
+    created = (await http.post(sink, json={"key": "k", "value": "1", "dataType": "scalar"})).json()
+    first = await http.patch(f"{sink}/k", json={"dataType": "text", "key": "other", "id": _ID})
+    assert (first.json()["value"], first.json()["dataType"], first.json()["id"]) == ("1", "text", created["id"])
+    assert first.headers["X-Ignored-Fields"] == "id,key"
+    cleared = await http.patch(f"{sink}/k", json={"value": None})
+    assert (cleared.json()["value"], cleared.json()["dataType"]) == (None, "text")
+    unchanged = await http.patch(f"{sink}/k", json={})
+    assert (unchanged.json(), unchanged.headers["ETag"]) == (cleared.json(), cleared.headers["ETag"])
+    for wrong in ({"dataType": None}, {"dataType": ""}, {"value": 1}, [], "x"):
+        assert (await http.patch(f"{sink}/k", json=wrong)).status_code == 400
+    assert (await http.patch(f"{sink}/absent", json={"value": "x"})).status_code == 404
+    assert (await http.patch(f"{sink}/k", content=b"x", headers={"Content-Type": "text/csv"})).status_code == 415
+
+
+async def test_conditions_are_honoured_on_entries(http: httpx.AsyncClient, sink: str) -> None:
+    seen = (await http.post(sink, json={"key": "k", "value": "1", "dataType": "scalar"})).headers["ETag"]
+    assert (await http.get(f"{sink}/k", headers={"If-None-Match": seen})).status_code == 304
+    assert (await http.patch(f"{sink}/k", json={"value": "2"}, headers={"If-Match": seen})).status_code == 200
+    assert (await http.patch(f"{sink}/k", json={"value": "3"}, headers={"If-Match": seen})).status_code == 412
+    assert (await http.delete(f"{sink}/k", headers={"If-Match": seen})).status_code == 412
+    assert (await http.get(f"{sink}/k")).json()["value"] == "2"
+
+
+async def test_a_written_entry_is_a_change_of_its_sink(http: httpx.AsyncClient, sink: str) -> None:
+    tags = [(await http.get(sink)).headers["ETag"]]
+    for method, path, body in (
+        ("POST", sink, {"key": "k", "dataType": "t"}),
+        ("PATCH", f"{sink}/k", {"value": "1"}),
+        ("POST", f"{sink}/mass", {"key": "k", "value": "2"}),
+        ("DELETE", f"{sink}/k", None),
+    ):
+        assert (await http.request(method, path, json=body)).is_success
+        tags.append((await http.get(sink)).headers["ETag"])
+    assert len(set(tags)) == 5
+
+
+@pytest.mark.parametrize("path", ["%ff", "a%00b", "%ed%a0%80"])
+async def test_a_path_that_is_no_text_is_400(http: httpx.AsyncClient, sink: str, path: str) -> None:
+    for method in ("GET", "PATCH", "DELETE"):
+        answer = await http.request(method, f"{sink}/{path}", json={"value": "x"})
+        assert (answer.status_code, answer.json()["code"]) == (400, "bad_path")

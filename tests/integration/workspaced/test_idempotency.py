@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import pytest
+
+from workspaced.app import running
+from workspaced.settings import Settings
+
+
+async def test_a_repeated_post_gets_the_first_answer_and_does_nothing(http: httpx.AsyncClient, sinks: str) -> None:
+    headers = {"Idempotency-Key": '"batch 1"'}
+    first = await http.post(sinks, json={"label": "a", "colour": 1}, headers=headers)
+    again = await http.post(sinks, json={"label": "a", "colour": 1}, headers={"Idempotency-Key": "batch 1"})
+    assert "Idempotent-Replayed" not in first.headers
+    assert (again.status_code, again.headers["Idempotent-Replayed"]) == (201, "true")
+    for name in ("Location", "ETag", "Content-Type", "X-Ignored-Fields"):
+        assert again.headers[name] == first.headers[name]
+    assert again.content == first.content
+    assert len((await http.get(f"{sinks}/list")).json()) == 1
+
+
+async def test_a_replay_never_brings_an_old_value_back(http: httpx.AsyncClient, sink: str) -> None:
+    old = {"json": [{"key": "k", "value": "old"}], "headers": {"Idempotency-Key": "1"}}
+    await http.post(f"{sink}/mass", **old)
+    await http.post(f"{sink}/mass", json={"key": "k", "value": "new"})
+    assert (await http.post(f"{sink}/mass", **old)).json()[0]["value"] == "old"
+    assert (await http.get(f"{sink}/k")).json()["value"] == "new"
+
+
+async def test_another_body_or_query_under_the_key_is_422(http: httpx.AsyncClient, sink: str) -> None:
+    headers = {"Idempotency-Key": "1"}
+    await http.post(f"{sink}/mass", json={"key": "k", "value": "1"}, headers=headers)
+    other = await http.post(f"{sink}/mass", json={"key": "k", "value": "2"}, headers=headers)
+    assert (other.status_code, other.json()["code"]) == (422, "idempotency_key_reused")
+    query = await http.post(f"{sink}/mass?create=false", json={"key": "k", "value": "1"}, headers=headers)
+    assert query.status_code == 422
+
+
+async def test_refusals_are_kept_too(http: httpx.AsyncClient, sinks: str, sink: str) -> None:
+    entry = {"key": "k", "dataType": "t"}
+    assert (await http.post(sink, json=entry, headers={"Idempotency-Key": "c"})).status_code == 201
+    conflict = await http.post(sink, json=entry, headers={"Idempotency-Key": "d"})
+    assert conflict.status_code == 409
+    await http.delete(f"{sink}/k")
+    kept = await http.post(sink, json=entry, headers={"Idempotency-Key": "d"})
+    assert (kept.status_code, kept.headers["Idempotent-Replayed"]) == (409, "true")
+    assert (await http.post(sink, json=entry)).status_code == 201
+    invalid = await http.post(sinks, json={}, headers={"Idempotency-Key": "e"})
+    again = await http.post(sinks, json={}, headers={"Idempotency-Key": "e"})
+    assert (invalid.status_code, again.status_code, again.headers["Idempotent-Replayed"]) == (400, 400, "true")
+
+
+async def test_keys_of_other_paths_and_callers_do_not_meet(http: httpx.AsyncClient, sinks: str, make_key) -> None:
+    headers = {"Idempotency-Key": "1"}
+    assert (await http.post(sinks, json={"label": "a"}, headers=headers)).json()["serial"] == 1
+    assert (await http.post("/v1/workspace", json={"label": "a"}, headers=headers)).status_code == 201
+    other = {**headers, "x-api-key": make_key(name="other")}
+    assert (await http.post(sinks, json={"label": "a"}, headers=other)).json()["serial"] == 2
+
+
+async def test_of_equal_requests_at_once_one_does_the_work(http: httpx.AsyncClient, sinks: str) -> None:
+    answers = await asyncio.gather(
+        *(http.post(sinks, json={"label": "a"}, headers={"Idempotency-Key": "1"}) for _ in range(20))
+    )
+    assert {answer.status_code for answer in answers} <= {201, 409}
+    assert all(answer.json()["code"] == "request_in_progress" for answer in answers if answer.status_code == 409)
+    assert len((await http.get(f"{sinks}/list")).json()) == 1
+
+
+@pytest.mark.parametrize("key", ["", " ", "x" * 256, '"', "ü"])
+async def test_a_key_that_is_none_is_400(http: httpx.AsyncClient, sinks: str, key: str) -> None:
+    answer = await http.post(sinks, json={"label": "a"}, headers=[(b"Idempotency-Key", key.encode("latin-1"))])
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_idempotency_key")
+
+
+async def test_an_answer_is_forgotten_after_its_time(settings: Settings, make_key) -> None:
+    forgetful = Settings(data=settings.data, idempotency_hours=0)
+    headers = {"x-api-key": make_key(), "ClientId": "tests", "Idempotency-Key": "1"}
+    async with (
+        running(forgetful) as app,
+        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
+    ):
+        for _ in range(3):
+            answer = await http.post("/v1/workspace", json={"label": "a"})
+            assert (answer.status_code, "Idempotent-Replayed" in answer.headers) == (201, False)

@@ -1,0 +1,124 @@
+"""The E6 list of the service contract: what a service built without thought gets wrong, one test an item."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+
+async def test_a_slash_in_a_key_is_addressed_with_percent_2f(http: httpx.AsyncClient, sink: str) -> None:
+    await http.post(sink, json={"key": "a/b", "value": "1", "dataType": "scalar"})
+    answer = await http.get(f"{sink}/a%2Fb")
+    assert (answer.status_code, answer.json()["key"]) == (200, "a/b")
+
+
+async def test_malformed_json_without_a_key_is_401_because_nothing_is_parsed_before(
+    http: httpx.AsyncClient, sinks: str
+) -> None:
+    answer = await http.post(sinks, content=b"{", headers={"x-api-key": "wrong", "Content-Type": "application/json"})
+    assert answer.status_code == 401
+    del http.headers["x-api-key"]
+    assert (await http.post(sinks, content=b"{")).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"label":"\\ud800"}',
+        b'{"label":NaN}',
+        b'{"label":"x","icon":{"metadata":{"n":1e999}}}',
+        b'{"label":"x","icon":{"metadata":{"n":-1e999}}}',
+        b'{"label":"x","ignored":"\\udc00"}',
+        b'{"label":"\xed\xa0\x80"}',
+        b"[" * 100_000,
+        b"",
+        b"[]",
+    ],
+    ids=["surrogate", "nan", "infinite", "minus infinite", "nested surrogate", "not utf-8", "deep", "empty", "a list"],
+)
+async def test_what_json_cannot_say_is_400_and_not_500(http: httpx.AsyncClient, sinks: str, body: bytes) -> None:
+    answer = await http.post(sinks, content=body, headers={"Content-Type": "application/json"})
+    assert (answer.status_code, answer.json()["error"]) == (400, "Invalid request")
+
+
+@pytest.mark.parametrize(
+    "body", [{"label": 3}, {"label": "x", "publicCanReadEnabled": "true"}, {"label": "x", "publicCanReadEnabled": 1}]
+)
+async def test_types_are_strict(http: httpx.AsyncClient, body: dict[str, Any]) -> None:
+    answer = await http.post("/v1/workspace", json=body)
+    assert (answer.status_code, answer.json()["code"]) == (400, "wrong_type")
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"label":"a\\u0000b"}', b'{"label":"x","ignored":{"deep":["\\u0000"]}}', b'{"label":"x","\\u0000":1}']
+)
+async def test_the_character_nul_is_refused_wherever_it_stands(
+    http: httpx.AsyncClient, sinks: str, body: bytes
+) -> None:
+    answer = await http.post(sinks, content=body)
+    assert (answer.status_code, answer.json()["code"]) == (400, "nul_character")
+
+
+async def test_an_escaped_backslash_before_u0000_is_no_nul(http: httpx.AsyncClient, sink: str) -> None:
+    answer = await http.post(f"{sink}/mass", content=rb'[{"key":"k","value":"\\u0000"}]')
+    assert answer.json()[0]["value"] == r"\u0000"
+
+
+@pytest.mark.parametrize("length_is_told", [True, False], ids=["told", "chunked"])
+async def test_a_body_of_50_mb_is_refused_without_being_read(
+    http: httpx.AsyncClient, sink: str, length_is_told: bool
+) -> None:
+    piece, pieces, taken = b" " * 65_536, 800, 0
+
+    async def body() -> AsyncIterator[bytes]:
+        nonlocal taken
+        for _ in range(pieces):
+            taken += 1
+            yield piece
+
+    headers = {"Content-Length": str(len(piece) * pieces)} if length_is_told else {}
+    answer = await http.post(sink, content=body(), headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+    assert answer.headers["Connection"] == "close"
+    assert taken <= 1_048_576 // len(piece) + 1
+
+
+async def test_a_trailing_slash_is_another_path_and_no_redirect(http: httpx.AsyncClient, sink: str) -> None:
+    assert (await http.get(f"{sink}/")).status_code == 404
+    assert (await http.get("/v1/workspace/")).status_code == 404
+    assert (await http.get("/v1//workspace")).status_code == 404
+
+
+async def test_head_is_answered_like_get_without_a_body(http: httpx.AsyncClient, sink: str, sinks: str) -> None:
+    for path in (sink, sinks, f"{sinks}/list", "/healthz", "/readyz", "/v1/workspace"):
+        got, head = await http.get(path), await http.head(path)
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers.get("ETag") == got.headers.get("ETag")
+
+
+async def test_405_allows_the_union_of_what_the_path_can_mean(http: httpx.AsyncClient, sinks: str, sink: str) -> None:
+    answer = await http.put(f"{sinks}/list")
+    assert (answer.status_code, answer.headers["Allow"]) == (405, "DELETE, GET, HEAD, OPTIONS, PATCH, POST")
+    assert (await http.delete(sinks)).headers["Allow"] == "GET, HEAD, OPTIONS, POST"
+    asked = await http.options(f"{sink}/mass")
+    assert (asked.status_code, asked.headers["Allow"], asked.content) == (
+        204,
+        "DELETE, GET, HEAD, OPTIONS, PATCH, POST",
+        b"",
+    )
+
+
+async def test_a_body_without_a_content_type_is_taken_for_json(http: httpx.AsyncClient, sinks: str) -> None:
+    assert (await http.post(sinks, content=b'{"label":"plain"}')).status_code == 201
+
+
+async def test_a_body_of_another_declared_type_is_415(http: httpx.AsyncClient, sinks: str) -> None:
+    for kind in ("text/plain", "application/json; charset=latin-1", "application/x-www-form-urlencoded"):
+        answer = await http.post(sinks, content=b'{"label":"x"}', headers={"Content-Type": kind})
+        assert answer.status_code == 415
+    for kind in ("application/json; charset=UTF-8", "application/merge-patch+json"):
+        answer = await http.post(sinks, content=b'\xef\xbb\xbf{"label":"x"}', headers={"Content-Type": kind})
+        assert answer.status_code == 201

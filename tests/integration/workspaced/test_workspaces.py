@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+_ID = "123e4567-e89b-12d3-a456-426614174000"
+
+
+async def test_a_workspace_is_created_with_its_root_block_and_read_back(http: httpx.AsyncClient) -> None:
+    body = {
+        "id": _ID.upper(),
+        "label": "  Rocket ",
+        "publicCanReadEnabled": True,
+        "exportsEnabled": False,
+        "statuses": "draft",
+        "currentWorkspaceVersion": _ID,
+    }
+    created = await http.post("/v1/workspace", json=body)
+    assert (created.status_code, created.headers["Location"]) == (201, f"/v1/workspace/{_ID}")
+    record = created.json()
+    assert record["id"] == _ID
+    assert record["label"] == "Rocket"
+    assert record["blocks"] == [record["rootBlock"]]
+    assert record["statuses"] == ["draft"]
+    assert record["createdBy"] == "svc:test"
+    assert (record["publicCanReadEnabled"], record["exportsEnabled"], record["guestsEnabled"]) == (True, False, False)
+    empty = [name for name, value in record.items() if value == []]
+    assert len(empty) == 17
+    assert (await http.get(f"/v1/workspace/{_ID}")).json() == record
+
+
+async def test_an_id_in_use_is_409(http: httpx.AsyncClient) -> None:
+    assert (await http.post("/v1/workspace", json={"label": "a", "id": _ID})).status_code == 201
+    again = await http.post("/v1/workspace", json={"label": "b", "id": _ID})
+    assert (again.status_code, again.json()["code"]) == (409, "id_in_use")
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({}, "/label"),
+        ({"label": " "}, "/label"),
+        ({"label": "x" * 256}, "/label"),
+        ({"label": "a\nb"}, "/label"),
+        ({"label": "x", "id": "17"}, "/id"),
+        ({"label": "x", "statuses": [1]}, "/statuses"),
+    ],
+)
+async def test_a_wrong_body_is_400_and_points_at_the_mistake(
+    http: httpx.AsyncClient, body: dict[str, Any], pointer: str
+) -> None:
+    answer = await http.post("/v1/workspace", json=body)
+    assert (answer.status_code, [error["pointer"] for error in answer.json()["errors"]]) == (400, [pointer])
+
+
+async def test_what_nobody_knows_is_ignored_and_named(http: httpx.AsyncClient) -> None:
+    answer = await http.post("/v1/workspace", json={"label": "x", "colour": 1, "ümlaut\r\nX: y": 2})
+    assert answer.status_code == 201
+    assert answer.headers["X-Ignored-Fields"] == "colour,%C3%BCmlaut%0D%0AX%3A%20y"
+
+
+async def test_the_list_holds_what_the_key_may_read(
+    http: httpx.AsyncClient, workspace: dict[str, Any], make_key: Callable[..., str]
+) -> None:
+    other = (await http.post("/v1/workspace", json={"label": "Other"})).json()
+    listed = await http.get("/v1/workspace")
+    assert [one["id"] for one in listed.json()] == [workspace["id"], other["id"]]
+    assert listed.headers["X-Total-Count"] == "2"
+    key = make_key(name="limited", role="reader", workspace_id=other["id"])
+    limited = await http.get("/v1/workspace", headers={"x-api-key": key})
+    assert [one["id"] for one in limited.json()] == [other["id"]]
+
+
+async def test_filters_narrow_the_list(http: httpx.AsyncClient) -> None:
+    for label in ("Rocket", "rocket stage", "Probe", "Straße"):
+        await http.post("/v1/workspace", json={"label": label})
+
+    async def labels(filters: object) -> list[str]:
+        text = filters if isinstance(filters, str) else json.dumps(filters)
+        answer = await http.get("/v1/workspace", params={"filters": text})
+        assert answer.status_code == 200, answer.text
+        return [one["label"] for one in answer.json()]
+
+    assert await labels("ROCKET") == ["Rocket", "rocket stage"]
+    assert await labels("STRASSE") == ["Straße"]
+    assert await labels("") == ["Rocket", "rocket stage", "Probe", "Straße"]
+    assert await labels({"label": "Probe"}) == ["Probe"]
+    assert await labels({"label": {"startsWith": "rocket", "ne": "x"}}) == ["rocket stage"]
+    assert await labels({"label": {"in": ["Probe", "Rocket"]}, "createdBy": "svc:test"}) == ["Rocket", "Probe"]
+    assert await labels({"createdAt": {"gte": "2000-01-01T00:00:00.000Z", "lt": "2001-01-01T00:00:00.000Z"}}) == []
+
+
+@pytest.mark.parametrize("filters", ["{", '{"no":1}', '{"label":{"like":"x"}}', '{"label":{"in":"x"}}', '{"label":1}'])
+async def test_filters_that_cannot_be_understood_are_400(http: httpx.AsyncClient, filters: str) -> None:
+    assert (await http.get("/v1/workspace", params={"filters": filters})).status_code == 400
+
+
+async def test_lists_can_be_taken_in_pages(http: httpx.AsyncClient) -> None:
+    for number in range(5):
+        await http.post("/v1/workspace", json={"label": f"W{number}"})
+    page = await http.get("/v1/workspace?take=2&skip=2&sortedBy=label&sortOrder=desc")
+    assert [one["label"] for one in page.json()] == ["W2", "W1"]
+    assert page.headers["X-Total-Count"] == "5"
+    assert 'skip=4&sortedBy=label&sortOrder=desc>; rel="next"' in page.headers["Link"]
+    assert 'skip=0&sortedBy=label&sortOrder=desc>; rel="prev"' in page.headers["Link"]
+    for wrong in ("take=0", "take=1001", "take=x", "skip=-1", "sortOrder=up", "sortedBy=colour"):
+        assert (await http.get(f"/v1/workspace?{wrong}")).status_code == 400
+
+
+async def test_a_workspace_that_is_unchanged_is_304(http: httpx.AsyncClient, workspace: dict[str, Any]) -> None:
+    path = f"/v1/workspace/{workspace['id']}"
+    first = await http.get(path)
+    again = await http.get(path, headers={"If-None-Match": first.headers["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert (await http.get("/v1/workspace/nonsense")).status_code == 400
+    assert (await http.get(f"/v1/workspace/{_ID}")).status_code == 404
