@@ -2,8 +2,8 @@
 
 A value is the record's text, byte for byte; nothing is parsed, rounded or trimmed on the way.
 
-* A field that a *key* or a *type* names and that the record lacks (null), or a key that comes out empty: the record is
-  rejected, because it can't be said which entry it is about.
+* A field that a *key* or a *type* names and that the record lacks (null) or has empty, or a key that comes out empty: the
+  record is rejected, because it can't be said which entry it is about.
 * A field that a *value* names and that the record lacks: there is nothing to say, so there is no entry. An empty text is
   a value and makes an entry.
 * A name that the partition's header lacks (`SourceBroken`): the whole partition can't be mapped.
@@ -59,7 +59,6 @@ class _Rule:
     type: Template
 
 
-_addressed = pl.col("key").is_not_null() & (pl.col("key") != "") & pl.col("data_type").is_not_null()
 _with_nul = pl.any_horizontal(pl.col("key", "value").str.contains("\0", literal=True).fill_null(value=False))
 
 
@@ -148,8 +147,9 @@ class Mapping:
             piece = frame.select(
                 _text(key).alias("key"), _text(value).alias("value"), _text(data_type).alias("data_type"),
                 pl.col("\0row_hash").alias("row_hash"), pl.col("\0position").alias("position"), pl.col("\0order"),
+                _addressed(key, data_type).alias("\0addressed"),
             )  # fmt: skip
-            sound = (_addressed & ~_with_nul).fill_null(value=False)
+            sound = pl.col("\0addressed") & (pl.col("key") != "") & ~_with_nul
             for row in piece.filter(~sound).iter_rows(named=True):
                 bad.setdefault(row["\0order"], _why(key, data_type, row["key"], frame.row(row["\0order"], named=True)))
             pieces.append(piece.filter(sound & pl.col("value").is_not_null()))
@@ -169,7 +169,7 @@ class Mapping:
             )
             for order, (reason, field) in sorted(bad.items())
         )
-        return Mapped(entries=entries.drop("\0order"), rejects=rejects)
+        return Mapped(entries=entries.select(*_NO_ENTRIES, "position"), rejects=rejects)
 
 
 def _rules(spec: EntrySpec) -> Iterable[_Rule]:
@@ -193,11 +193,20 @@ def _text(template: Template) -> pl.Expr:
     return parts[0] if len(parts) == 1 else pl.concat_str(parts)
 
 
+def _addressed(*templates: Template) -> pl.Expr:
+    """Whether a record has something in every field that the templates name."""
+    names = [name for template in templates for name in template.fields]
+    filled = [(pl.col(name) != "").fill_null(value=False) for name in names]
+    return pl.all_horizontal(filled) if filled else pl.lit(value=True)
+
+
 def _why(key: Template, data_type: Template, made: str | None, record: MappingOf[str, object]) -> tuple[str, str]:
     for template, use in ((key, "key"), (data_type, "type")):
         for name in template.fields:
             if record[name] is None:
                 return f"the record has no '{name}', which the {use} '{template.text}' needs", name
+            if record[name] == "":
+                return f"'{name}' is empty, which the {use} '{template.text}' needs", name
     if made:
         return "the record holds the character U+0000, which no entry can hold", ""
     return f"the key '{key.text}' comes out empty", key.fields[0] if key.fields else ""
