@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -23,25 +24,28 @@ class Arrivals:
         self._workspace = workspace
         self._told = asyncio.Event()
         self._ids: dict[str, str] = {}
-        self._settled: dict[str, int] = {}
+        self._settled: Counter[str] = Counter()
         self._trouble = ""
-        self.delivered = 0
-        """Entries that the daemon has written, all in all."""
+        self._delivered: Counter[str] = Counter()
 
     def listen(self, event: Mapping[str, Any]) -> None:
         """Take note of a line of the daemon's log."""
         match event:
-            case {"event": "entries_delivered", "entries": int(entries)}:
-                self.delivered += entries
+            case {"event": "entries_delivered", "sink": str(sink), "entries": int(entries)}:
+                self._delivered[sink] += entries
             case {"event": "partition_settled", "pipeline": str(pipeline)}:
-                self._settled[pipeline] = self._settled.get(pipeline, 0) + 1
+                self._settled[pipeline] += 1
             case {"level": "error" | "warning", "sentence": str(sentence)}:
                 self._trouble = sentence
         self._told.set()
 
+    def delivered(self, sink: str | None = None) -> int:
+        """Entries that the daemon has written, as far as it has told: to one sink, by its address in words, or to all."""
+        return self._delivered.total() if sink is None else self._delivered[sink]
+
     def settled(self, pipeline: str) -> int:
         """How many times something of a pipeline was delivered to its end."""
-        return self._settled.get(pipeline, 0)
+        return self._settled[pipeline]
 
     async def visible(self, sink: str, entries: Mapping[str, str], *, since: float) -> float:
         """Wait until the sink holds exactly ``entries``; the milliseconds from ``since`` (`time.perf_counter`) to then.

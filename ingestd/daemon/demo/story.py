@@ -18,6 +18,9 @@ from ingestd.daemon.demo.child import READY_SECONDS, DemoFailed, environment_for
 
 Say = Callable[[str], None]
 
+_WORKSPACE = "Demo"
+"""The one that the configuration names."""
+
 
 async def tell(say: Say, *, stay: bool) -> None:
     """Run the demo and say what happens, a line at a time. With ``stay`` it goes on showing arrivals until cancelled.
@@ -46,7 +49,7 @@ async def tell(say: Say, *, stay: bool) -> None:
 async def _with_service(
     say: Say, folder: Path, client: ServiceClient, environment: Mapping[str, str], *, stay: bool
 ) -> None:
-    reply = await client.create_workspace("Demo")
+    reply = await client.create_workspace(_WORKSPACE)
     if reply.value is None:
         raise DemoFailed(f"The service did not make a workspace: {reply.outcome.sentence}")
     configuration = samples.write_configuration(folder)
@@ -74,8 +77,8 @@ async def _with_service(
                 await asyncio.Event().wait()
     finally:
         live.on = False
-        if arrivals.delivered:
-            say(f"{_grouped(arrivals.delivered)} entries delivered")
+        if arrivals.delivered():
+            say(f"{_grouped(arrivals.delivered())} entries delivered")
 
 
 async def _samples_arrive(say: Say, folder: Path, arrivals: Arrivals) -> None:
@@ -98,12 +101,13 @@ async def _two_cells_travel(say: Say, folder: Path, arrivals: Arrivals) -> None:
     await arrivals.settled_again(sample.pipeline, 0)
     text, told = samples.change_two_cells(sample.text)
     entries = sample.entries(text)
-    settled, delivered = arrivals.settled(sample.pipeline), arrivals.delivered
+    address = f"{sample.sink} in {_WORKSPACE}"
+    settled, delivered = arrivals.settled(sample.pipeline), arrivals.delivered(address)
     dropped = time.perf_counter()
     samples.drop(folder, sample.file, text)
     milliseconds = await arrivals.visible(sample.sink, entries, since=dropped)
     await arrivals.settled_again(sample.pipeline, settled)
-    travelled = arrivals.delivered - delivered
+    travelled = arrivals.delivered(address) - delivered
     say("")
     say(f"Two cells of {sample.file} changed: {' and '.join(told)}.")
     if travelled != len(told):
