@@ -21,7 +21,11 @@ from ingestd.mirror.port import Claim, Parked
 
 
 class BulkForm:
-    """Sends claims of one lane to a service that announces bulk. ``narrowed`` is told the bytes that were too many."""
+    """Sends claims of one lane to a service that announces bulk.
+
+    ``narrowed`` is told how many bytes a request may have after one was too large. ``stopped`` is told an obstacle before
+    the claim is given back, so that nobody takes it up at once and runs into the same.
+    """
 
     def __init__(
         self,
@@ -31,27 +35,30 @@ class BulkForm:
         settling: Settling,
         keys: IdempotencyKeys,
         narrowed: Callable[[int], None],
+        stopped: Callable[[Obstacle], None],
     ) -> None:
         self._client = client
         self._place = place
         self._settling = settling
         self._keys = keys
         self._narrowed = narrowed
+        self._stopped = stopped
 
-    async def send(self, claim: Claim) -> Obstacle | None:
-        """Deliver a claim; afterwards it is settled or released. None: go on."""
+    async def send(self, claim: Claim) -> None:
+        """Deliver a claim; afterwards it is settled or released."""
         try:
             body = joined(claim)
             reply = await self._request(body, claim.items, [part.segment for part in claim.parts])
             if reply.ok:
                 await self._settling.whole(claim, reply)
-                return None
+                return
             obstacle = await self._mend(claim, taken_apart(claim), reply, len(body), partial=True)
+            if obstacle is not None:
+                self._stopped(obstacle)
             await self._settling.release(claim, reply if obstacle else None)
         except asyncio.CancelledError:
             await self._settling.release(claim)
             raise
-        return obstacle
 
     async def _request(
         self, body: bytes, items: int, segments: Sequence[int], *, partial: bool = False
@@ -76,6 +83,8 @@ class BulkForm:
         if reply.outcome.remedy == "park":
             if partial and not await self._still_announced(reply):
                 return Obstacle(way="reopen", sentence="The service no longer announces bulk updates.")
+            if reply.bulk is not None and reply.bulk.max_items < len(items):
+                return Obstacle(way="reopen", sentence="The service takes fewer entries at once than before.")
             return await self._sift(claim, items, reply, partial=partial)
         if reply.outcome.remedy == "shrink":
             if len(items) == 1:

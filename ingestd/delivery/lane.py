@@ -68,6 +68,7 @@ class Lane:
         )
         self._form: BulkForm | SingleForm | None = None
         self._place: Place | None = None
+        self._obstacle: Obstacle | None = None
         self._most_bytes: int | None = None
         self._woken = asyncio.Event()
         self._failures = 0
@@ -121,7 +122,12 @@ class Lane:
         self._place = place
         if place.bulk is None:
             self._form = SingleForm(
-                client=self._client, place=place, settling=self._settling, keys=self._keys, pace=self._pace
+                client=self._client,
+                place=place,
+                settling=self._settling,
+                keys=self._keys,
+                pace=self._pace,
+                stopped=self._meet,
             )
         else:
             self._form = BulkForm(
@@ -130,27 +136,40 @@ class Lane:
                 settling=self._settling,
                 keys=self._keys,
                 narrowed=self._narrow,
+                stopped=self._meet,
             )
 
+    def _meet(self, obstacle: Obstacle) -> None:
+        """Something is in the way: begin nothing more. The first obstacle counts; others are of the same making."""
+        self._obstacle = self._obstacle or obstacle
+
     async def _deliver(self) -> Obstacle | None:
-        in_flight: set[asyncio.Task[Obstacle | None]] = set()
-        obstacle: Obstacle | None = None
+        in_flight: set[asyncio.Task[None]] = set()
+        self._obstacle = None
         try:
             while True:
                 self._woken.clear()
-                while obstacle is None and self._place is not None and len(in_flight) < self._width:
+                while self._may_send() and len(in_flight) < self._width:
                     claim = await self._claim()
                     if claim is None:
+                        break
+                    if not self._may_send():
+                        # It was met while the claim was made.
+                        await self._settling.release(claim)
                         break
                     self._stand("delivering")
                     in_flight.add(asyncio.create_task(self._send(claim), name=f"delivery to {self._address}"))
                 if not in_flight:
-                    return obstacle
-                for task in await self._next_done(in_flight, also_woken=obstacle is None):
+                    return self._obstacle
+                for task in await self._next_done(in_flight):
                     in_flight.discard(task)
-                    obstacle = task.result() or obstacle
+                    task.result()
         finally:
             await self._end(in_flight)
+
+    def _may_send(self) -> bool:
+        """The sink is known and nothing is in the way."""
+        return self._obstacle is None and self._place is not None
 
     @property
     def _width(self) -> int:
@@ -174,21 +193,18 @@ class Lane:
                 await self._settling.release(claim)
             raise
 
-    async def _send(self, claim: Claim) -> Obstacle | None:
+    async def _send(self, claim: Claim) -> None:
         form = self._form
         if form is None:
             raise AssertionError("a lane sends only after it was opened")
-        obstacle = await form.send(claim)
-        if isinstance(form, SingleForm) and form.announced and obstacle is None:
+        await form.send(claim)
+        if isinstance(form, SingleForm) and form.announced and self._obstacle is None:
             # The service has learned bulk meanwhile: find out how much it takes.
             self._place = None
-        return obstacle
 
-    async def _next_done(
-        self, in_flight: set[asyncio.Task[Obstacle | None]], *, also_woken: bool
-    ) -> set[asyncio.Task[Obstacle | None]]:
+    async def _next_done(self, in_flight: set[asyncio.Task[None]]) -> set[asyncio.Task[None]]:
         """The requests that ended next; none where new work came first and another request may be sent for it."""
-        if not also_woken or len(in_flight) >= self._width:
+        if self._obstacle is not None or len(in_flight) >= self._width:
             done, _ = await asyncio.wait(in_flight, return_when=asyncio.FIRST_COMPLETED)
             return done
         waking = asyncio.create_task(self._woken.wait())
@@ -208,7 +224,7 @@ class Lane:
             # Looking for a sink and reading it can be dropped at any time; one that is being created is let come to be.
             await _within(self._pace.grace_seconds if self._opening.creating else 0.0, {opening})
 
-    async def _end(self, in_flight: set[asyncio.Task[Obstacle | None]]) -> None:
+    async def _end(self, in_flight: set[asyncio.Task[None]]) -> None:
         """Let requests in flight end within the grace, then drop them; what they carried is settled or stays pending."""
         if isinstance(self._form, SingleForm) and in_flight:
             self._form.close()

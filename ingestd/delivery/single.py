@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from ingestd.client.operations import Unaddressable
@@ -86,16 +87,28 @@ class _Group:
 
 
 class SingleForm:
-    """Sends claims of one lane, several entries at a time."""
+    """Sends claims of one lane, several entries at a time.
+
+    ``stopped`` is told an obstacle before the claim is given back, so that nobody takes it up at once and runs into the
+    same.
+    """
 
     def __init__(
-        self, *, client: ServiceClient, place: Place, settling: Settling, keys: IdempotencyKeys, pace: Pace
+        self,
+        *,
+        client: ServiceClient,
+        place: Place,
+        settling: Settling,
+        keys: IdempotencyKeys,
+        pace: Pace,
+        stopped: Callable[[Obstacle], None],
     ) -> None:
         self._client = client
         self._place = place
         self._settling = settling
         self._keys = keys
         self._pace = pace
+        self._stopped = stopped
         self._closing = False
         self.announced = False
         """An answer announced bulk: the service has learned it since the lane was opened."""
@@ -104,17 +117,19 @@ class SingleForm:
         """Begin no more requests."""
         self._closing = True
 
-    async def send(self, claim: Claim) -> Obstacle | None:
-        """Deliver a claim; afterwards it is settled or released. None: go on."""
+    async def send(self, claim: Claim) -> None:
+        """Deliver a claim; afterwards it is settled or released."""
         waiting = deque(taken_apart(claim))
         group = _Group(claim, self._settling, self._pace)
-        obstacles: list[Obstacle] = []
+        free = True
 
         async def work() -> None:
-            while waiting and not obstacles and not self._closing:
+            nonlocal free
+            while waiting and free and not self._closing:
                 fate, reply = await self._deliver(waiting.popleft())
                 if isinstance(fate, Obstacle):
-                    obstacles.append(fate)
+                    free = False
+                    self._stopped(fate)
                     await self._settling.note(reply, 1)
                 else:
                     group.add(fate, reply)
@@ -126,7 +141,6 @@ class SingleForm:
                     workers.create_task(work())
         finally:
             await group.finish(flushing)
-        return obstacles[0] if obstacles else None
 
     async def _deliver(self, item: Item) -> tuple[str | Parked | Obstacle, Reply[Any]]:
         """Take an entry's steps until it is delivered, parked, or has to stay pending."""

@@ -236,6 +236,20 @@ async def test_bulk_that_is_announced_later_is_taken_up() -> None:
     assert [len(json.loads(request.content)) for request in masses(service)] == [30]
 
 
+async def test_a_limit_that_was_lowered_is_learned_from_the_refusal() -> None:
+    service = BulkService()
+    async with rig(transport=service) as running:
+        to = address(service)
+        running.desire(to, {"first": ("1", "scalar")})
+        await running.drained()
+        service.max_items = 100
+        running.desire(to, entries(1000))
+        assert await running.drained() == []
+    assert len(held(service)) == 1001
+    assert running.mirror.parked == {}
+    assert [len(json.loads(request.content)) for request in masses(service)] == [1000] + [100] * 10
+
+
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("bulk", [True, False], ids=["bulk", "single form"])
 async def test_chaos_ends_exact(seed: int, bulk: bool) -> None:
