@@ -1,0 +1,123 @@
+"""Delivery from the real state file into the real workspace service, in one process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from ingestd.client.service import ServiceClient
+from ingestd.core.address import SinkAddress
+from ingestd.mirror.sqlite import SqliteMirror
+from tests.support.delivery_rig import rig
+from tests.support.memory_mirror import Desired
+from tests.support.sqlite_desires import desire_all
+from workspaced.access.store import create_key
+from workspaced.app import Application, running
+from workspaced.cli.keys.database import in_transaction
+from workspaced.settings import Settings
+
+TO = SinkAddress(workspace="Bench", by="label", name="Mass budget")
+
+
+@pytest.fixture
+def mirror(tmp_path: Path) -> Iterator[SqliteMirror]:
+    opened = SqliteMirror.open(tmp_path / "ingestd.db")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> str:
+    now = int(time.time() * 1000)
+    made: str = in_transaction(
+        tmp_path / "service", lambda tx: create_key(tx, name="bench", role="owner", now=now, expires_at=None)
+    )
+    return made
+
+
+@pytest_asyncio.fixture
+async def service(tmp_path: Path, key: str) -> AsyncIterator[Application]:
+    async with running(Settings(data=tmp_path / "service")) as app:
+        yield app
+
+
+@pytest_asyncio.fixture
+async def client(service: Application, key: str) -> AsyncIterator[ServiceClient]:
+    async with ServiceClient(
+        url="http://service.test", api_key=key, client_id="reader", transport=httpx.ASGITransport(service)
+    ) as opened:
+        assert (await opened.create_workspace("Bench")).ok
+        yield opened
+
+
+async def held(client: ServiceClient) -> dict[str, tuple[str | None, str | None]]:
+    workspaces = (await client.list_workspaces()).value
+    assert workspaces is not None
+    sinks = (await client.list_sinks(workspaces[0].id)).value
+    assert sinks is not None
+    (sink,) = [sink for sink in sinks if sink.label == TO.name]
+    found = (await client.get_sink(workspaces[0].id, sink.id)).value
+    assert found is not None
+    assert found.entries is not None
+    return {entry.key: (entry.value, entry.data_type) for entry in found.entries}
+
+
+async def test_twelve_thousand_entries_arrive_exactly_and_a_change_is_one_write(
+    service: Application, client: ServiceClient, mirror: SqliteMirror, key: str
+) -> None:
+    wanted: dict[str, Desired] = {f"P-{n}/mass": (f"{n}.10", "scalar") for n in range(12_000)}
+    transport = httpx.ASGITransport(service)
+    async with rig(transport=transport, api_key=key, deliverable=mirror.delivery) as first:
+        desire_all(mirror, TO, wanted)
+        assert await first.drained() == []
+    assert await held(client) == wanted
+    wanted["P-7/mass"] = ("1e-7", "text")
+    del wanted["P-8/mass"]
+    async with rig(transport=transport, api_key=key, deliverable=mirror.delivery) as second:
+        desire_all(mirror, TO, wanted)
+        assert await second.drained() == []
+    assert await held(client) == wanted
+    assert mirror.status.pending() == 0
+
+
+async def test_entries_that_the_service_refuses_are_parked_with_its_words(
+    service: Application, client: ServiceClient, mirror: SqliteMirror, key: str
+) -> None:
+    bad: dict[str, Desired] = {
+        " padded ": ("1", "scalar"),
+        "..": ("1", "scalar"),
+        "type": ("1", "no type"),
+        "long": ("x" * 70_000, "text"),
+    }
+    good: dict[str, Desired] = {f"P-{n}": ("1", "scalar") for n in range(500)}
+    transport = httpx.ASGITransport(service)
+    async with rig(transport=transport, api_key=key, deliverable=mirror.delivery) as delivering:
+        desire_all(mirror, TO, good | bad)
+        assert await delivering.drained() == []
+    assert await held(client) == good
+    assert (mirror.status.pending(), mirror.status.rejected()) == (0, len(bad))
+
+
+async def test_a_sink_that_exists_is_adopted(
+    service: Application, client: ServiceClient, mirror: SqliteMirror, key: str, tmp_path: Path
+) -> None:
+    wanted: dict[str, Desired] = {f"P-{n}": ("1", "scalar") for n in range(300)}
+    transport = httpx.ASGITransport(service)
+    async with rig(transport=transport, api_key=key, deliverable=mirror.delivery) as first:
+        desire_all(mirror, TO, wanted)
+        await first.drained()
+    other = SqliteMirror.open(tmp_path / "other.db")
+    try:
+        async with rig(transport=transport, api_key=key, deliverable=other.delivery) as second:
+            desire_all(other, TO, wanted | {"P-5": ("2", "scalar")})
+            assert await second.drained() == []
+            attempts = [event for event in second.events if "delivered" in type(event).__name__.lower()]
+            assert [getattr(event, "entries", 0) for event in attempts] == [1]
+    finally:
+        other.close()
+    assert await held(client) == wanted | {"P-5": ("2", "scalar")}
