@@ -1,0 +1,87 @@
+"""The database connector keeps every promise of the contract, on both databases and in both modes."""
+
+import os
+import sqlite3
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import psycopg
+import pytest
+
+from connectors.database import DatabaseConnector, DatabaseOptions
+from ingestd.sdk import Connector, SourceContext
+from ingestd.sdk.testing import ConnectorConformance, Rig
+
+POSTGRES = os.environ.get("INGESTD_TEST_POSTGRES_URL", "postgresql://postgres@127.0.0.1:5432/test")
+
+
+class TableRig(Rig):
+    """A table of ten rows, read three at a time; ``do`` changes it."""
+
+    def __init__(self, url: str, table: str, do: Callable[[str], object], base: Path, **more: Any) -> None:
+        self._table = table
+        self._do = do
+        self._context = SourceContext(pipeline="t", base=base, now=lambda: 0.0)
+        self._settings = {"url": url, "table": table, "key": "id", "batch_rows": 3} | more
+        do(f"CREATE TABLE {table} (id INTEGER, mass TEXT, at INTEGER)")
+        for number in range(10):
+            do(f"INSERT INTO {table} VALUES ({number}, '0.10', {number // 4})")
+
+    def connector(self) -> Connector:
+        return DatabaseConnector(DatabaseOptions.model_validate(self._settings), self._context)
+
+    def add(self) -> None:
+        self._do(f"INSERT INTO {self._table} VALUES (10, '1e-7', 7)")
+
+    def change(self) -> None:
+        self._do(f"UPDATE {self._table} SET mass = 'changed', at = 8 WHERE id = 3")
+
+    def remove(self) -> None:
+        self._do(f"DELETE FROM {self._table} WHERE id = 5")
+
+    def broken(self) -> Connector:
+        self._do(f"DROP TABLE {self._table}")
+        return self.connector()
+
+
+class SnapshotRig(TableRig):
+    unchanged_yields_nothing: ClassVar[bool] = False
+
+
+@pytest.fixture
+def in_sqlite(tmp_path: Path) -> Iterator[Callable[..., Rig]]:
+    connection = sqlite3.connect(tmp_path / "pdm.db", isolation_level=None)
+    yield lambda kind, **more: kind("sqlite:///pdm.db", "parts", connection.execute, tmp_path, **more)
+    connection.close()
+
+
+@pytest.fixture
+def in_postgresql(tmp_path: Path) -> Iterator[Callable[..., Rig]]:
+    try:
+        connection = psycopg.connect(POSTGRES, autocommit=True, connect_timeout=5)
+    except psycopg.OperationalError as error:
+        pytest.skip(f"no PostgreSQL to test with: install Debian's package postgresql or set its URL ({error})")
+    schema = f"t{uuid.uuid4().hex[:12]}"
+    with connection:
+        connection.execute(f"CREATE SCHEMA {schema}")
+        yield lambda kind, **more: kind(POSTGRES, f"{schema}.parts", connection.execute, tmp_path, **more)
+        connection.execute(f"DROP SCHEMA {schema} CASCADE")
+
+
+@pytest.fixture(params=["in_sqlite", "in_postgresql"])
+def in_database(request: pytest.FixtureRequest) -> Any:
+    return request.getfixturevalue(request.param)
+
+
+class TestSnapshot(ConnectorConformance):
+    @pytest.fixture
+    def rig(self, in_database: Callable[..., Rig]) -> Rig:
+        return in_database(SnapshotRig)
+
+
+class TestIncremental(ConnectorConformance):
+    @pytest.fixture
+    def rig(self, in_database: Callable[..., Rig]) -> Rig:
+        return in_database(TableRig, mode="incremental", cursor="at")

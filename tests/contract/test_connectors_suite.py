@@ -1,0 +1,137 @@
+"""The conformance suite finds what it is there to find: each fault below fails exactly the promise that it breaks."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import polars as pl
+import pytest
+from pydantic import BaseModel
+
+from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceBroken, SourceContext, pack
+from ingestd.sdk.testing import ConnectorConformance, Rig
+
+
+class Rows(BaseModel):
+    """The source is a list in memory; ``fault`` names what is done wrong."""
+
+    fault: str = ""
+
+
+class ListConnector(Connector):
+    """Reads a list as one snapshot in two batches; the cursor is the list itself."""
+
+    Options: ClassVar[type[BaseModel]] = Rows
+    rows: list[dict[str, str | None]]
+    started = 0
+
+    def partitions(self) -> Iterable[Partition]:
+        ListConnector.started += 1
+        name = f"list {ListConnector.started}" if self.options.fault == "names" else "list"
+        return [Partition(name=name)]
+
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - the list is all there is
+        fault = self.options.fault
+        if fault == "unreadable":
+            raise SourceBroken("E42")
+        whole: Mapping[str, Any] = {"rows": [dict(row) for row in self.rows]}
+        read_before = cursor == whole if fault != "JSON" else cursor is not None
+        if (read_before and fault != "repeats") or (fault == "deaf" and cursor is not None):
+            return
+        half = len(self.rows) // 2
+        last = whole if fault != "JSON" else {"rows": tuple(self.rows)}
+        for part, start, end in ((self.rows[:half], 1, False), (self.rows[half:], half + 1, True)):
+            first = 1 if fault == "positions" else start
+            if fault == "early" and not end:
+                cursor_here: Mapping[str, Any] = whole
+            else:
+                cursor_here = last if end else {"half": True}
+            batch = pack(
+                part, cursor=cursor_here, positions=range(first, first + len(part)), last=end and fault != "endless"
+            )
+            if fault == "numbers":
+                batch = Batch(
+                    records=batch.records.with_columns(pl.lit(1).alias("n")),
+                    positions=batch.positions,
+                    cursor=batch.cursor,
+                    last=batch.last,
+                )
+            yield batch
+
+    def settled(self, partition: Partition, cursor: Cursor) -> None:  # noqa: ARG002 - as above
+        if self.options.fault == "settled":
+            self.rows.remove(self.rows[0])
+            if len(self.rows) < 4:
+                raise ValueError("archived already")
+
+    def close(self) -> None:
+        if self.options.fault == "close":
+            del self.rows
+
+
+class ListRig(Rig):
+    def __init__(self, fault: str) -> None:
+        self.fault = fault
+        self.rows: list[dict[str, str | None]] = [{"part": f"P{n}", "mass": "0.10"} for n in range(5)]
+
+    def connector(self) -> ListConnector:
+        context = SourceContext(pipeline="t", base=Path(), now=lambda: 0.0)
+        connector = ListConnector(Rows(fault=self.fault), context)
+        connector.rows = self.rows
+        return connector
+
+    def add(self) -> None:
+        self.rows.append({"part": "new", "mass": None})
+
+    def change(self) -> None:
+        self.rows[1] = {"part": "P1", "mass": "changed"}
+
+    def remove(self) -> None:
+        self.rows.pop()
+
+    def broken(self) -> ListConnector:
+        connector = self.connector()
+        connector.options = Rows(fault="unreadable")
+        return connector
+
+
+PROMISES = [name for name in vars(ConnectorConformance) if name.startswith("test_")]
+SENTENCE = "test_a_source_that_fails_says_so_in_a_sentence"  # "E42" is none: this promise is broken by the rig itself
+
+
+def broken_promises(fault: str) -> set[str]:
+    broken = set()
+    for name in PROMISES:
+        try:
+            getattr(ConnectorConformance(), name)(ListRig(fault))
+        except (AssertionError, ValueError, AttributeError):
+            broken.add(name.removeprefix("test_"))
+    return broken - {SENTENCE.removeprefix("test_")}
+
+
+def test_a_connector_without_a_fault_passes() -> None:
+    assert broken_promises("") == set()
+
+
+@pytest.mark.parametrize(
+    ("fault", "promise"),
+    [
+        ("names", "partitions_are_the_same_when_asked_again_and_after_a_restart"),
+        ("numbers", "every_column_is_text_and_every_record_has_a_place_of_its_own"),
+        ("positions", "every_column_is_text_and_every_record_has_a_place_of_its_own"),
+        ("endless", "a_snapshot_says_once_and_at_its_end_that_it_is_whole"),
+        ("repeats", "an_unchanged_source_gives_nothing_from_its_last_cursor"),
+        ("deaf", "what_is_added_and_changed_is_read_and_what_is_removed_is_not"),
+        ("early", "a_reading_taken_up_at_any_cursor_loses_nothing"),
+        ("JSON", "every_cursor_survives_json"),
+        ("settled", "settling_twice_is_harmless_also_after_a_restart"),
+        ("close", "closing_twice_is_harmless"),
+    ],
+)
+def test_a_fault_breaks_its_promise(fault: str, promise: str) -> None:
+    assert promise in broken_promises(fault)
+
+
+def test_an_error_that_is_no_sentence_is_found() -> None:
+    with pytest.raises(AssertionError, match="no sentence: 'E42'"):
+        getattr(ConnectorConformance(), SENTENCE)(ListRig(""))
