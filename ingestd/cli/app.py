@@ -14,7 +14,7 @@ from ingestd.core.errors import ConfigurationError, IngestdError, MirrorBusy, Mi
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.process.redaction import redact_text
 
-VERBS = ("check", "sync", "run", "status", "demo", "schema")
+VERBS = ("check", "sync", "run", "status", "trace", "demo", "schema")
 
 
 class Verbs(click.Group):

@@ -8,10 +8,11 @@ import json
 import click
 
 from ingestd.cli.options import configured
+from ingestd.cli.place import place
 from ingestd.core.clock import moment
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.status import Status, read_status
-from ingestd.mirror.port import PipelineStatus
+from ingestd.mirror.port import PipelineStatus, Rejection
 
 
 @click.command()
@@ -41,6 +42,15 @@ def _tell(found: Status) -> None:
         line = f"sink {sink.address}: {sink.entries} entries, {sink.pending} waiting, {sink.rejected} rejected"
         attempt = sink.last_attempt
         click.echo(line + (f"; last request: {attempt.sentence}" if attempt and attempt.outcome != "accepted" else ""))
+    for rejection in found.rejections:
+        click.echo(f"rejected {_place(rejection)}: {rejection.reason}")
+    if found.rejected > len(found.rejections):
+        click.echo(f"and {found.rejected - len(found.rejections)} older rejections")
+
+
+def _place(rejection: Rejection) -> str:
+    where = f"{rejection.pipeline} · {place(rejection.partition, rejection.position)}"
+    return where + (f" · key {rejection.key}" if rejection.key else "")
 
 
 def _last_run(pipeline: PipelineStatus) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ingestd.daemon.configuration import Configuration
-from ingestd.mirror.port import PipelineStatus, SinkStatus
+from ingestd.mirror.port import Origin, PipelineStatus, Rejection, SinkStatus
 from ingestd.mirror.sqlite import SqliteMirror
 
 
@@ -27,6 +27,11 @@ class Status:
     pipelines: tuple[PipelineStatus, ...]
     idle: tuple[str, ...]
     sinks: tuple[SinkStatus, ...]
+    rejections: tuple[Rejection, ...]
+
+
+_REJECTIONS = 20
+"""How many of the newest rejections status shows."""
 
 
 def read_status(configuration: Configuration) -> Status:
@@ -49,6 +54,7 @@ def read_status(configuration: Configuration) -> Status:
             pipelines=(),
             idle=tuple(names),
             sinks=(),
+            rejections=(),
         )
     mirror = SqliteMirror.observe(state)
     try:
@@ -64,7 +70,21 @@ def read_status(configuration: Configuration) -> Status:
             pipelines=pipelines,
             idle=tuple(name for name in names if name not in ran),
             sinks=tuple(mirror.sinks()),
+            rejections=tuple(mirror.rejections(limit=_REJECTIONS)),
         )
+    finally:
+        mirror.close()
+
+
+def read_origins(configuration: Configuration, key: str) -> list[Origin]:
+    """Where the entries of a key came from, in every sink that should hold it.
+
+    Raises:
+        MirrorError: there is no state file yet, or it can't be read.
+    """
+    mirror = SqliteMirror.observe(configuration.settings.state)
+    try:
+        return mirror.origins(key)
     finally:
         mirror.close()
 

@@ -261,6 +261,27 @@ class Origin:
     facts: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejection:
+    """Something that is parked: a record, an entry that the service or another pipeline stands against, or a partition.
+
+    ``position`` is None for a partition as a whole; ``key`` is empty for what never became an entry; ``status`` is the
+    service's, where it was the service that refused. ``record``: as it was in the source. ``at``: seconds since the epoch.
+    """
+
+    id: int
+    subject: str
+    pipeline: str
+    partition: str
+    position: Position | None
+    field: str
+    key: str
+    reason: str
+    status: int | None
+    record: Mapping[str, str | None]
+    at: float
+
+
 class Observable(Protocol):
     """What status pages and tests look at; consistent within one call."""
 
@@ -275,6 +296,9 @@ class Observable(Protocol):
 
     def rejected(self) -> int:
         """How many records and entries are parked."""
+
+    def rejections(self, *, limit: int) -> list[Rejection]:
+        """What is parked, the newest first."""
 
     def origins(self, key: str) -> list[Origin]:
         """Where the entries of this key, one a sink at the most, came from."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ingestd.core.address import SinkAddress
-from ingestd.mirror.port import Attempt, Origin, PipelineStatus, RunSummary, SinkStatus
+from ingestd.mirror.port import Attempt, Origin, PipelineStatus, Rejection, RunSummary, SinkStatus
 from ingestd.mirror.sqlite.sql import SQL
 
 
@@ -56,6 +56,18 @@ class Observer:
         with self._view() as connection:
             count: int = connection.execute(SQL["rejected_total"]).fetchone()[0]
         return count
+
+    def rejections(self, *, limit: int) -> list[Rejection]:
+        """See `Observable.rejections`."""
+        with self._view() as connection:
+            rows = connection.execute(SQL["rejections"], (limit,)).fetchall()
+        return [
+            Rejection(
+                id=row[0], subject=row[1], pipeline=row[2] or "", partition=row[3] or "", position=row[4], field=row[5],
+                key=row[6] or "", reason=row[7], status=row[8], record=json.loads(row[9]), at=row[10],
+            )
+            for row in rows
+        ]  # fmt: skip
 
     def origins(self, key: str) -> list[Origin]:
         """See `Observable.origins`."""

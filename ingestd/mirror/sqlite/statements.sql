@@ -257,6 +257,11 @@ SELECT coalesce(sum(live), 0) FROM segment
 -- name: rejected_total
 SELECT count(*) FROM rejected
 
+-- name: rejections
+SELECT r.id, r.subject, l.name, p.name, r.position, r.field, r.key, r.reason, r.status, r.record, r.at
+FROM rejected r LEFT JOIN partition p ON p.id = r.partition LEFT JOIN pipeline l ON l.id = p.pipeline
+ORDER BY r.id DESC LIMIT ?
+
 -- name: origins
 SELECT k.workspace, k.name, e.key, e.value, e.data_type, e.removed, s.id IS NOT NULL, e.position, l.name, p.name, r.started, r.facts
 FROM entry e JOIN sink k ON k.id = e.sink LEFT JOIN segment s ON s.id = e.segment
