@@ -1,0 +1,136 @@
+"""The workspace service itself on a loopback port, in a thread of the test, with every request recorded as it came in."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import httpx
+import uvicorn
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from workspaced.access import store as access
+from workspaced.app import create_app
+from workspaced.settings import Settings
+from workspaced.storage.sqlite_store import transact
+
+DEADLINE_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """A request as it arrived: the path as sent, the query with it."""
+
+    method: str
+    path: str
+    body: bytes
+
+    @property
+    def writes(self) -> bool:
+        return self.method not in {"GET", "HEAD", "OPTIONS"}
+
+
+class _Recorder:
+    """ASGI: hands on what comes in and keeps a copy."""
+
+    def __init__(self, app: ASGIApp, requests: list[Recorded]) -> None:
+        self._app = app
+        self._requests = requests
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        body = bytearray()
+
+        async def copied() -> Message:
+            message = await receive()
+            body.extend(message.get("body", b""))
+            return message
+
+        path = scope["raw_path"].decode() + ("?" + scope["query_string"].decode() if scope["query_string"] else "")
+        try:
+            await self._app(scope, copied, send)
+        finally:
+            self._requests.append(Recorded(method=scope["method"], path=path, body=bytes(body)))
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = threading.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self.listening.set()
+
+
+class RecordedWorkspaced:
+    """A context manager. What a test may ask of it is what it may ask of a `DocumentServer`."""
+
+    def __init__(self, folder: Path) -> None:
+        settings = Settings(data=folder)
+        self.api_key = transact(
+            settings.database,
+            lambda tx: access.create_key(
+                tx, name="svc:test", role="owner", now=time.time_ns() // 1_000_000, expires_at=None, workspace_id=""
+            ),
+        )
+        self.requests: list[Recorded] = []
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        recorder = _Recorder(create_app(settings), self.requests)
+        config = uvicorn.Config(recorder, lifespan="on", log_config=None, access_log=False, ws="none")
+        self._server = _Server(config)
+        self._thread = threading.Thread(
+            target=self._server.run, kwargs={"sockets": [self._socket]}, name="workspaced", daemon=True
+        )
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+
+    def __enter__(self) -> Self:
+        self._url = self.url
+        self._thread.start()
+        assert self._server.listening.wait(DEADLINE_SECONDS), "workspaced did not start"
+        headers: Mapping[str, str] = {"x-api-key": self.api_key, "ClientId": "test"}
+        self._http = httpx.Client(base_url=self._url, headers=headers)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.close()
+        self._server.should_exit = True
+        self._thread.join(DEADLINE_SECONDS)
+        self._socket.close()
+
+    def workspace(self, label: str = "Bench") -> str:
+        """A new workspace, by id."""
+        answer = self._http.post("/v1/workspace", json={"label": label}).raise_for_status()
+        self.forget_requests()
+        return str(answer.json()["id"])
+
+    def writes(self) -> list[Recorded]:
+        """The requests that change something."""
+        return [request for request in self.requests if request.writes]
+
+    def forget_requests(self) -> None:
+        self.requests.clear()
+
+    def values(self, label: str) -> dict[str, tuple[str | None, str]]:
+        """What the one sink of this label holds."""
+        sinks = [
+            sink
+            for workspace in self._http.get("/v1/workspace").raise_for_status().json()
+            for sink in self._http.get(f"/v1/workspace/{workspace['id']}/data-sink").raise_for_status().json()
+            if sink["label"] == label
+        ]
+        (sink,) = sinks
+        return {entry["key"]: (entry["value"], entry["dataType"]) for entry in sink["entries"]}
