@@ -12,30 +12,25 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import httpx
 import msgspec
 
 from ingestd.client import decoding, operations
 from ingestd.client.faults import fault_of
+from ingestd.client.judgement import Judgement
 from ingestd.client.operations import Operation, fill
-from ingestd.client.problem import Problem, parse_problem
 from ingestd.client.reply import Reply
 from ingestd.client.resources import BulkResult, Entry, Sink, Workspace
 from ingestd.client.sink_stream import Row, SinkStream
 from ingestd.core.clock import Now
-from ingestd.core.outcome import Facts, Fault, judge
+from ingestd.core.outcome import Fault
 from ingestd.wire import names
-from ingestd.wire.bulk import HEADER as BULK_HEADER
-from ingestd.wire.bulk import parse_bulk_limits
-
-T = TypeVar("T")
 
 _VISIBLE_ASCII = re.compile(r"[\x21-\x7e]+")
 _CLIENT_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _ACCEPT = f"{names.JSON}, {names.PROBLEM_JSON}"
-_REPLAYED = "Idempotent-Replayed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +76,7 @@ class ServiceClient:
         if not _CLIENT_ID.fullmatch(client_id):
             raise ValueError("The client id must be 1 to 128 visible ASCII characters.")
         limits = timeouts or Timeouts()
-        self._now = now
-        self._retry_after_cap_seconds = retry_after_cap_seconds
+        self._judgement = Judgement(now=now, retry_after_cap_seconds=retry_after_cap_seconds)
         self._client_id = client_id
         self._http = httpx.AsyncClient(
             base_url=url.rstrip("/"),
@@ -158,7 +152,7 @@ class ServiceClient:
             try:
                 if response.status_code != 200:
                     await response.aread()
-                    return self._reply(operations.GET_SINK, response, started)
+                    return self._judgement.reply(operations.GET_SINK, response, started)
                 async for piece in response.aiter_bytes():
                     rows += stream.feed(piece)
                     if len(rows) >= rows_at_once:
@@ -169,13 +163,13 @@ class ServiceClient:
             finally:
                 await response.aclose()
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            return self._no_answer(operations.GET_SINK, fault_of(error), started)
+            return self._judgement.no_answer(operations.GET_SINK, fault_of(error), started)
         except decoding.Unreadable:
-            return self._no_answer(operations.GET_SINK, Fault.UNREADABLE, started, status=200)
+            return self._judgement.no_answer(operations.GET_SINK, Fault.UNREADABLE, started, status=200)
         if rows:
             count += len(rows)
             await take(rows)
-        return self._done(operations.GET_SINK, response, count, started)
+        return self._judgement.done(operations.GET_SINK, response, count, started)
 
     async def create_sink(
         self, workspace: str, *, body: bytes, keys: Sequence[str] = (), idempotency_key: str
@@ -287,77 +281,8 @@ class ServiceClient:
         try:
             response = await self._http.send(request)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            return self._no_answer(operation, fault_of(error), started)
-        return self._reply(operation, response, started, check)
-
-    def _reply(
-        self,
-        operation: Operation,
-        response: httpx.Response,
-        started: float,
-        check: Callable[[Any], None] | None = None,
-    ) -> Reply[Any]:
-        if not response.is_success:
-            return self._refused(operation, response, started)
-        try:
-            value = decoding.decode(operation.answers, response.content)
-            if check is not None:
-                check(value)
-        except decoding.Unreadable:
-            return self._no_answer(operation, Fault.UNREADABLE, started, status=response.status_code)
-        except decoding.Mismatch as mismatch:
-            return self._no_answer(operation, Fault.MISMATCH, started, status=response.status_code, words=str(mismatch))
-        return self._done(operation, response, value, started)
-
-    def _done(self, operation: Operation, response: httpx.Response, value: T, started: float) -> Reply[T]:
-        results = value.results if isinstance(value, BulkResult) else None
-        refused = sum(result.status >= 300 for result in results or ())
-        return self._judged(
-            operation, Facts(status=response.status_code, refused=refused), started, response, value=value
-        )
-
-    def _refused(self, operation: Operation, response: httpx.Response, started: float) -> Reply[Any]:
-        problem = parse_problem(
-            response.status_code,
-            response.content,
-            request_id=response.headers.get(names.REQUEST_ID, ""),
-            code=response.headers.get(names.ERROR_CODE, ""),
-        )
-        facts = Facts(
-            status=response.status_code,
-            words=problem.words,
-            code=problem.code,
-            location=_without_credentials(response.headers.get("Location", "")),
-            retry_after=response.headers.get("Retry-After"),
-        )
-        return self._judged(operation, facts, started, response, problem=problem)
-
-    def _no_answer(
-        self, operation: Operation, fault: Fault, started: float, *, status: int | None = None, words: str = ""
-    ) -> Reply[Any]:
-        return self._judged(operation, Facts(fault=fault, status=status, words=words), started, None)
-
-    def _judged(
-        self,
-        operation: Operation,
-        facts: Facts,
-        started: float,
-        response: httpx.Response | None,
-        *,
-        value: Any = None,
-        problem: Problem | None = None,
-    ) -> Reply[Any]:
-        headers = response.headers if response is not None else {}
-        return Reply(
-            operation=operation.name,
-            outcome=judge(facts, now=self._now(), retry_after_cap_seconds=self._retry_after_cap_seconds),
-            status=facts.status,
-            value=value,
-            problem=problem,
-            bulk=parse_bulk_limits(headers.get(BULK_HEADER)),
-            milliseconds=(time.perf_counter() - started) * 1000,
-            replayed=headers.get(_REPLAYED, "").lower() == "true",
-        )
+            return self._judgement.no_answer(operation, fault_of(error), started)
+        return self._judgement.reply(operation, response, started, check)
 
 
 def _sink(workspace: str, sink: str) -> _Address:
@@ -366,12 +291,3 @@ def _sink(workspace: str, sink: str) -> _Address:
 
 def _entry(workspace: str, sink: str, key: str) -> _Address:
     return _Address(names={"workspace": workspace, "sink": sink, "key": key})
-
-
-def _without_credentials(location: str) -> str:
-    """Where a redirect leads: scheme, host and path only."""
-    try:
-        url = httpx.URL(location)
-    except httpx.InvalidURL:
-        return ""
-    return str(url.copy_with(username=None, password=None, query=None, fragment=None)) if location else ""

@@ -1,0 +1,113 @@
+"""From an answer, or none, to a `Reply`: decoded, checked and judged, the same way for every operation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import httpx
+
+from ingestd.client import decoding
+from ingestd.client.operations import Operation
+from ingestd.client.problem import Problem, parse_problem
+from ingestd.client.reply import Reply
+from ingestd.client.resources import BulkResult
+from ingestd.core.clock import Now
+from ingestd.core.outcome import Facts, Fault, judge
+from ingestd.wire import names
+from ingestd.wire.bulk import HEADER as BULK_HEADER
+from ingestd.wire.bulk import parse_bulk_limits
+
+T = TypeVar("T")
+
+_REPLAYED = "Idempotent-Replayed"
+
+
+class Judgement:
+    """Makes replies. ``started`` is of ``time.perf_counter`` throughout; ``now`` is for Retry-After dates."""
+
+    def __init__(self, *, now: Now, retry_after_cap_seconds: float) -> None:
+        self._now = now
+        self._retry_after_cap_seconds = retry_after_cap_seconds
+
+    def reply(
+        self,
+        operation: Operation,
+        response: httpx.Response,
+        started: float,
+        check: Callable[[Any], None] | None = None,
+    ) -> Reply[Any]:
+        """An answer that was read to its end; ``check`` may raise `decoding.Mismatch` about the decoded value."""
+        if not response.is_success:
+            return self._refused(operation, response, started)
+        try:
+            value = decoding.decode(operation.answers, response.content)
+            if check is not None:
+                check(value)
+        except decoding.Unreadable:
+            return self.no_answer(operation, Fault.UNREADABLE, started, status=response.status_code)
+        except decoding.Mismatch as mismatch:
+            return self.no_answer(operation, Fault.MISMATCH, started, status=response.status_code, words=str(mismatch))
+        return self.done(operation, response, value, started)
+
+    def done(self, operation: Operation, response: httpx.Response, value: T, started: float) -> Reply[T]:
+        """A success whose value is known."""
+        results = value.results if isinstance(value, BulkResult) else None
+        refused = sum(result.status >= 300 for result in results or ())
+        return self._judged(
+            operation, Facts(status=response.status_code, refused=refused), started, response, value=value
+        )
+
+    def _refused(self, operation: Operation, response: httpx.Response, started: float) -> Reply[Any]:
+        problem = parse_problem(
+            response.status_code,
+            response.content,
+            request_id=response.headers.get(names.REQUEST_ID, ""),
+            code=response.headers.get(names.ERROR_CODE, ""),
+        )
+        facts = Facts(
+            status=response.status_code,
+            words=problem.words,
+            code=problem.code,
+            location=_without_credentials(response.headers.get("Location", "")),
+            retry_after=response.headers.get("Retry-After"),
+        )
+        return self._judged(operation, facts, started, response, problem=problem)
+
+    def no_answer(
+        self, operation: Operation, fault: Fault, started: float, *, status: int | None = None, words: str = ""
+    ) -> Reply[Any]:
+        """No answer, or one that can't be believed."""
+        return self._judged(operation, Facts(fault=fault, status=status, words=words), started, None)
+
+    def _judged(
+        self,
+        operation: Operation,
+        facts: Facts,
+        started: float,
+        response: httpx.Response | None,
+        *,
+        value: Any = None,
+        problem: Problem | None = None,
+    ) -> Reply[Any]:
+        headers = response.headers if response is not None else {}
+        return Reply(
+            operation=operation.name,
+            outcome=judge(facts, now=self._now(), retry_after_cap_seconds=self._retry_after_cap_seconds),
+            status=facts.status,
+            value=value,
+            problem=problem,
+            bulk=parse_bulk_limits(headers.get(BULK_HEADER)),
+            milliseconds=(time.perf_counter() - started) * 1000,
+            replayed=headers.get(_REPLAYED, "").lower() == "true",
+        )
+
+
+def _without_credentials(location: str) -> str:
+    """Where a redirect leads: scheme, host and path only."""
+    try:
+        url = httpx.URL(location)
+    except httpx.InvalidURL:
+        return ""
+    return str(url.copy_with(username=None, password=None, query=None, fragment=None)) if location else ""
