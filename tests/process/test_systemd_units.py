@@ -77,7 +77,7 @@ def test_the_unit_gives_the_daemon_more_time_to_stop_than_it_takes_and_does_not_
 ) -> None:
     drain_seconds = {"ingestd": 10, "workspaced": 30}[name]
     assert int(setting(name, "TimeoutStopSec")[0]) > drain_seconds
-    assert setting(name, "RestartPreventExitStatus") == ["78"]
+    assert "78" in setting(name, "RestartPreventExitStatus")[0].split()
     assert setting(name, "Type") == ["notify"]
 
 
@@ -118,24 +118,26 @@ def _forbid_writing_code() -> None:
 
 
 @pytest.mark.parametrize(
-    "program",
+    "command",
     [
-        "import ingestd.daemon, polars; print(polars.DataFrame({'a': ['1']}).lazy().select(polars.col('a').hash()).collect())",
-        "import psycopg, sqlalchemy, watchdog.observers, httpx, msgspec, apscheduler.schedulers.asyncio",
-        "import fastapi, uvicorn, uvloop, httptools; uvloop.new_event_loop().close()",
+        ["-c", "import psycopg, connectors.database"],
+        # Both daemons, from the first file to the last answer.
+        ["-m", "ingestd", "demo"],
     ],
+    ids=["libraries", "demo"],
 )
-def test_what_the_daemons_are_made_of_runs_where_no_code_can_be_written_into_memory(program: str) -> None:
+def test_both_daemons_run_where_no_code_can_be_written_into_memory(command: list[str]) -> None:
     assert setting("ingestd", "MemoryDenyWriteExecute") == setting("workspaced", "MemoryDenyWriteExecute") == ["yes"]
     variables = dict(entry.split("=", 1) for entry in setting("ingestd", "Environment"))
     run = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, *command],
+        cwd=UNITS.parent,
         env={**os.environ, **variables},
         preexec_fn=_forbid_writing_code,
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=100,
     )
     if run.returncode == 99:
         pytest.skip("this kernel has no PR_SET_MDWE (Linux 6.3 and later have it)")
