@@ -14,7 +14,7 @@ from ingestd.core.record import Cursor, Deletes, Reject
 from ingestd.mirror.port import PartitionState, RunSummary
 from ingestd.mirror.sqlite.connection import StateFile
 from ingestd.mirror.sqlite.parking import Place, forget_vanished, park_conflicts, park_partition, park_records
-from ingestd.mirror.sqlite.snapshots import load_snapshot, store_snapshot
+from ingestd.mirror.sqlite.snapshots import drop_old_snapshots, load_snapshot, store_snapshot
 from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.writing import Written, remove_entries, write_entries
 
@@ -51,13 +51,14 @@ class IntakeSide:
         self._runs: dict[int, _Run] = {}
 
     def activate(self, pipelines: Collection[str]) -> None:
-        """Tell which pipelines the configuration names; the entries of the others may be taken over."""
+        """Tell, at start, which pipelines the configuration names; the entries of the others may be taken over."""
         with self._state.writing() as connection:
             connection.executemany(SQL["pipeline_ensure"], [(name,) for name in pipelines])
             names = json.dumps(sorted(pipelines))
             if connection.execute(SQL["pipeline_activate"], (names, names)).rowcount:
                 # Entries that were held back because a retired pipeline owned them get another chance.
                 connection.execute(SQL["partition_free_conflicts"])
+            connection.execute(SQL["runs_forget"])
 
     def open_partition(self, pipeline: str, partition: str, sink: SinkAddress, digest: str) -> PartitionState:
         """See `Intake.open_partition`."""
@@ -156,6 +157,7 @@ class IntakeSide:
                     connection.execute(SQL["partition_snapshot"], (changes, int(repeats), current.partition))
                 connection.execute(SQL["rejected_partition"], (current.partition,))
                 connection.execute(SQL["partition_end"], (json.dumps(cursor), run, current.partition))
+                drop_old_snapshots(connection, current.partition)
             row = connection.execute(SQL["run_end"], (self._now(), "", run)).fetchone()
             connection.execute(SQL["run_forget_idle"], (current.partition, run))
         del self._runs[run]

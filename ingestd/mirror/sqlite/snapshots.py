@@ -11,6 +11,9 @@ from ingestd.mirror.sqlite.sql import SQL
 
 _PIECE = 1 << 20  # hashes, so 8 MiB
 
+KEPT = 1000
+"""Of so many partitions of a pipeline the snapshots are kept, so that a folder of ever new names stays bounded."""
+
 
 def load_snapshot(connection: sqlite3.Connection, partition: int) -> pl.Series:
     """The hashes of the last whole reading, sorted (``pl.UInt64``); empty where it had no records."""
@@ -27,3 +30,9 @@ def store_snapshot(connection: sqlite3.Connection, partition: int, hashes: pl.Se
         data = io.BytesIO()
         hashes[start : start + _PIECE].alias("row_hash").to_frame().write_ipc(data)
         connection.execute(SQL["snapshot_add"], (partition, piece, data.getvalue()))
+
+
+def drop_old_snapshots(connection: sqlite3.Connection, partition: int) -> None:
+    """Keep only the snapshots of the pipeline's partitions that were read last."""
+    rows = connection.execute(SQL["snapshots_drop_old"], (partition, KEPT)).fetchall()
+    connection.executemany(SQL["partition_without_snapshot"], list(set(rows)))

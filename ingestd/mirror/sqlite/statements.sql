@@ -75,6 +75,21 @@ DELETE FROM snapshot WHERE partition = ?
 -- name: snapshot_add
 INSERT INTO snapshot (partition, piece, hashes) VALUES (?, ?, ?)
 
+-- The oldest snapshots of a pipeline beyond a number: their partitions are mapped whole should they ever come back.
+-- name: snapshots_drop_old
+DELETE FROM snapshot WHERE partition IN (
+  SELECT id FROM partition WHERE pipeline = (SELECT pipeline FROM partition WHERE id = ?)
+  ORDER BY last_run DESC LIMIT -1 OFFSET ?
+) RETURNING partition
+
+-- name: partition_without_snapshot
+UPDATE partition SET valid_through = -1 WHERE id = ?
+
+-- Runs on which no value and no rejection stands any more, and which are no partition's last.
+-- name: runs_forget
+DELETE FROM run WHERE id NOT IN (SELECT run FROM entry) AND id NOT IN (SELECT run FROM rejected)
+  AND id NOT IN (SELECT last_run FROM partition WHERE last_run IS NOT NULL)
+
 -- name: run_begin
 INSERT INTO run (partition, started) VALUES (?, ?) RETURNING id
 

@@ -34,6 +34,7 @@ CREATE TABLE partition (
   last_run      INTEGER,
   UNIQUE (pipeline, name)
 );
+CREATE INDEX partition_by_run ON partition (pipeline, last_run);
 CREATE INDEX partition_awaiting ON partition (pipeline) WHERE awaiting;
 
 -- The row hashes of a partition's last whole reading: sorted little-endian unsigned 64-bit integers, in pieces.
