@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import httpx
@@ -248,6 +249,48 @@ async def test_a_limit_that_was_lowered_is_learned_from_the_refusal() -> None:
     assert len(held(service)) == 1001
     assert running.mirror.parked == {}
     assert [len(json.loads(request.content)) for request in masses(service)] == [1000] + [100] * 10
+
+
+class Gate(httpx.AsyncBaseTransport):
+    """Holds every bulk request back until it is opened."""
+
+    def __init__(self, inner: BulkService) -> None:
+        self.inner = inner
+        self.open = asyncio.Event()
+        self.open.set()
+        self.sizes: list[int] = []
+        self.arrived: asyncio.Queue[int] = asyncio.Queue()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/mass"):
+            self.sizes.append(len(json.loads(request.content)))
+            self.arrived.put_nowait(self.sizes[-1])
+            await self.open.wait()
+        return await self.inner.handle_async_request(request)
+
+
+async def test_two_requests_are_in_flight_and_what_arrives_meanwhile_is_the_next_batch() -> None:
+    service = BulkService()
+    gate = Gate(service)
+    async with rig(transport=gate) as running:
+        to = address(service)
+        running.desire(to, {"first": ("1", "scalar")})
+        await running.drained()
+        gate.open.clear()
+        for start in range(2):
+            running.desire(to, {f"{start}-{n}": ("1", "scalar") for n in range(5)})
+            assert await asyncio.wait_for(gate.arrived.get(), 5) == 5
+        for start in range(2, 10):
+            running.desire(to, {f"{start}-{n}": ("1", "scalar") for n in range(5)})
+        # A value that changes while its older one is in flight waits until that one is back.
+        running.desire(to, {"0-0": ("2", "scalar")})
+        gate.open.set()
+        assert await running.drained() == []
+    assert gate.sizes[:2] == [5, 5]
+    assert sum(gate.sizes) == 51
+    assert len(gate.sizes) <= 4
+    assert held(service)["0-0"] == ("2", "scalar")
+    assert len(held(service)) == 51
 
 
 @pytest.mark.parametrize("seed", range(12))
