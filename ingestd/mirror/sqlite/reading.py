@@ -58,6 +58,8 @@ class IntakeSide:
             if connection.execute(SQL["pipeline_activate"], (names, names)).rowcount:
                 # Entries that were held back because a retired pipeline owned them get another chance.
                 connection.execute(SQL["partition_free_conflicts"])
+            # No run is open at start: what one left behind was never read to its end.
+            connection.execute(SQL["staging_clear_all"])
             connection.execute(SQL["runs_forget"])
 
     def open_partition(self, pipeline: str, partition: str, sink: SinkAddress, digest: str) -> PartitionState:

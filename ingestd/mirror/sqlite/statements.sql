@@ -177,6 +177,9 @@ SELECT key, value, data_type, row_hash, position FROM staging WHERE run = ? AND 
 -- name: staging_clear
 DELETE FROM staging WHERE run = ?
 
+-- name: staging_clear_all
+DELETE FROM staging
+
 -- name: staging_clear_partition
 DELETE FROM staging WHERE run IN (SELECT id FROM run WHERE partition = ?)
 
