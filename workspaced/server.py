@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -36,7 +37,7 @@ def listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
         raise PortTaken(
-            f"{host} port {port} can't be listened on ({error.strerror}). "
+            f"{host} port {port} can't be listened on ({os.strerror(error.errno or 0)}). "
             "Stop what uses it, or give another one with --port."
         ) from error
 

@@ -30,8 +30,9 @@ _EVERY_ROW = [
 
 @pytest.mark.parametrize(("method", "path"), _EVERY_ROW)
 async def test_every_row_is_401_without_a_key_and_with_a_wrong_one_in_the_same_words(
-    http: httpx.AsyncClient, sinks: str, sink: str, method: str, path: str, make_key: Callable[..., str]
+    http: httpx.AsyncClient, sink: str, make_key: Callable[..., str], method: str, path: str
 ) -> None:
+    sinks = sink.rsplit("/", 1)[0]
     target = sinks + path.format(sink=sink.rsplit("/", 1)[1])
     expired = make_key(name="old", expires_at=1)
     bodies = []
@@ -49,8 +50,9 @@ async def test_every_row_is_401_without_a_key_and_with_a_wrong_one_in_the_same_w
 
 @pytest.mark.parametrize(("method", "path"), _EVERY_ROW)
 async def test_a_key_of_another_workspace_is_403_on_every_row_whether_the_thing_exists_or_not(
-    http: httpx.AsyncClient, sinks: str, sink: str, method: str, path: str, make_key: Callable[..., str]
+    http: httpx.AsyncClient, sink: str, make_key: Callable[..., str], method: str, path: str
 ) -> None:
+    sinks = sink.rsplit("/", 1)[0]
     await http.post(f"{sink}/mass", json={"key": "k", "value": "secret"})
     other = (await http.post("/v1/workspace", json={"label": "Other"})).json()["id"]
     key = make_key(name="limited", role="owner", workspace_id=other)
@@ -80,30 +82,25 @@ async def test_a_workspace_id_that_is_no_uuid_is_400_and_one_that_is_unknown_404
 
 
 @pytest.mark.parametrize(
-    ("role", "reads", "pushes", "writes", "creates"),
+    ("role", "expected"),
     [
-        ("reader", 200, 403, 403, 403),
-        ("pusher", 200, 200, 403, 403),
-        ("editor", 200, 200, 201, 403),
-        ("owner", 200, 200, 201, 201),
+        ("reader", [200, 403, 403, 403]),
+        ("pusher", [200, 200, 403, 403]),
+        ("editor", [200, 200, 201, 403]),
+        ("owner", [200, 200, 201, 201]),
     ],
 )
 async def test_a_role_allows_what_it_names(
-    http: httpx.AsyncClient,
-    sinks: str,
-    sink: str,
-    make_key: Callable[..., str],
-    role: str,
-    reads: int,
-    pushes: int,
-    writes: int,
-    creates: int,
+    http: httpx.AsyncClient, sink: str, make_key: Callable[..., str], role: str, expected: list[int]
 ) -> None:
-    headers = {"x-api-key": make_key(name=role, role=role)}
-    assert (await http.get(sink, headers=headers)).status_code == reads
-    assert (await http.post(f"{sink}/mass", headers=headers, json={"key": "k", "value": "v"})).status_code == pushes
-    assert (await http.post(sinks, headers=headers, json={"label": "x"})).status_code == writes
-    assert (await http.post("/v1/workspace", headers=headers, json={"label": "x"})).status_code == creates
+    http.headers["x-api-key"] = make_key(name=role, role=role)
+    answers = [
+        await http.get(sink),
+        await http.post(f"{sink}/mass", json={"key": "k", "value": "v"}),
+        await http.post(sink.rsplit("/", 1)[0], json={"label": "x"}),
+        await http.post("/v1/workspace", json={"label": "x"}),
+    ]
+    assert [answer.status_code for answer in answers] == expected
 
 
 async def test_a_revoked_key_ends_at_once_where_nothing_is_cached(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -85,9 +86,7 @@ async def test_our_own_failure_is_an_opaque_500(http: httpx.AsyncClient, sink: s
     assert (await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})).status_code == 200
 
 
-async def test_readiness_follows_the_schema_and_liveness_does_not(
-    http: httpx.AsyncClient, settings: Settings
-) -> None:
+async def test_readiness_follows_the_schema_and_liveness_does_not(http: httpx.AsyncClient, settings: Settings) -> None:
     del http.headers["x-api-key"]
     assert (await http.get("/readyz")).status_code == 200
     other = sqlite3.connect(settings.database)
@@ -97,7 +96,7 @@ async def test_readiness_follows_the_schema_and_liveness_does_not(
     assert (await http.get("/healthz")).status_code == 200
 
 
-def test_the_database_is_for_its_owner_only(make_key, settings: Settings) -> None:
+def test_the_database_is_for_its_owner_only(make_key: Callable[..., str], settings: Settings) -> None:
     make_key()
     assert Path(settings.database).stat().st_mode & 0o077 == 0
     assert settings.data.stat().st_mode & 0o077 == 0

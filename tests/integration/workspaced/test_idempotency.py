@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import httpx
 import pytest
@@ -52,7 +53,9 @@ async def test_refusals_are_kept_too(http: httpx.AsyncClient, sinks: str, sink: 
     assert (invalid.status_code, again.status_code, again.headers["Idempotent-Replayed"]) == (400, 400, "true")
 
 
-async def test_keys_of_other_paths_and_callers_do_not_meet(http: httpx.AsyncClient, sinks: str, make_key) -> None:
+async def test_keys_of_other_paths_and_callers_do_not_meet(
+    http: httpx.AsyncClient, sinks: str, make_key: Callable[..., str]
+) -> None:
     headers = {"Idempotency-Key": "1"}
     assert (await http.post(sinks, json={"label": "a"}, headers=headers)).json()["serial"] == 1
     assert (await http.post("/v1/workspace", json={"label": "a"}, headers=headers)).status_code == 201
@@ -75,7 +78,7 @@ async def test_a_key_that_is_none_is_400(http: httpx.AsyncClient, sinks: str, ke
     assert (answer.status_code, answer.json()["code"]) == (400, "bad_idempotency_key")
 
 
-async def test_an_answer_is_forgotten_after_its_time(settings: Settings, make_key) -> None:
+async def test_an_answer_is_forgotten_after_its_time(settings: Settings, make_key: Callable[..., str]) -> None:
     forgetful = Settings(data=settings.data, idempotency_hours=0)
     headers = {"x-api-key": make_key(), "ClientId": "tests", "Idempotency-Key": "1"}
     async with (

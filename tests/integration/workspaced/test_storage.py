@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from workspaced.problems import Conflict, Unavailable
+from workspaced.storage import migrations
+from workspaced.storage.group_commit import GroupCommit
+from workspaced.storage.port import Reader, StorageUnusable, Transaction
+from workspaced.storage.sqlite import connect
+from workspaced.storage.sqlite_store import SqliteStore, open_database, transact
+
+_INSERT = "INSERT INTO note (text) VALUES (:text)"
+
+
+class _Writer:
+    """A writer on a real file, what its connection was told to do, and a gate that holds its first work back."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.connection = connect(path)
+        self.connection.execute("PRAGMA journal_mode = WAL")
+        self.connection.execute("CREATE TABLE note (text TEXT UNIQUE)")
+        self.statements: list[str] = []
+        self.connection.set_trace_callback(self.statements.append)
+        self.commit = GroupCommit(self.connection)
+        self.entered, self.gate = threading.Event(), threading.Event()
+
+    def hold(self, tx: Transaction) -> None:
+        self.entered.set()
+        assert self.gate.wait(30)
+        tx.run(_INSERT, {"text": "first"})
+
+    def kept(self) -> set[str]:
+        reader = sqlite3.connect(self.path)
+        try:
+            return {row[0] for row in reader.execute("SELECT text FROM note")}
+        finally:
+            reader.close()
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[_Writer]:
+    writer = _Writer(tmp_path / "notes.db")
+    writer.commit.start()
+    yield writer
+    writer.gate.set()
+    writer.commit.stop()
+    writer.connection.close()
+
+
+def _note(text: str, *, fail: bool = False) -> Callable[[Transaction], str]:
+    def work(tx: Transaction) -> str:
+        tx.run(_INSERT, {"text": text})
+        if fail:
+            raise Conflict("taken", "It is taken.")
+        return text
+
+    return work
+
+
+async def _queue_behind_a_held_one(
+    writer: _Writer, *works: Callable[[Transaction], object]
+) -> list[asyncio.Task[object]]:
+    first = asyncio.create_task(writer.commit.write(writer.hold))
+    assert await asyncio.to_thread(writer.entered.wait, 30)
+    rest = [asyncio.create_task(writer.commit.write(work)) for work in works]
+    await asyncio.sleep(0)  # each task runs up to its own wait, so all are in the queue
+    return [first, *rest]
+
+
+async def test_what_waits_while_a_commit_is_under_way_shares_the_next(writer: _Writer) -> None:
+    tasks = await _queue_behind_a_held_one(writer, *(_note(f"n{number}") for number in range(20)))
+    assert writer.kept() == set()
+    writer.gate.set()
+    assert await asyncio.gather(*tasks) == [None, *(f"n{number}" for number in range(20))]
+    assert writer.statements.count("COMMIT") == 2
+    assert len(writer.kept()) == 21
+
+
+async def test_an_answer_comes_after_the_commit(writer: _Writer) -> None:
+    for number in range(20):
+        assert await writer.commit.write(_note(f"n{number}")) in writer.kept()
+
+
+async def test_a_piece_that_fails_is_undone_alone(writer: _Writer) -> None:
+    tasks = await _queue_behind_a_held_one(writer, _note("a"), _note("b", fail=True), _note("a"), _note("c"))
+    writer.gate.set()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [type(None), str, Conflict, sqlite3.IntegrityError, str]
+    assert writer.kept() == {"first", "a", "c"}
+    assert writer.statements.count("COMMIT") == 2
+
+
+async def test_a_lone_piece_that_fails_leaves_nothing(writer: _Writer) -> None:
+    with pytest.raises(Conflict):
+        await writer.commit.write(_note("a", fail=True))
+    assert writer.kept() == set()
+    assert await writer.commit.write(_note("a")) == "a"
+
+
+async def test_work_goes_on_after_its_caller_has_gone(writer: _Writer) -> None:
+    tasks = await _queue_behind_a_held_one(writer, _note("left"), _note("stays"))
+    tasks[1].cancel()
+    writer.gate.set()
+    assert await tasks[2] == "stays"
+    assert writer.kept() == {"first", "left", "stays"}
+
+
+async def test_heavy_work_is_not_put_into_one_transaction_without_end(writer: _Writer) -> None:
+    first = asyncio.create_task(writer.commit.write(writer.hold))
+    assert await asyncio.to_thread(writer.entered.wait, 30)
+    heavy = [asyncio.create_task(writer.commit.write(_note(f"h{n}"), weight=9_000)) for n in range(4)]
+    await asyncio.sleep(0)
+    writer.gate.set()
+    await asyncio.gather(first, *heavy)
+    assert writer.statements.count("COMMIT") == 3
+
+
+async def test_a_full_disk_is_told_and_only_what_was_answered_is_kept(writer: _Writer) -> None:
+    pages = writer.connection.execute("PRAGMA page_count").fetchone()[0]
+    writer.connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+    tasks = await _queue_behind_a_held_one(writer, _note("small"), _note("x" * 100_000), _note("tiny"))
+    writer.gate.set()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(outcomes[2], Unavailable)
+    assert outcomes[2].code == "storage_full"
+    assert writer.kept() == {"first"} | {outcome for outcome in outcomes if isinstance(outcome, str)}
+
+
+async def test_stopping_finishes_what_was_handed_in_and_takes_no_more(writer: _Writer) -> None:
+    tasks = await _queue_behind_a_held_one(writer, _note("queued"))
+    stopping = asyncio.create_task(asyncio.to_thread(writer.commit.stop))
+    writer.gate.set()
+    await stopping
+    assert (await asyncio.gather(*tasks))[1] == "queued"
+    assert writer.kept() == {"first", "queued"}
+    with pytest.raises(Unavailable):
+        await writer.commit.write(_note("late"))
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    store = SqliteStore(tmp_path / "s.db", readers=2, streams=2)
+    await store.start()
+    yield store
+    await store.stop()
+
+
+def _count_up(reader: Reader) -> Iterator[int]:
+    for rows in reader.chunks("SELECT value FROM json_each('[1,2,3,4,5]')", {}, 2):
+        yield from (row[0] for row in rows)
+
+
+async def test_a_stream_may_be_left_early_and_frees_its_place(store: SqliteStore) -> None:
+    for _ in range(6):
+        stream = store.stream(_count_up)
+        assert await anext(stream) == 1
+        await stream.aclose()
+    assert [value async for value in store.stream(_count_up)] == [1, 2, 3, 4, 5]
+
+
+async def test_a_stream_sees_one_state_however_long_it_takes(store: SqliteStore) -> None:
+    def scrambles(reader: Reader) -> Iterator[int]:
+        for _ in range(2):
+            yield (reader.one("SELECT last_number FROM data_sink_entry_numbers") or (-1,))[0]
+
+    stream = store.stream(scrambles)
+    before = await anext(stream)
+    await store.write(lambda tx: tx.run("UPDATE data_sink_entry_numbers SET last_number = 7"))
+    assert await anext(stream) == before
+    await stream.aclose()
+    assert await store.read(lambda reader: reader.one("SELECT last_number FROM data_sink_entry_numbers")) == (7,)
+
+
+async def test_a_reader_can_not_write(store: SqliteStore) -> None:
+    with pytest.raises(Unavailable, match="readonly"):
+        await store.read(lambda reader: reader.one("DELETE FROM workspace RETURNING 1"))
+
+
+def test_the_file_is_in_wal_mode_and_every_commit_is_flushed(tmp_path: Path) -> None:
+    connection = open_database(tmp_path / "s.db")
+    pragmas = {
+        name: connection.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("journal_mode", "synchronous", "foreign_keys", "user_version")
+    }
+    connection.close()
+    assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "user_version": migrations.head()}
+
+
+def test_many_may_open_a_new_file_at_once(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        opened = list(pool.map(lambda _: open_database(tmp_path / "s.db"), range(16)))
+    for connection in opened:
+        assert migrations.reached(connection) == migrations.head()
+        connection.close()
+
+
+def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE idempotent_answer (in_the_way)")
+    connection.commit()
+    with pytest.raises(StorageUnusable, match="already exists"):
+        open_database(path)
+    tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    assert (tables, migrations.reached(connection)) == (["idempotent_answer"], 0)
+    connection.close()
+
+
+def test_work_outside_the_server_is_kept_or_undone(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    transact(path, lambda tx: tx.run("UPDATE data_sink_entry_numbers SET last_number = 5"))
+
+    def fails(tx: Transaction) -> None:
+        tx.run("UPDATE data_sink_entry_numbers SET last_number = 6")
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        transact(path, fails)
+    assert transact(path, lambda tx: tx.one("SELECT last_number FROM data_sink_entry_numbers")) == (5,)

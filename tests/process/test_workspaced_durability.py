@@ -1,0 +1,115 @@
+"""Several processes on one file, and a process that is killed."""
+
+from __future__ import annotations
+
+import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.workspaced_process import WorkspaceService, new_key
+
+
+def _sink(http: httpx.Client) -> str:
+    workspace = http.post("/v1/workspace", json={"label": "w"}).json()["id"]
+    return str(http.post(f"/v1/workspace/{workspace}/data-sink", json={"label": "s"}).headers["Location"])
+
+
+@pytest.mark.slow
+def test_eight_processes_that_make_50_sinks_each_give_400_serials_without_gap_or_double(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    key = new_key(data)
+    with ExitStack() as stack:
+        with ThreadPoolExecutor(8) as starting:
+            opened = [starting.submit(WorkspaceService, data) for _ in range(8)]
+        services = [stack.enter_context(future.result()) for future in opened]
+        clients = [stack.enter_context(service.client(key)) for service in services]
+        workspace = clients[0].post("/v1/workspace", json={"label": "w"}).json()["id"]
+        path = f"/v1/workspace/{workspace}/data-sink"
+
+        def create(http: httpx.Client) -> list[tuple[int, int]]:
+            answers = [http.post(path, json={"label": "s"}) for _ in range(50)]
+            return [(answer.status_code, answer.json().get("serial", 0)) for answer in answers]
+
+        with ThreadPoolExecutor(8) as pool:
+            made = [one for part in pool.map(create, clients) for one in part]
+    assert {status for status, _ in made} == {201}
+    assert sorted(serial for _, serial in made) == list(range(1, 401))
+
+
+def test_a_bulk_update_cut_off_by_sigkill_is_there_whole_or_not_at_all_and_what_was_acknowledged_stays(
+    tmp_path: Path,
+) -> None:
+    data = tmp_path / "data"
+    key = new_key(data)
+    dice = random.Random(7)
+    size = 2_000
+    acknowledged = -1
+    with WorkspaceService(data) as service, service.client(key) as http:
+        sink = _sink(http)
+    for _ in range(6):
+        with WorkspaceService(data) as service, service.client(key) as http:
+            killer = threading.Timer(dice.uniform(0.05, 0.4), service.process.kill)
+            killer.start()
+            acknowledged = _send_bulks_until_the_end(http, sink, size, acknowledged)
+            killer.join()
+            service.process.wait()
+        with WorkspaceService(data) as service, service.client(key) as http:
+            entries = http.get(sink).json()["entries"]
+        values = {int(entry["value"]) for entry in entries}
+        assert len(entries) in {0, size}
+        assert len(values) <= 1, "a bulk was written in part"
+        assert max(values, default=-1) in {acknowledged, acknowledged + 1}
+        acknowledged = max(values, default=-1)
+    assert acknowledged > 0
+
+
+def _send_bulks_until_the_end(http: httpx.Client, sink: str, size: int, last: int) -> int:
+    """Each bulk sets all keys to its own number; the number of the last one that was acknowledged."""
+    while True:
+        items = [{"key": f"k{number}", "value": str(last + 1)} for number in range(size)]
+        try:
+            answer = http.post(f"{sink}/mass", json=items, headers={"Prefer": "return=minimal"})
+        except httpx.TransportError:
+            return last
+        assert answer.status_code == 200
+        last += 1
+
+
+def test_single_writes_that_were_acknowledged_survive_sigkill_however_they_shared_their_commits(
+    tmp_path: Path,
+) -> None:
+    data = tmp_path / "data"
+    key = new_key(data)
+    acknowledged: dict[str, str] = {}
+    enough = threading.Event()
+    with WorkspaceService(data) as service:
+        with service.client(key) as http:
+            sink = _sink(http)
+
+        def push(worker: int) -> None:
+            with service.client(key) as http:
+                for number in range(100_000):
+                    try:
+                        answer = http.post(f"{sink}/mass", json={"key": f"{worker}.{number}", "value": str(number)})
+                    except httpx.TransportError:
+                        return
+                    assert answer.status_code == 200
+                    acknowledged[f"{worker}.{number}"] = str(number)
+                    if len(acknowledged) >= 400:
+                        enough.set()
+
+        with ThreadPoolExecutor(8) as pool:
+            pushing = [pool.submit(push, worker) for worker in range(8)]
+            assert enough.wait(60)
+            service.kill()
+        for future in pushing:
+            future.result()
+    with WorkspaceService(data) as service, service.client(key) as http:
+        stored = {entry["key"]: entry["value"] for entry in http.get(sink).json()["entries"]}
+    assert acknowledged.items() <= stored.items()
+    assert len(stored) <= len(acknowledged) + 8

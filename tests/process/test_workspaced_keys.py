@@ -1,0 +1,67 @@
+"""``workspaced keys``, as a person uses it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.support.workspaced_process import WorkspaceService, new_key, workspaced
+
+
+def test_create_prints_the_key_and_nothing_else_and_it_is_stored_nowhere(tmp_path: Path) -> None:
+    made = workspaced("keys", "create", "svc:ingest", "--role", "pusher", "--data", str(tmp_path))
+    assert (made.returncode, made.stderr) == (0, "")
+    assert re.fullmatch(r"edw_[0-9A-Za-z]{8}_[0-9A-Za-z]{49}\n", made.stdout)
+    secret = made.stdout.strip()[13:].encode()
+    for file in tmp_path.iterdir():
+        assert secret not in file.read_bytes()
+    listed = workspaced("keys", "list", "--data", str(tmp_path))
+    assert "svc:ingest" in listed.stdout
+    assert f"…{made.stdout.strip()[-4:]}" in listed.stdout
+    assert secret.decode() not in listed.stdout
+
+
+def test_a_key_works_until_it_is_revoked(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    key = new_key(data, name="bench")
+    with WorkspaceService(data) as service:
+        with service.client(key) as http:
+            assert http.get("/v1/workspace").status_code == 200
+        revoked = workspaced("keys", "revoke", "bench", "--data", str(data))
+        assert (revoked.returncode, revoked.stdout) == (0, f"{key[4:12]} is revoked.\n")
+        assert key not in service.log
+    with WorkspaceService(data) as service, service.client(key) as http:
+        assert http.get("/v1/workspace").status_code == 401
+        assert service.events[-2]["reason"] == "revoked"
+        assert key not in service.log
+    assert "revoked" in workspaced("keys", "list", "--data", str(data)).stdout
+
+
+def test_rotate_prints_a_new_key_under_the_old_id(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    old = new_key(data, name="bench")
+    rotated = workspaced("keys", "rotate", old[4:12], "--overlap-hours", "0", "--data", str(data))
+    new = rotated.stdout.strip()
+    assert (new[:13], new == old) == (old[:13], False)
+    with WorkspaceService(data) as service:
+        for key, status in ((old, 401), (new, 200)):
+            with service.client(key) as http:
+                assert http.get("/v1/workspace").status_code == status
+
+
+def test_mistakes_are_sentences(tmp_path: Path) -> None:
+    unknown = workspaced("keys", "revoke", "nobody", "--data", str(tmp_path))
+    assert unknown.returncode == 1
+    assert unknown.stderr.startswith("workspaced: There is no key 'nobody'")
+    for _ in range(2):
+        new_key(tmp_path, name="twin")
+    twins = workspaced("keys", "rotate", "twin", "--data", str(tmp_path))
+    assert (twins.returncode, twins.stdout) == (1, "")
+    assert "Several keys are named 'twin'" in twins.stderr
+    wrong = workspaced("keys", "create", "x", "--role", "owner", "--workspace", "W", "--data", str(tmp_path))
+    assert (wrong.returncode, wrong.stderr) == (2, "workspaced: 'W' is no workspace's id: it must be a UUID.\n")
+    assert workspaced("keys", "create", "x", "--role", "king", "--data", str(tmp_path)).returncode == 2
+
+
+def test_it_tells_its_version() -> None:
+    assert re.fullmatch(r"workspaced, version \d+\.\d+\.\d+\n", workspaced("--version").stdout)

@@ -1,0 +1,161 @@
+"""How the real service starts, ends and refuses to start."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sqlite3
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService, new_key, workspaced
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_in_order_with_exit_code_0(tmp_path: Path, number: int) -> None:
+    with WorkspaceService(tmp_path / "data") as service:
+        assert httpx.get(f"{service.url}/readyz").status_code == 200
+        assert service.stop(number) == 0
+        assert [event["event"] for event in service.events] == [
+            "service_listening",
+            "service_stopping",
+            "service_stopped",
+        ]
+        assert service.events[0]["url"] == service.url
+
+
+def test_a_request_under_way_is_answered_before_the_end(tmp_path: Path) -> None:
+    key = new_key(tmp_path / "data")
+    body = b'{"label":"late"}'
+    with WorkspaceService(tmp_path / "data") as service:
+        host, port = service.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=DEADLINE_SECONDS) as wire:
+            wire.sendall(
+                f"POST /v1/workspace HTTP/1.1\r\nHost: x\r\nx-api-key: {key}\r\n"
+                f"Content-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n".encode()
+            )
+            assert wire.recv(4096).startswith(b"HTTP/1.1 100 ")  # so the request is under way
+            service.process.send_signal(signal.SIGTERM)
+            wait_until_refused(host, int(port))
+            wire.sendall(body)
+            assert wire.recv(65_536).startswith(b"HTTP/1.1 201 ")
+        assert service.process.wait(DEADLINE_SECONDS) == 0
+
+
+def wait_until_refused(host: str, port: int) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection((host, port), timeout=DEADLINE_SECONDS).close()
+        except ConnectionRefusedError:
+            return
+        except ConnectionResetError:  # taken by the system while the listener was being closed
+            continue
+    raise AssertionError("the service still takes connections")
+
+
+def test_it_tells_the_service_manager_when_it_is_ready_alive_and_stopping(tmp_path: Path) -> None:
+    address = str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(address)
+        manager.settimeout(DEADLINE_SECONDS)
+        environment = {"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "300000"}
+        with WorkspaceService(tmp_path / "data", environment=environment) as service:
+            ready = manager.recv(4096).decode()
+            assert ready.startswith(f"READY=1\nSTATUS=Listening on {service.url}")
+            assert [manager.recv(4096) for _ in range(3)] == [b"WATCHDOG=1"] * 3
+            service.process.send_signal(signal.SIGTERM)
+            while (message := manager.recv(4096)) == b"WATCHDOG=1":
+                pass
+            assert message.startswith(b"STOPPING=1")
+            assert service.process.wait(DEADLINE_SECONDS) == 0
+
+
+def test_a_port_in_use_is_one_sentence(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        refused = workspaced("serve", "--data", str(tmp_path / "data"), "--port", port)
+    assert refused.returncode == 69
+    assert refused.stdout == ""
+    assert refused.stderr == (
+        f"workspaced: 127.0.0.1 port {port} can't be listened on (Address already in use). "
+        "Stop what uses it, or give another one with --port.\n"
+    )
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    refused = workspaced("serve", "--data", str(tmp_path / "file" / "data"), "--port", "0")
+    assert refused.returncode == 78
+    assert refused.stderr == (
+        f"workspaced: The data folder {tmp_path}/file/data can't be used (Not a directory). "
+        "Give a folder that this user may write to.\n"
+    )
+
+
+def test_a_database_of_a_newer_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+    new_key(tmp_path)
+    database = sqlite3.connect(tmp_path / "workspaced.db")
+    database.execute("PRAGMA user_version = 9999")
+    refused = workspaced("serve", "--data", str(tmp_path), "--port", "0")
+    assert refused.returncode == 78
+    assert "was written by a newer workspaced (schema 9999;" in refused.stderr
+    assert database.execute("PRAGMA user_version").fetchone() == (9999,)
+    database.close()
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "workspaced.db").write_bytes(b"not a database" * 1000)
+    refused = workspaced("serve", "--data", str(tmp_path), "--port", "0")
+    assert (refused.returncode, len(refused.stderr.splitlines())) == (78, 1)
+
+
+def test_a_limit_that_is_no_number_is_refused_by_its_name(tmp_path: Path) -> None:
+    refused = workspaced("serve", "--data", str(tmp_path), "--port", "0", environment={"WORKSPACED_BULK_ITEMS": "many"})
+    assert refused.returncode == 78
+    assert refused.stderr == "workspaced: WORKSPACED_BULK_ITEMS is 'many', but must be a whole number of at least 1.\n"
+
+
+def test_a_limit_from_the_environment_is_announced_and_held(tmp_path: Path) -> None:
+    key = new_key(tmp_path / "data")
+    with (
+        WorkspaceService(tmp_path / "data", environment={"WORKSPACED_BULK_ITEMS": "2"}) as service,
+        service.client(key) as http,
+    ):
+        workspace = http.post("/v1/workspace", json={"label": "w"}).json()["id"]
+        created = http.post(f"/v1/workspace/{workspace}/data-sink", json={"label": "s"})
+        assert created.headers["X-Bulk-Mass"] == "max-items=2, max-bytes=16777216"
+        items = [{"key": key, "value": "v"} for key in "abc"]
+        assert http.post(f"{created.headers['Location']}/mass", json=items).status_code == 400
+        assert http.post(f"{created.headers['Location']}/mass", json=items[:2]).status_code == 200
+
+
+def test_a_socket_gets_head_without_a_body_and_no_content_with_length_zero(tmp_path: Path) -> None:
+    key = new_key(tmp_path / "data")
+    with WorkspaceService(tmp_path / "data") as service, service.client(key) as http:
+        workspace = http.post("/v1/workspace", json={"label": "w"}).json()["id"]
+        sink = http.post(f"/v1/workspace/{workspace}/data-sink", json={"label": "s"}).headers["Location"]
+        head = http.head(sink)
+        assert (head.status_code, head.content, head.headers["Content-Type"]) == (200, b"", "application/json")
+        assert "Transfer-Encoding" not in head.headers
+        http.post(f"{sink}/mass", json={"key": "k", "value": "v"})
+        for method, path in (("PATCH", sink), ("DELETE", f"{sink}/k"), ("DELETE", sink)):
+            answer = http.request(method, path, json={"label": "x"})
+            assert (answer.status_code, answer.headers["Content-Length"], answer.content) == (200, "0", b"")
+            assert "Content-Type" not in answer.headers
+
+
+def test_a_chunked_body_beyond_the_limit_is_cut_off(tmp_path: Path) -> None:
+    key = new_key(tmp_path / "data")
+    with WorkspaceService(tmp_path / "data") as service:
+        host, port = service.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=DEADLINE_SECONDS) as wire:
+            head = f"POST /v1/workspace HTTP/1.1\r\nHost: x\r\nx-api-key: {key}\r\nTransfer-Encoding: chunked\r\n\r\n"
+            wire.sendall(head.encode())
+            wire.sendall(b"100001\r\n" + b" " * 0x100001 + b"\r\n")
+            answer = wire.recv(65_536)
+        assert answer.startswith(b"HTTP/1.1 413 ")
+        assert b"connection: close" in answer.lower()

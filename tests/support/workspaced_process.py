@@ -1,0 +1,86 @@
+"""The real service as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import httpx
+
+DEADLINE_SECONDS = 30.0
+
+
+def workspaced(*words: str, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "workspaced", *words],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_SECONDS,
+        env={**os.environ, **(environment or {})},
+        check=False,
+    )
+
+
+def new_key(data: Path, *, name: str = "svc:test", role: str = "owner") -> str:
+    """A key made by the command line."""
+    made = workspaced("keys", "create", name, "--role", role, "--data", str(data))
+    assert made.returncode == 0, made.stderr
+    return made.stdout.strip()
+
+
+class WorkspaceService(AbstractContextManager["WorkspaceService"]):
+    """``workspaced serve`` on a free port; killed when the block ends, if it is still there."""
+
+    def __init__(self, data: Path, *more: str, environment: Mapping[str, str] | None = None) -> None:
+        words: Sequence[str] = ("-m", "workspaced", "serve", "--data", str(data), "--port", "0", *more)
+        self._log = (data.parent / f"{data.name}.{time.monotonic_ns()}.log").open("w+")
+        self.process = subprocess.Popen(
+            [sys.executable, *words],
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            env={**os.environ, **(environment or {})},
+        )
+        assert self.process.stdout
+        self.url = self.process.stdout.readline().strip()  # the end of the pipe if it fails, so this can't hang
+        assert self.url, self.log
+
+    def client(self, key: str) -> httpx.Client:
+        headers = {"x-api-key": key, "ClientId": "tests"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=DEADLINE_SECONDS)
+
+    @property
+    def log(self) -> str:
+        self._log.flush()
+        return Path(self._log.name).read_text()
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.splitlines()]
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(DEADLINE_SECONDS)
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(DEADLINE_SECONDS)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.process.poll() is None:
+            self.kill()
+        assert self.process.stdout
+        self.process.stdout.close()
+        self._log.close()

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workspaced.data_sinks.mass_body import Bulk, Single, _carefully, _quickly, read_mass
+from workspaced.data_sinks.mass_store import rounds
+from workspaced.data_sinks.values import Change
+from workspaced.problems import Invalid
+from workspaced.settings import Limits
+from workspaced.web.json_body import decode
+
+LIMITS = Limits(bulk_items=20, value_bytes=64)
+TEXTS = st.one_of(
+    st.sampled_from(
+        ["a", "b.mass", " a", "a ", ".", "..", "", "ö", "o\u0308", "a b", "a/b", "\t", "x" * 255, "x" * 256]
+    ),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=30),
+)
+ITEMS = st.dictionaries(
+    st.sampled_from(["key", "value", "dataType", "id", "observedAt", "delete", "unit"]),
+    st.one_of(
+        TEXTS,
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        st.sampled_from(["scalar", "not a type", "123E4567-e89b-12d3-a456-426614174000", "2026-05-01T12:00:00Z"]),
+    ),
+)
+GOOD = st.fixed_dictionaries(
+    {"key": TEXTS, "value": TEXTS}, optional={"dataType": st.just("text"), "delete": st.booleans()}
+)
+
+
+@given(st.lists(st.one_of(GOOD, ITEMS), max_size=6), st.booleans())
+def test_whatever_the_quick_way_takes_the_careful_way_takes_as_the_same(
+    items: list[dict[str, Any]], enveloped: bool
+) -> None:
+    body = json.dumps({"entries": items} if enveloped else items).encode()
+    quick = _quickly(body, LIMITS)
+    if quick is not None:
+        careful = _carefully(decode(body), LIMITS)
+        assert careful.faults == {}
+        assert (list(quick.changes), quick.enveloped) == (list(careful.changes), careful.enveloped)
+
+
+def test_the_quick_way_takes_what_a_daemon_sends() -> None:
+    items = [
+        {"key": "part 1.mass", "value": "0.10", "dataType": "scalar"},
+        {"key": "b", "delete": True},
+        {"key": "c", "value": "ö", "observedAt": "2026-05-01T12:00:00Z", "id": "123E4567-e89b-12d3-a456-426614174000"},
+    ]
+    quick = _quickly(json.dumps(items, ensure_ascii=False).encode(), LIMITS)
+    assert quick
+    assert list(quick.changes) == [
+        ("part 1.mass", "0.10", "scalar", None, None, False),
+        ("b", None, None, None, None, True),
+        ("c", "ö", None, "123e4567-e89b-12d3-a456-426614174000", 1_777_636_800_000_000, False),
+    ]
+
+
+def test_the_careful_way_tells_every_mistake_of_every_item() -> None:
+    bulk = read_mass(b'[{"key":1,"value":2},{"key":"k","value":"v"},{"value":"v","id":"x"}]', LIMITS, key=None)
+    assert isinstance(bulk, Bulk)
+    assert {index: [one.pointer for one in mistakes] for index, mistakes in bulk.faults.items()} == {
+        0: ["/0/value", "/0/key"],
+        2: ["/2/key", "/2/id"],
+    }
+    assert [change is None for change in bulk.changes] == [True, False, True]
+
+
+def test_one_object_is_the_single_form() -> None:
+    single = read_mass(b' {"key":"mass","value":"15 kg","entrys":[]} ', LIMITS, key=None)
+    assert isinstance(single, Single)
+    assert (single.change[:2], single.ignored) == (("mass", "15 kg"), ("entrys",))
+
+
+@pytest.mark.parametrize("count", [0, 21])
+def test_the_number_of_items_is_bounded_both_ways(count: int) -> None:
+    with pytest.raises(Invalid):
+        read_mass(json.dumps([{"key": str(n), "value": ""} for n in range(count)]).encode(), LIMITS, key=None)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 9).map(str)), max_size=12))
+def test_rounds_keep_the_order_of_each_key_and_have_no_key_twice(pairs: list[tuple[str, str]]) -> None:
+    changes: list[Change] = [(key, value, None, None, None, False) for key, value in pairs]
+    parts = rounds(changes)
+    for part in parts:
+        keys = [change[0] for change in part]
+        assert keys == sorted(set(keys))
+    for key in "abcd":
+        in_order = [change for part in parts for change in part if change[0] == key]
+        assert in_order == [change for change in changes if change[0] == key]

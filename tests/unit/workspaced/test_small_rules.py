@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workspaced.data_sinks.addressing import ID_MULTIPLIER, SinkName, row_number, sink_name
+from workspaced.problems import PreconditionFailed
+from workspaced.settings import Limits
+from workspaced.text import as_uuid, has_controls
+from workspaced.timestamps import microseconds, stamp
+from workspaced.web.conditions import not_modified, require_match
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (0, "1970-01-01T00:00:00.000Z"),
+        (1_777_636_800_007, "2026-05-01T12:00:00.007Z"),
+        (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
+    ],
+)
+def test_an_instant_is_written_with_three_digits(milliseconds: int, text: str) -> None:
+    assert stamp(milliseconds) == text
+    assert microseconds(text) == milliseconds * 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026-05-01T14:00:00+02:00", 1_777_636_800_000_000),
+        ("2026-05-01t12:00:00.123456789z", 1_777_636_800_123_456),
+        ("1969-12-31T23:59:59.5Z", -500_000),
+    ],
+)
+def test_rfc_3339_is_read_to_the_microsecond(text: str, expected: int) -> None:
+    assert microseconds(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "2026-05-01", "2026-05-01T12:00:00", "2026-13-01T12:00:00Z", "12:00", "now"])
+def test_what_is_no_instant_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        microseconds(text)
+
+
+@given(st.integers(1, 1 << 40), st.integers(0, (1 << 48) - 1))
+def test_an_id_leads_back_to_its_row(number: int, scramble: int) -> None:
+    made = f"00000000-0000-4000-8000-{(number * ID_MULTIPLIER + scramble) & 0xFFFFFFFFFFFF:012x}"
+    assert row_number(made, scramble=scramble) == number
+    assert number * ID_MULTIPLIER + scramble < 1 << 63
+
+
+def test_a_path_names_a_sink_by_uuid_or_visible_id() -> None:
+    assert sink_name("snk-12", prefix="SNK") == SinkName(serial=12)
+    assert sink_name("123E4567-E89B-12D3-A456-426614174000", prefix="SNK") == SinkName(
+        id="123e4567-e89b-12d3-a456-426614174000"
+    )
+    for text in ("list", "SNK-0", "SNK-1234567890", "ABC-1", "SNK-\uff11", "{123e4567-e89b-12d3-a456-426614174000}"):
+        assert sink_name(text, prefix="SNK") is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "123e4567e89b12d3a456426614174000", "urn:uuid:123e4567-e89b-12d3-a456-426614174000"]
+)
+def test_only_the_form_with_hyphens_is_a_uuid(text: str) -> None:
+    assert as_uuid(text) is None
+
+
+def test_control_characters_are_found_and_other_unprintable_ones_are_not_them() -> None:
+    assert has_controls("a\x85")
+    assert not has_controls("a\u00ad\u3000\u200b")
+
+
+def test_conditions_compare_versions() -> None:
+    assert not_modified('"1", W/"2"', 2)
+    assert not_modified("*", 2)
+    assert not not_modified(None, 2)
+    assert not not_modified("2", 2)
+    require_match('"2"', 2)
+    require_match(None, 2)
+    for wrong in ('W/"2"', '"1"', "2"):
+        with pytest.raises(PreconditionFailed):
+            require_match(wrong, 2)
+
+
+def test_limits_come_from_the_environment_and_a_quota_may_be_none() -> None:
+    limits = Limits.from_environment({"WORKSPACED_BULK_ITEMS": "7", "WORKSPACED_ENTRIES_PER_SINK": "0", "OTHER": "x"})
+    assert (limits.bulk_items, limits.entries_per_sink, limits.key_length) == (7, 0, 255)
+    for name, text in (("BULK_ITEMS", "0"), ("KEY_LENGTH", "-1"), ("TAGS_LENGTH", "1.5")):
+        with pytest.raises(ValueError, match=re.escape(f"WORKSPACED_{name} is '{text}'")):
+            Limits.from_environment({f"WORKSPACED_{name}": text})
