@@ -1,0 +1,101 @@
+"""`ingestd check`: every step with its outcome, and the exit codes that systemd and people act on."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from tests.support.daemon_process import ingestd, running_daemon, write_configuration
+from tests.support.document_server import DocumentServer
+
+NOBODY = "http://127.0.0.1:9"
+
+
+def test_every_step_is_a_line_and_the_service_is_left_alone(tmp_path: Path) -> None:
+    config = write_configuration(tmp_path, NOBODY, {"upto": 3}, {"upto": 4})
+    run = ingestd(tmp_path, "check", "-c", str(config))
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.splitlines() == [
+        f"passed  configuration · read: {config} has no mistake: 2 pipelines.",
+        "passed  p0 · counting: One, two, three.",
+        "passed  p1 · counting: One, two, three.",
+    ]
+    assert not (tmp_path / "var").exists()
+
+
+def test_a_step_that_fails_is_5_and_the_others_are_taken_all_the_same(tmp_path: Path) -> None:
+    config = write_configuration(tmp_path, NOBODY, {"broken": True}, {"upto": 4})
+    run = ingestd(tmp_path, "check", "-c", str(config))
+    assert run.returncode == 5
+    assert [line.split()[0] for line in run.stdout.splitlines()] == ["passed", "failed", "passed"]
+    only = ingestd(tmp_path, "check", "--configuration-only", "-c", str(config))
+    assert (only.returncode, len(only.stdout.splitlines())) == (0, 1)
+
+
+def test_it_runs_beside_the_daemon(tmp_path: Path) -> None:
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        config = write_configuration(tmp_path, server.url, {"upto": 3})
+        with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
+            manager.wait_for("READY")
+            assert ingestd(tmp_path, "check", "-c", str(config)).returncode == 0
+            assert daemon.stop() == 0
+
+
+def test_the_real_connectors_are_verified_without_a_trace(tmp_path: Path) -> None:
+    (tmp_path / "drop").mkdir()
+    with closing(sqlite3.connect(tmp_path / "pdm.db")) as database:
+        database.execute("CREATE TABLE part (number TEXT PRIMARY KEY)")
+    config = tmp_path / "ingestd.yaml"
+    config.write_text(f"""
+service: {{url: {NOBODY}, api_key: k}}
+state: var/ingestd.db
+pipelines:
+  - name: files
+    source: {{connector: directory, path: drop, pattern: "*.csv"}}
+    entries: {{key: "{{k}}", value: "{{v}}"}}
+    sink: {{workspace: w, label: a}}
+  - name: away
+    source: {{connector: directory, path: nowhere, pattern: "*.csv"}}
+    entries: {{key: "{{k}}", value: "{{v}}"}}
+    sink: {{workspace: w, label: b}}
+  - name: pdm
+    source: {{connector: database, url: "sqlite:///pdm.db", query: "SELECT number FROM part", mode: snapshot}}
+    entries: {{key: "{{number}}", value: "{{number}}"}}
+    sink: {{workspace: w, label: c}}
+    schedule: {{every: 1h}}
+""")
+    before = sorted(path.name for path in tmp_path.iterdir())
+    run = ingestd(tmp_path, "check", "-c", str(config))
+    assert run.returncode == 5
+    outcome_of = {tuple(line.split(" · ")[0].split()[::-1]) for line in run.stdout.splitlines()}
+    assert {("files", "passed"), ("away", "failed"), ("pdm", "passed")} <= outcome_of
+    assert {("files", "failed"), ("pdm", "failed")}.isdisjoint(outcome_of)
+    assert sorted({path.name for path in tmp_path.iterdir()} - {"plug-ins"}) == before
+
+
+def test_online_asks_the_service_for_the_key_and_every_workspace(tmp_path: Path) -> None:
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        config = write_configuration(tmp_path, server.url, {"upto": 3})
+        good = ingestd(tmp_path, "check", "--online", "-c", str(config))
+        assert good.returncode == 0
+        assert "service · reachable" in good.stdout
+        assert "The key may see the workspace Bench." in good.stdout
+        config = write_configuration(tmp_path, server.url, {"upto": 3}, workspace="Banch")
+        unknown = ingestd(tmp_path, "check", "--online", "-c", str(config))
+        assert unknown.returncode == 5
+        assert "The key may see no workspace 'Banch'." in unknown.stdout
+        server.workspace("Bench")
+        config = write_configuration(tmp_path, server.url, {"upto": 3})
+        twice = ingestd(tmp_path, "check", "--online", "-c", str(config))
+        assert twice.returncode == 5
+        assert "2 workspaces are called 'Bench'" in twice.stdout
+        server.api_key = "another"
+        refused = ingestd(tmp_path, "check", "--online", "-c", str(config))
+        assert refused.returncode == 5
+        assert "failed  service · reachable" in refused.stdout
+        assert "test-key" not in refused.stdout + refused.stderr
+    away = ingestd(tmp_path, "check", "--online", "-c", str(config))
+    assert away.returncode == 5

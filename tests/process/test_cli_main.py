@@ -1,0 +1,99 @@
+"""What all commands share: where the configuration comes from, and how an error looks."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.daemon_process import environment, ingestd, write_configuration
+from tests.support.document_server import DocumentServer
+
+
+def status(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "ingestd", *arguments],
+        cwd=folder, env=environment(folder, **variables), capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+
+def named(folder: Path, name: str) -> Path:
+    (folder / name).mkdir()
+    return write_configuration(folder / name, "http://127.0.0.1:9", {"upto": 3})
+
+
+def test_the_configuration_is_named_before_or_after_the_verb_or_by_the_environment_or_lies_here(tmp_path: Path) -> None:
+    before, after, variable = named(tmp_path, "before"), named(tmp_path, "after"), named(tmp_path, "variable")
+    here = write_configuration(tmp_path, "http://127.0.0.1:9", {"upto": 3})
+    for expected, arguments, variables in (
+        (before, ("-c", str(before), "status", "--json"), {}),
+        (after, ("status", "--json", "--config", str(after)), {}),
+        (after, ("-c", str(before), "status", "--json", "-c", str(after)), {}),
+        (variable, ("status", "--json"), {"INGESTD_CONFIG": str(variable)}),
+        (before, ("status", "--json", "-c", str(before)), {"INGESTD_CONFIG": str(variable)}),
+        (here, ("status", "--json"), {}),
+    ):
+        assert json.loads(status(tmp_path, *arguments, **variables).stdout)["configuration"] == str(expected)
+
+
+def test_a_configuration_that_is_nowhere_is_told_with_the_places(tmp_path: Path) -> None:
+    run = ingestd(tmp_path, "status")
+    assert run.returncode == 78
+    assert "INGESTD_CONFIG" in run.stderr
+    assert str(tmp_path / "ingestd.yaml") in run.stderr
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("schema",)])
+def test_what_needs_no_configuration_asks_for_none(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    run = ingestd(tmp_path, *arguments)
+    assert (run.returncode, run.stderr) == (0, "")
+    if arguments == ("--version",):
+        assert re.fullmatch(r"ingestd \d+\.\d+\.\d+\n", run.stdout)
+    else:
+        assert {"directory", "database", "numbers"} <= json.loads(run.stdout)["$defs"].keys()
+
+
+def test_a_mistake_of_ours_shows_a_traceback_without_secrets_and_exit_code_1(tmp_path: Path) -> None:
+    config = write_configuration(tmp_path, "http://127.0.0.1:9", {"upto": 3})
+    environment(tmp_path)
+    module = tmp_path / "plug-ins" / "numbers_source.py"
+    bug = "raise RuntimeError('edw_AbCd1234_geheim at postgresql://reader:geheim@db/pdm')"
+    module.write_text(module.read_text().replace("def verify(self):", f"def verify(self):\n        {bug}"))
+    run = ingestd(tmp_path, "check", "-c", str(config))
+    assert run.returncode == 1
+    assert "RuntimeError" in run.stderr
+    assert "geheim" not in run.stderr
+    assert "This is a mistake in ingestd itself" in run.stderr
+
+
+def test_on_a_terminal_a_sync_shows_a_moving_display_and_the_same_last_line(tmp_path: Path) -> None:
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        config = write_configuration(tmp_path, server.url, {"upto": 3})
+        ours, theirs = pty.openpty()
+        variables = environment(tmp_path, TERM="xterm", COLUMNS="120")
+        with subprocess.Popen(
+            [sys.executable, "-m", "ingestd", "sync", "-c", str(config)],
+            env=variables, stdin=theirs, stdout=theirs, stderr=theirs,
+        ) as sync:  # fmt: skip
+            os.close(theirs)
+            screen = b""
+            while select.select([ours], [], [], 30)[0]:
+                try:
+                    screen += os.read(ours, 65_536)
+                except OSError:  # Linux says so when the other side is closed
+                    break
+            assert sync.wait(10) == 0
+        os.close(ours)
+    text = screen.decode()
+    assert "\x1b[" in text
+    assert "p0: numbers: 3 records read: 3 created" in text
+    assert "Sink 0 in Bench" in text
+    assert text.endswith("3 entries delivered, 0 waiting, 0 rejected.\r\n")

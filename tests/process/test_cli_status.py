@@ -1,0 +1,56 @@
+"""`ingestd status`: the same numbers whether the daemon runs or not, and which of the two it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.support.daemon_process import ingestd, running_daemon, write_configuration
+from tests.support.document_server import DocumentServer, Refuse
+
+
+def test_before_the_first_run_there_is_nothing_and_no_file_is_made(tmp_path: Path) -> None:
+    config = write_configuration(tmp_path, "http://127.0.0.1:9", {"upto": 3})
+    run = ingestd(tmp_path, "status", "-c", str(config))
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.splitlines() == [
+        f"The daemon does not run. State file: {tmp_path}/var/ingestd.db, not made yet.",
+        "0 waiting, 0 rejected.",
+        "pipeline p0: never ran",
+    ]
+    assert not (tmp_path / "var").exists()
+
+
+def test_beside_the_running_daemon_it_names_its_pid_and_disturbs_nothing(tmp_path: Path) -> None:
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        config = write_configuration(tmp_path, server.url, {"upto": 3}, {"broken": True})
+        with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, _):
+            daemon.wait_for("partition_settled")
+            found = json.loads(ingestd(tmp_path, "-c", str(config), "status", "--json").stdout)
+            assert found["pid"] == daemon.process.pid
+            assert found["pending"] == 0
+            assert [sink["entries"] for sink in found["sinks"]] == [3]
+            text = ingestd(tmp_path, "status", "-c", str(config)).stdout
+            assert text.startswith(f"The daemon runs (process {daemon.process.pid}).")
+            assert "sink Sink 0 in Bench: 3 entries, 0 waiting, 0 rejected" in text
+            assert daemon.stop() == 0
+        after = json.loads(ingestd(tmp_path, "status", "-c", str(config), "--json").stdout)
+    assert after["pid"] is None
+    assert after["sinks"] == found["sinks"]
+
+
+def test_what_waits_and_what_was_rejected_is_told_with_the_last_answer(tmp_path: Path) -> None:
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        config = write_configuration(tmp_path, server.url, {"upto": 3, "rejects": 2})
+        assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 3
+        server.fault_of = lambda request: Refuse(status=503) if request.writes else None
+        config = write_configuration(tmp_path, server.url, {"upto": 5, "rejects": 2})
+        assert ingestd(tmp_path, "sync", "--timeout", "1", "-c", str(config)).returncode == 4
+    lines = ingestd(tmp_path, "status", "-c", str(config)).stdout.splitlines()
+    assert lines[1] == "2 waiting, 2 rejected."
+    assert lines[2].startswith("pipeline p0: last run 20")
+    assert "7 records, 2 created" in lines[2]  # the two that were rejected are records too
+    assert "2 waiting" in lines[3]
+    assert "503" in lines[3]

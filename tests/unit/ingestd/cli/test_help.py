@@ -1,0 +1,43 @@
+"""What `--help` prints is a promise: the golden files say it, and a change of them shows in a review.
+
+Where a change is meant, INGESTD_WRITE_GOLDEN=1 writes them anew.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from ingestd.cli import main
+from ingestd.cli.app import VERBS
+
+GOLDEN = Path(__file__).parents[3] / "golden" / "cli"
+
+
+def helped(*verb: str) -> str:
+    result = CliRunner().invoke(main, [*verb, "--help"], prog_name="ingestd", terminal_width=100)
+    assert result.exit_code == 0
+    return result.output
+
+
+@pytest.mark.parametrize("verb", ["", *VERBS])
+def test_help_says_what_the_golden_file_says(verb: str) -> None:
+    golden = GOLDEN / f"{verb or 'ingestd'}.txt"
+    text = helped(*([verb] if verb else []))
+    if os.environ.get("INGESTD_WRITE_GOLDEN"):
+        golden.write_text(text)
+    assert text == golden.read_text()
+
+
+def test_every_verb_is_listed_and_has_a_golden_file() -> None:
+    assert all(f"\n  {verb} " in helped() for verb in VERBS)
+    assert {path.stem for path in GOLDEN.iterdir()} == {"ingestd", *VERBS}
+
+
+def test_an_unknown_verb_is_told_as_one() -> None:
+    result = CliRunner().invoke(main, ["synch"], prog_name="ingestd")
+    assert result.exit_code == 2
+    assert "No such command 'synch'" in result.output

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import pytest
+
+from ingestd.core.address import SinkAddress
+from ingestd.daemon.exit_codes import ExitCode
+from ingestd.daemon.syncing import SyncReport
+from ingestd.delivery import LaneReport
+from ingestd.intake import PassReport
+
+GOOD = PassReport(pipeline="a")
+AWAY = PassReport(pipeline="a", away="gone")
+BROKEN = PassReport(pipeline="a", broken=("a.csv: no header",))
+STUCK = LaneReport(sink=SinkAddress(workspace="w", by="label", name="s"), standing="paused", since=0.0, sentence="key")
+
+
+@pytest.mark.parametrize(
+    ("passes", "pending", "rejected", "interrupted", "expected"),
+    [
+        ((GOOD,), 0, 0, "", ExitCode.DONE),
+        ((), 0, 0, "", ExitCode.DONE),
+        ((GOOD,), 0, 1, "", ExitCode.REJECTED),
+        ((GOOD,), 1, 1, "", ExitCode.PENDING),
+        ((GOOD,), 0, 0, "timeout", ExitCode.PENDING),
+        ((GOOD,), 0, 1, "signal", ExitCode.PENDING),
+        ((GOOD, AWAY), 1, 1, "timeout", ExitCode.SOURCE_FAILED),
+        ((BROKEN, GOOD), 0, 0, "", ExitCode.SOURCE_FAILED),
+    ],
+)
+def test_the_exit_code_is_the_first_that_applies(
+    passes: tuple[PassReport, ...], pending: int, rejected: int, interrupted: str, expected: ExitCode
+) -> None:
+    report = SyncReport(
+        passes=passes,
+        delivered=5,
+        pending=pending,
+        rejected=rejected,
+        stuck=(STUCK,) if pending else (),
+        interrupted=interrupted,
+    )
+    assert report.exit_code is expected
