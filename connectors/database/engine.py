@@ -6,7 +6,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,7 +19,7 @@ from connectors.database.options import DatabaseOptions
 
 _LIMIT = "ingestd time limit"
 _STEPS_BETWEEN_LOOKS = 10_000
-_AS_WRITTEN = partial(str, encoding="utf-8", errors="surrogateescape")
+_AS_WRITTEN = methodcaller("decode", "utf-8", "surrogateescape")
 
 
 class TimeLimit:

@@ -29,8 +29,7 @@ def as_text(value: object) -> str | None:
         case None:
             return None
         case str():
-            if not value.isascii():
-                _check_utf8(value)
+            _check_utf8(value)
             return value
         case int():
             return str(value)
@@ -48,8 +47,8 @@ def text_columns(
     """The columns of rows, with null where a value has no text; the first fault of each row that has one."""
     faults: dict[int, Fault] = {}
     columns: list[list[str | None]] = []
-    for at, name in enumerate(names):
-        values = [row[at] for row in rows]
+    raw = zip(*rows, strict=True) if rows else ((),) * len(names)
+    for name, values in zip(names, raw, strict=True):
         try:
             columns.append(_column(values))
         except ValueError:
@@ -57,19 +56,17 @@ def text_columns(
     return columns, faults
 
 
-def _column(values: list[Any]) -> list[str | None]:
+def _column(values: Sequence[Any]) -> list[str | None]:
     types = set(map(type, values))
     if types == {int}:
         return list(map(str, values))
     if types <= {str, _NONE}:
-        for value in values:
-            if value is not None and not value.isascii():
-                _check_utf8(value)
-        return values
+        _check_utf8("".join(value for value in values if value) if _NONE in types else "".join(values))
+        return list(values)
     return [as_text(value) for value in values]
 
 
-def _with_faults(values: list[Any], name: str, faults: dict[int, Fault]) -> list[str | None]:
+def _with_faults(values: Sequence[Any], name: str, faults: dict[int, Fault]) -> list[str | None]:
     texts: list[str | None] = []
     for row, value in enumerate(values):
         try:
@@ -81,6 +78,8 @@ def _with_faults(values: list[Any], name: str, faults: dict[int, Fault]) -> list
 
 
 def _check_utf8(value: str) -> None:
+    if value.isascii():
+        return
     try:
         value.encode()
     except UnicodeEncodeError:

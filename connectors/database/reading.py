@@ -92,10 +92,11 @@ def _positions(
         for at, value in enumerate(values):
             if value is None:
                 faults.setdefault(at, Fault(key, f"Column {key} has no value, but it is part of the key."))
-    return [
-        ",".join(f"{key}={'NULL' if value is None else value}" for key, value in zip(keys, row, strict=True))
-        for row in zip(*texts, strict=True)
+    named = [
+        [f"{key}={'NULL' if value is None else value}" for value in values]
+        for key, values in zip(keys, texts, strict=True)
     ]
+    return named[0] if len(named) == 1 else list(map(",".join, zip(*named, strict=True)))
 
 
 def _batch(

@@ -65,7 +65,10 @@ class DirectoryConnector(Connector):
         return [Partition(name=name) for _, name in sorted(ready)]
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
-        """The whole file, or nothing where it is the one of the cursor, by its status or by its hash."""
+        """The whole file, or nothing where it is the one of the cursor, by its status or by its hash.
+
+        Nothing, too, where it is no longer the file that the last scan saw stand still: it has to stand still again.
+        """
         name = partition.name
         path = self._path(name)
         try:
@@ -80,6 +83,8 @@ class DirectoryConnector(Connector):
             self._memory.broken(name, self._found.files.get(name), str(error))
             raise
         with opened.file:
+            if not self._stands_still(opened):
+                return
             try:
                 yield from self._read(opened, path, cursor)
             except SourceBroken as error:
@@ -87,6 +92,10 @@ class DirectoryConnector(Connector):
                 raise
             except OSError as error:
                 raise SourceUnavailable(f"{path} can't be read: {error.strerror}.") from error
+
+    def _stands_still(self, opened: OpenFile) -> bool:
+        seen = self._found.files.get(opened.name)
+        return not self.options.settle_seconds or seen is None or opened.identity.same_content(seen)
 
     def _read(self, opened: OpenFile, path: Path, cursor: Cursor | None) -> Iterator[Batch]:
         keeps = self.options.after == "keep"

@@ -83,6 +83,23 @@ def test_a_file_is_taken_once_it_was_seen_to_stand_still(drop: Any, names_of: Na
     assert isinstance(connector, Watches)
 
 
+def test_a_file_that_goes_on_growing_after_the_scan_is_left_until_it_is_still_again(
+    drop: Any, names_of: Names, read_all: Read
+) -> None:
+    path = drop.write("a.csv")
+    connector = drop.connector(settle_seconds=2)
+    assert names_of(connector) == ["a.csv"]
+    path.write_text("part,mass\nA,0.10\nhalf a li")
+    assert read_all(connector, "a.csv") == []
+    assert names_of(connector) == []
+    path.write_text("part,mass\nA,0.10\nhalf a line,2\n")
+    assert names_of(connector) == []
+    drop.now += 2
+    assert names_of(connector) == ["a.csv"]
+    (batch,) = read_all(connector, "a.csv")
+    assert batch.records.height == 2
+
+
 def test_a_file_that_was_there_before_the_start_is_taken_at_once(drop: Any, names_of: Names) -> None:
     drop.write("a.csv")
     assert names_of(drop.connector(settle_seconds=3600)) == ["a.csv"]
