@@ -11,6 +11,7 @@ What every implementation promises (``tests/contract`` holds the suite):
 * A batch's entries, its rejects and its cursor become durable together.
 * Two claims that are out at the same time never hold the same key, and a key whose older value is out (claimed, not
   yet settled or released) is not handed out again until that claim is back: order per key.
+* A segment's id is never used again, so it may be part of an idempotency key.
 * A claim that is never given back (a crash) is pending after the next start.
 """
 

@@ -1,0 +1,33 @@
+"""What holds for all tests: property tests without deadlines, and no skip in CI that nobody would notice."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# The machines that run these are shared: a slow example is no finding.
+settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shared")
+
+IN_CI = os.environ.get("CI") == "true"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    report: pytest.TestReport = yield  # type: ignore[misc,assignment]
+    if IN_CI and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, and CI skips nothing: {report.longrepr}"
+    return report  # type: ignore[return-value]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
+    report: pytest.CollectReport = yield  # type: ignore[misc,assignment]
+    if IN_CI and report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"skipped, and CI skips nothing: {report.longrepr}"
+    return report  # type: ignore[return-value]

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ingestd.intake.difference import Difference
+
+HASHES = st.lists(st.integers(0, 2**64 - 1), max_size=20)
+
+
+def series(values: list[int]) -> pl.Series:
+    return pl.Series("row_hash", values, dtype=pl.UInt64)
+
+
+@given(before=HASHES, now=HASHES, shared=st.integers(0, 10))
+def test_fresh_is_what_the_last_reading_did_not_have(before: list[int], now: list[int], shared: int) -> None:
+    now = now + before[:shared]
+    difference = Difference(series(sorted(before)))
+    assert difference.fresh(series(now)).to_list() == [value not in before for value in now]
+    assert difference.seen().to_list() == sorted(now)
+
+
+def test_without_a_last_reading_everything_is_fresh() -> None:
+    difference = Difference(None)
+    assert difference.fresh(series([1, 1, 2])).to_list() == [True, True, True]
+
+
+def test_what_was_seen_gathers_over_batches() -> None:
+    difference = Difference(series([5]))
+    difference.fresh(series([9, 5]))
+    difference.fresh(series([]))
+    difference.fresh(series([1]))
+    assert difference.seen().to_list() == [1, 5, 9]
+
+
+def test_nothing_seen_is_an_empty_series_of_hashes() -> None:
+    seen = Difference(None).seen()
+    assert seen.len() == 0
+    assert seen.dtype == pl.UInt64
