@@ -13,6 +13,7 @@ from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_
 from ingestd.daemon.syncing import SyncReport
 from ingestd.daemon.syncing import sync as run_sync
 from ingestd.process.logs import configure_logs
+from ingestd.process.redaction import redact_text
 
 
 @click.command()
@@ -41,11 +42,13 @@ def sync(configuration: Configuration, pipelines: tuple[str, ...], timeout: floa
 
 
 def _tell(report: SyncReport) -> None:
-    for one in report.passes:
-        for sentence in (*([one.away] if one.away else []), *one.broken):
-            click.echo(f"{one.pipeline}: {sentence}", err=True)
+    sentences = [
+        f"{one.pipeline}: {sentence}" for one in report.passes for sentence in (one.away, *one.broken) if sentence
+    ]
+    for sentence in dict.fromkeys(sentences):
+        click.echo(redact_text(sentence), err=True)
     for lane in report.stuck:
-        click.echo(str(lane), err=True)
+        click.echo(redact_text(str(lane)), err=True)
     if report.interrupted == "timeout":
         click.echo("The timeout is over; the next sync or run goes on from here.", err=True)
     click.echo(f"{report.delivered} entries delivered, {report.pending} waiting, {report.rejected} rejected.")

@@ -119,3 +119,36 @@ def test_a_signal_ends_a_sync_in_order_with_4(tmp_path: Path, server: DocumentSe
     server.fault_of = None
     assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
     assert len(server.values("Sink 0")) == 2000
+
+
+def drop_folder(tmp_path: Path, url: str, settle_seconds: float) -> Path:
+    (tmp_path / "drop").mkdir()
+    (tmp_path / "drop" / "mass.csv").write_text("part,mass\nA-1,0.10\nA-2,12\n")
+    config = tmp_path / "ingestd.yaml"
+    config.write_text(f"""
+service: {{url: {url}, api_key: test-key}}
+state: var/ingestd.db
+pipelines:
+  - name: mass
+    source:
+      {{connector: directory, path: drop, pattern: "*.csv", settle_seconds: {settle_seconds}, after: archive, archive: done}}
+    entries: {{key: "{{part}}", value: "{{mass}}"}}
+    sink: {{workspace: Bench, label: Mass}}
+""")
+    return config
+
+
+def test_a_file_that_was_just_written_is_waited_for_and_archived(tmp_path: Path, server: DocumentServer) -> None:
+    config = drop_folder(tmp_path, server.url, settle_seconds=1.5)
+    run = ingestd(tmp_path, "sync", "-c", str(config))
+    assert (run.returncode, last_line(run.stdout)) == (0, "2 entries delivered, 0 waiting, 0 rejected.")
+    assert {key: value for key, (value, _) in server.values("Mass").items()} == {"A-1": "0.10", "A-2": "12"}
+    assert list((tmp_path / "drop").iterdir()) == []
+    assert len([path for path in (tmp_path / "done").rglob("*") if path.is_file()]) == 1
+
+
+def test_waiting_for_a_file_is_bounded_by_the_timeout(tmp_path: Path, server: DocumentServer) -> None:
+    config = drop_folder(tmp_path, server.url, settle_seconds=600)
+    run = ingestd(tmp_path, "sync", "--timeout", "1", "-c", str(config), timeout=20)
+    assert (run.returncode, last_line(run.stdout)) == (4, "0 entries delivered, 0 waiting, 0 rejected.")
+    assert (tmp_path / "drop" / "mass.csv").exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 import shutil
@@ -109,12 +108,14 @@ def test_users_and_folders_are_made_as_the_units_expect_them(tmp_path: Path) -> 
     assert (tmp_path / "etc/ingestd").stat().st_mode & 0o7777 == 0o750
 
 
-_PR_SET_MDWE, _PR_MDWE_REFUSE_EXEC_GAIN = 65, 1
-
-
-def _forbid_writing_code() -> None:
-    if ctypes.CDLL(None).prctl(_PR_SET_MDWE, _PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0) != 0:
-        os._exit(99)
+# Started in between, because forbidding is for a process and all that it starts: not for the one that runs the tests.
+_WITHOUT_WRITTEN_CODE = """
+import ctypes, os, sys
+PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN = 65, 1
+if ctypes.CDLL(None).prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0) != 0:
+    sys.exit(99)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
 
 
 @pytest.mark.parametrize(
@@ -130,10 +131,9 @@ def test_both_daemons_run_where_no_code_can_be_written_into_memory(command: list
     assert setting("ingestd", "MemoryDenyWriteExecute") == setting("workspaced", "MemoryDenyWriteExecute") == ["yes"]
     variables = dict(entry.split("=", 1) for entry in setting("ingestd", "Environment"))
     run = subprocess.run(
-        [sys.executable, *command],
+        [sys.executable, "-c", _WITHOUT_WRITTEN_CODE, *command],
         cwd=UNITS.parent,
         env={**os.environ, **variables},
-        preexec_fn=_forbid_writing_code,
         capture_output=True,
         text=True,
         check=False,

@@ -61,13 +61,3 @@ class ManagerUnreachable(Event):
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 
     reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonFailed(Event):
-    """The daemon ends because it can't go on. ``sentence`` is for a person, ``traceback`` only where it is a bug."""
-
-    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
-
-    sentence: str
-    traceback: str = ""
