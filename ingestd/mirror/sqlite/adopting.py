@@ -11,7 +11,7 @@ import polars as pl
 
 from ingestd.mirror.sqlite.segments import leave, queue
 from ingestd.mirror.sqlite.sql import SQL
-from ingestd.mirror.sqlite.writing import known_entries
+from ingestd.mirror.sqlite.writing import known_entries, write_rows
 
 _PAGE = 50_000
 
@@ -56,10 +56,7 @@ def _keep_as_delivered(connection: sqlite3.Connection, sink: int, entries: pl.Da
     rows = entries.select(
         "key", "value", "data_type", pl.lit(0).alias("row_hash"), pl.lit(None, dtype=pl.Int64).alias("position")
     )
-    connection.execute(
-        SQL["entries_write"],
-        {"sink": sink, "segment": 0, "removed": 0, "partition": 0, "run": 0, "rows": rows.write_json()},
-    )
+    write_rows(connection, rows, sink=sink, segment=0, removed=False, partition=0, run=0)
 
 
 def _make_updates(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> None:

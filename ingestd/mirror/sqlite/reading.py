@@ -119,7 +119,8 @@ class IntakeSide:
     ) -> int:
         """See `Intake.commit`."""
         current = self._runs[run]
-        unique = entries.unique(subset="key", keep="last").sort("key")
+        ordered = entries.sort("key", maintain_order=True)  # so that of equal keys the last record's stands last
+        unique = ordered.filter(pl.col("key").ne_missing(pl.col("key").shift(-1)))
         unique = unique.with_columns(pl.col("row_hash").reinterpret(signed=True))
         current.mapped += entries.height
         current.repeats = current.repeats or unique.height < entries.height

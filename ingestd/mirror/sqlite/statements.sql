@@ -139,12 +139,9 @@ UPDATE segment SET items = live, bytes = ?, body = ? WHERE id = ?
 -- name: segment_live_keys
 SELECT key FROM entry WHERE sink = ? AND segment = ? AND key IN (SELECT value FROM json_each(?))
 
--- `rows`: a JSON list of {key, value, data_type, row_hash, position}; one statement, so that no other thread waits row by row.
 -- name: entries_write
-INSERT INTO entry (sink, key, value, data_type, segment, removed, partition, run, row_hash, position)
-SELECT :sink, value ->> 'key', value ->> 'value', value ->> 'data_type', :segment, :removed, :partition, :run,
-       value ->> 'row_hash', value ->> 'position'
-FROM json_each(:rows) WHERE true
+INSERT INTO entry (key, value, data_type, row_hash, position, sink, segment, removed, partition, run)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (sink, key) DO UPDATE SET value = excluded.value, data_type = excluded.data_type, segment = excluded.segment,
   removed = excluded.removed, partition = excluded.partition, run = excluded.run, row_hash = excluded.row_hash,
   position = excluded.position
