@@ -96,6 +96,8 @@ class IntakeSide:
             run: int = connection.execute(SQL["run_begin"], (partition, self._now())).fetchone()[0]
             connection.execute(SQL["staging_clear_partition"], (partition,))
             pipeline, sink, repeats = connection.execute(SQL["partition_place"], (partition,)).fetchone()
+        # A run that neither finished nor failed, because the state file could take no more, is superseded by this one.
+        self._runs = {known: other for known, other in self._runs.items() if other.partition != partition}
         self._runs[run] = _Run(
             id=run,
             partition=partition,
