@@ -64,7 +64,11 @@ async def serve(
         server = _Server(app, notifier)
         async with asyncio.TaskGroup() as tasks:
             serving = tasks.create_task(server.serve(sockets=[listener]))
-            await server.listening.wait()
+            listening = tasks.create_task(server.listening.wait())
+            await asyncio.wait([serving, listening], return_when=asyncio.FIRST_COMPLETED)
+            if not listening.done():
+                listening.cancel()
+                raise RuntimeError("the server ended before it listened")
             announce(url)
             structlog.get_logger().info("service_listening", url=url, data=str(settings.data))
             notifier.ready(f"Listening on {url}")

@@ -118,11 +118,14 @@ def upsert_entry(
         require_room(sink, 1, limits)
         if entry_id and owner_of_id(tx, entry_id):
             raise Conflict("id_in_use", "This id is in use.")
-    before, scramble = take_numbers(tx, 1)
-    written = tx.run(
+        before, scramble = take_numbers(tx, 1)
+        number: int | None = before + 1
+    else:
+        number, scramble = None, 0
+    row = tx.one(
         _SQL["upsert_entry"],
         {
-            "number": before + 1,
+            "number": number,
             "sink": sink.number,
             "key": key,
             "value": value,
@@ -136,9 +139,12 @@ def upsert_entry(
             "actor": actor,
         },
     )
-    if written:
+    if row is not None:
         touch_sink(tx, sink, added=0 if existing else 1, actor=actor, now=now)
-    return get_entry(tx, sink, key)
+        return StoredEntry._make(row)
+    if existing is None:
+        raise LookupError(f"entry '{key}' was neither inserted nor updated")
+    return existing
 
 
 def update_entry(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from unicodedata import is_normalized
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -127,13 +128,15 @@ def _quickly(text: bytes, limits: Limits) -> Bulk | None:
 
 def _plain_keys(keys: Sequence[str], limits: Limits) -> bool:
     joined = "".join(keys)
-    if not (joined.isascii() and joined.isprintable()) or min(map(len, keys)) == 0:
+    longest = max(map(len, keys))
+    if not joined.isprintable() or min(map(len, keys)) == 0 or longest > limits.key_length:
         return False
-    if max(map(len, keys)) > min(limits.key_length, limits.key_bytes):
-        return False
-    if " " in joined and any(key[0] == " " or key[-1] == " " for key in keys):
-        return False
-    return not {".", ".."}.intersection(keys)
+    if joined.isascii():
+        fits = longest <= limits.key_bytes
+    else:
+        fits = longest * 4 <= limits.key_bytes and all(is_normalized("NFC", key) for key in keys)
+    trimmed = (" " not in joined and joined.isascii()) or all(key == key.strip() for key in keys)
+    return fits and trimmed and not {".", ".."}.intersection(keys)
 
 
 def _short_values(changes: Sequence[Change], limits: Limits) -> bool:

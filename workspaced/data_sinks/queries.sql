@@ -77,7 +77,7 @@ UPDATE data_sink_entry_numbers SET last_number = last_number + :count WHERE one 
 
 -- name: upsert_entry
 -- An entry that comes alone: create it or, where the key is there and the news is not older, replace its value. A data
--- type that is not given (NULL) stays as it is, or is the default.
+-- type that is not given (NULL) stays as it is, or is the default. No row comes back where the news is older.
 INSERT INTO data_sink_entry (number, sink, key, value, data_type, id, id_supplied, observed_at, version,
                              created_at, updated_at, created_by, updated_by)
 VALUES (:number, :sink, :key, :value, coalesce(:data_type, :default_data_type),
@@ -90,6 +90,7 @@ SET value = excluded.value, data_type = coalesce(:data_type, data_type),
     updated_at = max(updated_at, excluded.updated_at), updated_by = excluded.updated_by
 WHERE excluded.observed_at IS NULL OR data_sink_entry.observed_at IS NULL
    OR excluded.observed_at >= data_sink_entry.observed_at
+RETURNING number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
 
 -- name: update_entry
 UPDATE data_sink_entry

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import secrets
 import time
-import uuid
+from itertools import count
 from typing import Any
 
 import structlog
@@ -16,6 +17,16 @@ from workspaced.web.problem_body import refusal
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _TRACEPARENT = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+# Unique by the process's own random part and a counter. Asking the system for random bytes each time would give up the
+# interpreter's lock in the middle of every request, for the writer thread to take.
+_PROCESS = secrets.token_hex(10)
+_REQUESTS = count(1)
+
+
+def _new_request_id() -> str:
+    return f"{_PROCESS}{next(_REQUESTS):012x}"
 
 
 def request_id_of(scope: Scope) -> str:
@@ -38,7 +49,7 @@ class Tracing:
         """Pass one HTTP request on."""
         sent = dict(scope["headers"])
         wanted = sent.get(b"x-request-id", b"")
-        request_id = wanted.decode() if _REQUEST_ID.fullmatch(wanted) else uuid.uuid4().hex
+        request_id = wanted.decode() if _REQUEST_ID.fullmatch(wanted) else _new_request_id()
         scope.setdefault("state", {})["request_id"] = request_id
         traceparent = sent.get(b"traceparent", b"")
         echoed = [(names.REQUEST_ID.encode(), request_id.encode())]

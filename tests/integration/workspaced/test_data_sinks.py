@@ -179,7 +179,7 @@ async def test_the_four_rows_that_the_document_shows_answer_400_in_its_words(
 async def test_an_update_merges_and_answers_nothing(http: httpx.AsyncClient, sinks: str) -> None:
     created = (await http.post(sinks, json={"label": "a", "tags": "t", "description": "d"})).json()
     path = f"{sinks}/{created['id']}"
-    body = {"label": " b ", "description": None, "icon": '{"name":"scale"}', "serial": 9, "entries": []}
+    body: dict[str, Any] = {"label": " b ", "description": None, "icon": '{"name":"scale"}', "serial": 9, "entries": []}
     answer = await http.patch(path, json=body)
     assert (answer.status_code, answer.content, answer.headers["Content-Length"]) == (200, b"", "0")
     assert "Content-Type" not in answer.headers

@@ -127,6 +127,7 @@ async def test_an_update_merges_and_null_clears_the_value(http: httpx.AsyncClien
     assert (cleared.json()["value"], cleared.json()["dataType"]) == (None, "text")
     unchanged = await http.patch(f"{sink}/k", json={})
     assert (unchanged.json(), unchanged.headers["ETag"]) == (cleared.json(), cleared.headers["ETag"])
+    wrong: Any
     for wrong in ({"dataType": None}, {"dataType": ""}, {"value": 1}, [], "x"):
         assert (await http.patch(f"{sink}/k", json=wrong)).status_code == 400
     assert (await http.patch(f"{sink}/absent", json={"value": "x"})).status_code == 404

@@ -23,10 +23,10 @@ async def test_a_repeated_post_gets_the_first_answer_and_does_nothing(http: http
 
 
 async def test_a_replay_never_brings_an_old_value_back(http: httpx.AsyncClient, sink: str) -> None:
-    old = {"json": [{"key": "k", "value": "old"}], "headers": {"Idempotency-Key": "1"}}
-    await http.post(f"{sink}/mass", **old)
+    body, headers = [{"key": "k", "value": "old"}], {"Idempotency-Key": "1"}
+    await http.post(f"{sink}/mass", json=body, headers=headers)
     await http.post(f"{sink}/mass", json={"key": "k", "value": "new"})
-    assert (await http.post(f"{sink}/mass", **old)).json()[0]["value"] == "old"
+    assert (await http.post(f"{sink}/mass", json=body, headers=headers)).json()[0]["value"] == "old"
     assert (await http.get(f"{sink}/k")).json()["value"] == "new"
 
 

@@ -50,14 +50,14 @@ def test_whatever_the_quick_way_takes_the_careful_way_takes_as_the_same(
 
 def test_the_quick_way_takes_what_a_daemon_sends() -> None:
     items = [
-        {"key": "part 1.mass", "value": "0.10", "dataType": "scalar"},
+        {"key": "Größe 1.mass", "value": "0.10", "dataType": "scalar"},
         {"key": "b", "delete": True},
         {"key": "c", "value": "ö", "observedAt": "2026-05-01T12:00:00Z", "id": "123E4567-e89b-12d3-a456-426614174000"},
     ]
     quick = _quickly(json.dumps(items, ensure_ascii=False).encode(), LIMITS)
     assert quick
     assert list(quick.changes) == [
-        ("part 1.mass", "0.10", "scalar", None, None, False),
+        ("Größe 1.mass", "0.10", "scalar", None, None, False),
         ("b", None, None, None, None, True),
         ("c", "ö", None, "123e4567-e89b-12d3-a456-426614174000", 1_777_636_800_000_000, False),
     ]
