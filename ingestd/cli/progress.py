@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from ingestd.telemetry import Emit, Event, log_event
-from ingestd.telemetry.catalogue.delivery import EntriesDelivered, SinkAdopted, SinkCreated
+from ingestd.telemetry.catalogue.delivery import EntriesDelivered, EntriesParked, SinkAdopted, SinkCreated
 from ingestd.telemetry.catalogue.intake import PartitionRead
 
 
@@ -26,43 +26,51 @@ def progress(*, terminal: bool) -> Iterator[Emit]:
 
 
 def _in_lines(event: Event) -> None:
-    match event:
-        case PartitionRead():
-            click.echo(_read(event))
-        case SinkCreated():
-            click.echo(f"{event.sink}: created")
-        case SinkAdopted():
-            click.echo(f"{event.sink}: found with {event.entries} entries, {event.settled} of them as they should be")
+    line = _line(event)
+    if line:
+        click.echo(line)
     if event.level in {"warning", "error"}:
         log_event(event)
 
 
 class _Moving:
-    """One line for what is read and one a sink for what arrives; rich redraws them ten times a second."""
+    """What happened scrolls by; below it a line for what is read and one for what arrives, redrawn by rich."""
 
     def __init__(self, display: Progress) -> None:
         self._display = display
         self._reading = display.add_task("reading", total=None, count="")
-        self._sinks: dict[str, TaskID] = {}
-        self._changed = 0
-        self._arrived: dict[str, int] = {}
+        self._delivering = display.add_task("delivering", total=None, count="")
+        self._records = self._changed = self._arrived = 0
 
     def __call__(self, event: Event) -> None:
+        line = _line(event)
+        if line:
+            self._display.console.print(line, markup=False, highlight=False)
         match event:
             case PartitionRead():
+                self._records += event.records
                 self._changed += event.created + event.updated + event.removed
-                self._display.console.print(_read(event), markup=False, highlight=False)
-                self._display.update(self._reading, count=f"{self._changed} changes")
-            case EntriesDelivered():
-                self._arrive(event.sink, event.entries)
+                self._display.update(self._reading, count=f"{self._records} records, {self._changed} changes")
+            case EntriesDelivered() | EntriesParked():
+                self._arrived += event.entries
+            case SinkAdopted():
+                self._arrived += event.settled
+        # What was pending before, or comes from a file that is still being read, is in no total: then the bar only moves.
+        total = self._changed if self._arrived <= self._changed else None
+        self._display.update(self._delivering, completed=self._arrived, total=total, count=f"{self._arrived} entries")
         if event.level in {"warning", "error"}:
             log_event(event)
 
-    def _arrive(self, sink: str, entries: int) -> None:
-        if sink not in self._sinks:
-            self._sinks[sink] = self._display.add_task(sink, total=None, count="")
-        self._arrived[sink] = self._arrived.get(sink, 0) + entries
-        self._display.update(self._sinks[sink], count=f"{self._arrived[sink]} delivered")
+
+def _line(event: Event) -> str:
+    match event:
+        case PartitionRead():
+            return _read(event)
+        case SinkCreated():
+            return f"{event.sink}: created"
+        case SinkAdopted():
+            return f"{event.sink}: found with {event.entries} entries, {event.settled} of them as they should be"
+    return ""
 
 
 def _read(event: PartitionRead) -> str:

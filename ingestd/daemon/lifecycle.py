@@ -46,11 +46,11 @@ async def run(configuration: Configuration, *, emit: Emit, notifier: Notifier) -
 
 
 async def _serve(assembly: Assembly, group: asyncio.TaskGroup, beat: Beat, stopping: Stopping, emit: Emit) -> None:
+    emit(await asyncio.to_thread(_ready, assembly))
+    beat.ready(await asyncio.to_thread(_numbers, assembly))
     supervising = group.create_task(assembly.supervisor.run(), name="supervisor")
     delivering = group.create_task(assembly.dispatcher.run(), name="dispatcher")
     scheduling = group.create_task(assembly.schedule.run(), name="schedule")
-    emit(await asyncio.to_thread(_ready, assembly))
-    beat.ready(await asyncio.to_thread(_numbers, assembly))
 
     await stopping.asked.wait()
     emit(StopRequested(signal=stopping.signal))

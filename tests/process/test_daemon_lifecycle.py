@@ -48,6 +48,26 @@ def test_a_signal_lets_the_request_in_flight_end_and_be_settled(
     assert len(server.writes()) == 1
 
 
+@pytest.mark.slow
+def test_a_service_that_does_not_answer_is_waited_for_no_longer_than_the_drain_may_take(
+    tmp_path: Path, server: DocumentServer
+) -> None:
+    config = write_configuration(tmp_path, server.url, {"upto": 1})
+    server.fail(Delay(seconds=9), when=lambda request: request.writes)
+    with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, _):
+        while not server.writes():
+            server.arrived.clear()
+            assert server.writes() or server.arrived.wait(10)
+        began = time.monotonic()
+        assert daemon.stop(signal.SIGTERM, seconds=10) == 0
+        assert 1 < time.monotonic() - began < 8.5
+        # The answer never came, so the entry waits; what the service did with it is found out after the next start.
+        assert daemon.wait_for("daemon_stopped")["pending"] == 1
+    assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
+    assert {key: value for key, (value, _) in server.values("Sink 0").items()} == {"0.0": "0"}
+
+
+@pytest.mark.slow
 def test_a_source_that_never_comes_back_does_not_hold_up_the_exit(tmp_path: Path, server: DocumentServer) -> None:
     mark = tmp_path / "mark"
     config = write_configuration(tmp_path, server.url, {"hang": str(mark)}, {"upto": 2})
