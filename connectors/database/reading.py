@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
 import polars as pl
@@ -54,7 +55,7 @@ def incremental(connection: Connection, options: DatabaseOptions, what: str, tok
         cursor = boundary.token() if boundary.value is not None else {}
         held = _batch(names, columns, positions, faults=faults, wanted=wanted, cursor=cursor, last=False)
     if held is not None:
-        yield Batch(records=held.records, positions=held.positions, cursor=held.cursor, rejects=held.rejects, last=True)
+        yield replace(held, last=True)
 
 
 def _chunks(
@@ -123,7 +124,7 @@ def _batch(
     if rejects or len(wanted) < len(positions):
         good = pl.Series(sorted(set(wanted) - faults.keys()), dtype=pl.UInt32)
         frame, places = frame.select(pl.all().gather(good)), places.gather(good)
-    return Batch(records=frame, positions=places, cursor=cursor, rejects=tuple(rejects), last=last)
+    return Batch(records=frame, positions=places, cursor=cursor, rejects=tuple(rejects), last=last, header=True)
 
 
 def _no_cursor_value(value: object, cursor: str) -> str:

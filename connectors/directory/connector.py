@@ -11,7 +11,7 @@ from connectors.directory import after
 from connectors.directory.identity import Identity, identity_of
 from connectors.directory.memory import Memory
 from connectors.directory.options import DirectoryOptions
-from connectors.directory.reading import OpenFile, batches_of, open_file
+from connectors.directory.reading import OpenFile, batches_of, open_file, unchanged
 from connectors.directory.scan import Found, Scanner, is_inside
 from connectors.directory.stillness import Stillness
 from connectors.directory.verifying import steps
@@ -65,7 +65,7 @@ class DirectoryConnector(Connector):
         return [Partition(name=name) for _, name in sorted(ready)]
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
-        """The whole file, or nothing where it is the one of the cursor, by its status or by its hash.
+        """The whole file; nothing where it is the one of the cursor, ``unchanged`` where only its hash is the cursor's.
 
         Nothing, too, where it is no longer the file that the last scan saw stand still: it has to stand still again.
         """
@@ -86,7 +86,7 @@ class DirectoryConnector(Connector):
             if not self._stands_still(opened):
                 return
             try:
-                yield from self._read(opened, path, cursor)
+                yield from self._read(opened, cursor)
             except SourceBroken as error:
                 self._memory.broken(name, opened.identity, str(error))
                 raise
@@ -97,22 +97,12 @@ class DirectoryConnector(Connector):
         seen = self._found.files.get(opened.name)
         return not self.options.settle_seconds or seen is None or opened.identity.same_content(seen)
 
-    def _read(self, opened: OpenFile, path: Path, cursor: Cursor | None) -> Iterator[Batch]:
-        keeps = self.options.after == "keep"
-        before = str(cursor.get("sha256")) if cursor is not None and "offset" not in cursor else None
-        if keeps and before is not None and self._memory.hash_of(opened.name, opened.identity) == before:
-            return
+    def _read(self, opened: OpenFile, cursor: Cursor | None) -> Iterator[Batch]:
         sha256 = opened.sha256()
         opened.check_unchanged()
-        if sha256 == before:
-            # The same content dropped again. It may go at once if that content is known to be settled; if that is not
-            # known (a restart, a delivery under way) it is read again, so that it goes when the runtime says so.
-            if keeps:
-                self._memory.hashed(opened.name, opened.identity, sha256)
-                return
-            if self._memory.was_settled(opened.name, sha256):
-                self._put_away(path, opened.name, opened.identity, sha256)
-                return
+        if cursor is not None and "offset" not in cursor and cursor.get("sha256") == sha256:
+            yield unchanged(opened, sha256)
+            return
         yield from batches_of(opened, sha256, format_of(opened.name, self.options.format))
 
     def settled(self, partition: Partition, cursor: Cursor) -> None:
@@ -121,7 +111,6 @@ class DirectoryConnector(Connector):
             return
         name, sha256 = partition.name, str(cursor["sha256"])
         path = self._path(name)
-        self._memory.settled(name, sha256)
         try:
             identity = identity_of(path.stat())
         except FileNotFoundError:

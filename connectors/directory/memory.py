@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Container
 
 from connectors.directory.identity import Identity
-
-_SETTLED_NAMES = 10_000
 
 
 class Memory:
@@ -16,12 +13,10 @@ class Memory:
     def __init__(self) -> None:
         self._broken: dict[str, tuple[Identity, str]] = {}
         self._through: dict[str, Identity] = {}
-        self._hashes: dict[str, tuple[Identity, str]] = {}
-        self._settled: OrderedDict[str, str] = OrderedDict()
 
     def keep_only(self, names: Container[str]) -> None:
-        """Forget the files that are gone; of settled ones the newest are remembered, in case they are dropped again."""
-        for known in (self._broken, self._through, self._hashes):
+        """Forget the files that are gone."""
+        for known in (self._broken, self._through):
             for name in [name for name in known if name not in names]:
                 del known[name]
 
@@ -44,23 +39,3 @@ class Memory:
         if name in self._through and identity.same_content(self._through[name]):
             return True
         return name in self._broken and self.why_broken(name, identity) is not None
-
-    def hashed(self, name: str, identity: Identity, sha256: str) -> None:
-        """The hash of the file as it is."""
-        self._hashes[name] = (identity, sha256)
-
-    def hash_of(self, name: str, identity: Identity) -> str | None:
-        """The hash of the file, if it is known and the file still the same."""
-        known = self._hashes.get(name)
-        return known[1] if known is not None and identity.same_content(known[0]) else None
-
-    def settled(self, name: str, sha256: str) -> None:
-        """All that came from this content of the file was delivered or parked."""
-        self._settled[name] = sha256
-        self._settled.move_to_end(name)
-        if len(self._settled) > _SETTLED_NAMES:
-            self._settled.popitem(last=False)
-
-    def was_settled(self, name: str, sha256: str) -> bool:
-        """Whether this content is known to be settled; no is no more than "not known"."""
-        return self._settled.get(name) == sha256

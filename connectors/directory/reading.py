@@ -14,6 +14,8 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
+import polars as pl
+
 from connectors.directory.identity import Identity, identity_of
 from connectors.formats import Format
 from ingestd.sdk import Batch, SourceBroken, SourceUnavailable
@@ -85,6 +87,7 @@ def batches_of(opened: OpenFile, sha256: str, form: Format) -> Iterator[Batch]:
                 cursor=cursor,
                 facts=facts,
                 rejects=stretch.rejects,
+                header=stretch.header,
             )
             stretch = following
     except SourceBroken:
@@ -100,6 +103,19 @@ def batches_of(opened: OpenFile, sha256: str, form: Format) -> Iterator[Batch]:
         facts=facts,
         rejects=stretch.rejects,
         last=True,
+        header=stretch.header,
+    )
+
+
+def unchanged(opened: OpenFile, sha256: str) -> Batch:
+    """The file was touched, or dropped again, and its content is what it was."""
+    return Batch(
+        records=pl.DataFrame(),
+        positions=pl.Series("position", [], dtype=pl.Int64),
+        cursor=opened.identity.cursor(sha256),
+        facts=_facts(opened, sha256),
+        last=True,
+        unchanged=True,
     )
 
 

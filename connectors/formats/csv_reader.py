@@ -48,7 +48,7 @@ def read_csv(
         place = stretch.end
         yield stretch
     if nothing:
-        yield Stretch(records=frame_of([], header.names), positions=_numbers([]), rejects=(), end=place)
+        yield Stretch(records=frame_of([], header.names), positions=_numbers([]), rejects=(), end=place, header=True)
 
 
 class _Reader:
@@ -87,7 +87,9 @@ class _Reader:
             return None
         row = place.row + records.height
         positions = pl.int_range(place.row + 1, row + 1, dtype=pl.Int64, eager=True).alias("position")
-        return Stretch(records=records, positions=positions, rejects=(), end=Place(offset=place.offset + end, row=row))
+        return Stretch(
+            records=records, positions=positions, rejects=(), end=Place(offset=place.offset + end, row=row), header=True
+        )
 
     def _tolerant(self, buffer: bytes, place: Place, *, final: bool) -> Stretch | None:
         """All whole records of the buffer, or None where it holds none."""
@@ -120,6 +122,7 @@ class _Reader:
             positions=_numbers(numbers),
             rejects=tuple(rejects),
             end=Place(offset=place.offset + end, row=row),
+            header=True,
         )
 
     def _skip(self, buffer: bytes, place: Place) -> tuple[Stretch, bytes]:
@@ -140,6 +143,7 @@ class _Reader:
             positions=_numbers([]),
             rejects=(reject,),
             end=Place(offset=offset, row=place.row + 1),
+            header=True,
         )
         return stretch, rest
 

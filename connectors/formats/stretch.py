@@ -29,12 +29,14 @@ class Stretch:
 
     ``records``: columns of ``pl.String``. ``positions``: ``pl.Int64``, one a record, row numbers as the format counts.
     ``rejects``: the records of this stretch that could not be read. ``end``: where reading can be taken up again.
+    ``header``: the columns are the file's own, from its header, not only those that occur here.
     """
 
     records: pl.DataFrame
     positions: pl.Series
     rejects: tuple[Reject, ...]
     end: Place
+    header: bool = False
 
 
 def showable(text: str) -> str:

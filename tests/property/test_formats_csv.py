@@ -49,6 +49,7 @@ def check_against_python(body: str, columns: int, block_bytes: int) -> None:
     if open_quote and good and good[-1] == expected[-1]:
         good.pop()
     rejected = [reject.position for stretch in stretches for reject in stretch.rejects]
+    assert all(stretch.header for stretch in stretches)
     assert records(stretches) == good
     assert rejected == [row for row, fields in expected if (row, fields) not in good]
     assert stretches[-1].end.offset == len(data)

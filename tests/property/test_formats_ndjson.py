@@ -90,6 +90,7 @@ def test_values_are_the_characters_of_the_source(lines: list[str], block_bytes: 
     data = end.join(lines).encode()
     stretches = read_whole(data, block_bytes, cells=cells)
     step = end.count("\n")
+    assert not any(stretch.header for stretch in stretches)
     assert [reject for stretch in stretches for reject in stretch.rejects] == []
     assert records(stretches) == [(1 + step * i, present(expected(line))) for i, line in enumerate(lines)]
     assert all(dtype == pl.String for stretch in stretches for dtype in stretch.records.dtypes)

@@ -73,6 +73,7 @@ def test_a_table_is_read_in_batches_of_which_the_last_says_so(database: Any) -> 
     batches = whole(database.connector(table=database.name("p"), key=["id", "rev"], batch_rows=3))
     assert [batch.records.height for batch in batches] == [3, 3, 1]
     assert [batch.last for batch in batches] == [False, False, True]
+    assert all(batch.header for batch in batches)
     assert [place for batch in batches for place in batch.positions] == [f"id={n},rev=B" for n in range(7)]
 
 

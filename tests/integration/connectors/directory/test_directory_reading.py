@@ -21,6 +21,7 @@ def test_a_file_is_one_snapshot_with_its_facts(drop: Any, read_all: Read) -> Non
     (batch,) = read_all(drop.connector(recursive=True), "sub/run 7.csv")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     assert batch.last
+    assert batch.header
     assert batch.records.rows() == [("A", "0.10"), ("00417", "1e-7")]
     assert batch.positions.to_list() == [2, 4]
     assert [reject.position for reject in batch.rejects] == [3]
@@ -58,13 +59,18 @@ def test_an_unchanged_file_is_not_opened(drop: Any, read_all: Read) -> None:
     assert read_all(connector, "a.csv", cursor) == []
 
 
-def test_a_touched_file_of_equal_content_is_hashed_and_not_read(drop: Any, read_all: Read) -> None:
+def test_a_touched_file_of_equal_content_says_that_it_is_unchanged(drop: Any, read_all: Read) -> None:
     path = drop.write("a.csv")
     connector = drop.connector()
     cursor = read_all(connector, "a.csv")[-1].cursor
     os.utime(path, (5000, 5000))
-    assert read_all(connector, "a.csv", cursor) == []
-    assert len(read_all(connector, "a.csv")) == 1
+    (batch,) = read_all(connector, "a.csv", cursor)
+    assert batch.unchanged
+    assert batch.last
+    assert batch.records.height == 0
+    assert batch.cursor == cursor | {"mtime_ns": 5000 * 10**9}
+    assert read_all(connector, "a.csv", batch.cursor) == []
+    assert read_all(connector, "a.csv")[0].records.height == 1
 
 
 def test_new_content_is_read_whole(drop: Any, read_all: Read) -> None:
