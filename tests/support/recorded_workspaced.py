@@ -30,6 +30,7 @@ class Recorded:
     method: str
     path: str
     body: bytes
+    status: int
 
     @property
     def writes(self) -> bool:
@@ -48,17 +49,25 @@ class _Recorder:
             await self._app(scope, receive, send)
             return
         body = bytearray()
+        status = 0
 
         async def copied() -> Message:
             message = await receive()
             body.extend(message.get("body", b""))
             return message
 
+        async def noted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
         path = scope["raw_path"].decode() + ("?" + scope["query_string"].decode() if scope["query_string"] else "")
         try:
-            await self._app(scope, copied, send)
+            await self._app(scope, copied, noted)
         finally:
-            self._requests.append(Recorded(method=scope["method"], path=path, body=bytes(body)))
+            request = Recorded(method=scope["method"], path=path, body=bytes(body), status=status)
+            self._requests.append(request)
 
 
 class _Server(uvicorn.Server):
@@ -121,16 +130,21 @@ class RecordedWorkspaced:
         """The requests that change something."""
         return [request for request in self.requests if request.writes]
 
+    def accepted(self) -> list[Recorded]:
+        """The requests that changed something."""
+        return [request for request in self.writes() if request.status < 300]
+
     def forget_requests(self) -> None:
         self.requests.clear()
 
     def values(self, label: str) -> dict[str, tuple[str | None, str]]:
         """What the one sink of this label holds."""
-        sinks = [
-            sink
+        paths = [
+            f"/v1/workspace/{workspace['id']}/data-sink/{sink['id']}"
             for workspace in self._http.get("/v1/workspace").raise_for_status().json()
-            for sink in self._http.get(f"/v1/workspace/{workspace['id']}/data-sink").raise_for_status().json()
+            for sink in self._http.get(f"/v1/workspace/{workspace['id']}/data-sink/list").raise_for_status().json()
             if sink["label"] == label
         ]
-        (sink,) = sinks
-        return {entry["key"]: (entry["value"], entry["dataType"]) for entry in sink["entries"]}
+        (path,) = paths
+        entries = self._http.get(path).raise_for_status().json()["entries"]
+        return {entry["key"]: (entry["value"], entry["dataType"]) for entry in entries}

@@ -1,0 +1,132 @@
+"""A run dies before each of its SQLite statements in turn, and the next start ends where an undisturbed run would have.
+
+Files with repeated keys across batches, files that come again with other content, unreadable and unaddressable records, an
+archive; the reading, the sending and the acknowledging all run over the connections that die.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.dying_sqlite import DyingConnection, Fuse, ProcessDied, dying
+from tests.support.recorded_document import RecordedDocumentServer
+from tests.support.recorded_workspaced import RecordedWorkspaced
+from tests.support.sweep_world import Drop, World
+
+Service = RecordedDocumentServer | RecordedWorkspaced
+MOST_STATEMENTS = 3000
+
+MASS = Drop(
+    name="mass.csv",
+    text="part,mass\nP-1,0.10\nP-2,1e-7\nP-1,0.11\n",
+    entries=(("P-1", "0.10"), ("P-2", "1e-7"), ("P-1", "0.11")),
+)
+RUN = Drop(name="run.ndjson", text='{"part":"P-3","mass":7.0}\n{"part":"P-2","mass":null}\n', entries=(("P-3", "7.0"),))
+BAD = Drop(name="bad.csv", text="part,mass\n,1\nP-4,4,four\nP-5,5\n", entries=(("P-5", "5"),), bad=2)
+MASS_AGAIN = Drop(
+    name="mass.csv",
+    text="part,mass\nP-1,0.12\nP-2,1e-7\nP-1,0.13\n",
+    entries=(("P-1", "0.12"), ("P-2", "1e-7"), ("P-1", "0.13")),
+)
+RUN_AGAIN = Drop(name="run.ndjson", text='{"part":"P-3","mass":7.00}\nno JSON\n', entries=(("P-3", "7.00"),), bad=1)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """In memory where the system offers that: a thousand lives would otherwise wait for a disk a thousand times."""
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=memory, prefix="ingestd-test-") as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def document() -> Iterator[RecordedDocumentServer]:
+    with RecordedDocumentServer() as server:
+        yield server
+
+
+@pytest.fixture
+def workspaced(folder: Path) -> Iterator[RecordedWorkspaced]:
+    with RecordedWorkspaced(folder / "workspaced") as service:
+        yield service
+
+
+def die_and_go_on(world: World, fuse: Fuse) -> None:
+    """Live until the fuse blows, and go on with connections that live."""
+    factory = dying(fuse)
+    world.service.forget_requests()
+    try:
+        world.live(factory)
+    except BaseException as error:
+        if not _died(error):
+            raise
+        for connection in factory.opened:
+            connection.close()
+        if world.deaths == 0:
+            world.die()  # while the file was being opened
+        world.live()
+    world.check(more_writes=1 if fuse.blown else 0)
+
+
+def _died(error: BaseException) -> bool:
+    if isinstance(error, BaseExceptionGroup):
+        return all(_died(one) for one in error.exceptions)
+    return isinstance(error, ProcessDied)
+
+
+def sweep(folder: Path, service: Service, steps: tuple[tuple[Drop, ...], ...]) -> int:
+    """Every crash point, and the undisturbed run as the last; how many statements that one has."""
+    workspace = service.workspace("Sweep")
+    for at in range(1, MOST_STATEMENTS):
+        fuse = Fuse(at)
+        world = World(
+            folder=folder / f"{at}", service=service, workspace=workspace, label=f"Statement {at}", steps=steps
+        )
+        try:
+            die_and_go_on(world, fuse)
+        except BaseException as error:
+            error.add_note(f"died before statement {at}: {fuse.statement.strip()[:200]}")
+            raise
+        if not fuse.blown:
+            return fuse.count
+    raise AssertionError(f"no end after {MOST_STATEMENTS} statements")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_crash_before_any_statement_ends_exact_in_the_single_form(
+    folder: Path, document: RecordedDocumentServer
+) -> None:
+    assert sweep(folder, document, ((MASS, RUN, BAD), (MASS_AGAIN, RUN_AGAIN))) > 200
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_crash_before_any_statement_ends_exact_in_bulk(folder: Path, workspaced: RecordedWorkspaced) -> None:
+    assert sweep(folder, workspaced, ((MASS, BAD), (MASS_AGAIN,))) > 150
+
+
+def test_a_connection_that_died_executes_nothing_more(tmp_path: Path) -> None:
+    """The sweep proves something only if death is final, over all connections of the process."""
+    fuse = Fuse(4)
+    factory = dying(fuse)
+    first, second = (sqlite3.connect(tmp_path / "a.db", isolation_level=None, factory=factory) for _ in range(2))
+    first.execute("CREATE TABLE t (x)")
+    first.execute("BEGIN")
+    first.execute("INSERT INTO t VALUES (1)")
+    for connection, statement in ((first, "COMMIT"), (first, "ROLLBACK"), (second, "SELECT 1")):
+        with pytest.raises(ProcessDied):
+            connection.execute(statement)
+    assert isinstance(first, DyingConnection)
+    assert (fuse.statement, first.in_transaction) == ("COMMIT", True)
+    for connection in factory.opened:
+        connection.close()

@@ -1,0 +1,198 @@
+"""A drop folder, a state file and a service through which a few tiny files go, whatever dies on the way.
+
+The world remembers what was dropped; `check` compares with it what the service, the archive and the state file hold.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import httpx
+
+from connectors.directory import DirectoryConnector, DirectoryOptions
+from ingestd.core.address import SinkAddress
+from ingestd.core.mapping import EntrySpec, Mapping
+from ingestd.intake import Reader
+from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.sdk import Batch, Cursor, Partition, SourceContext
+from tests.support.delivery_rig import rig
+from tests.support.dying_sqlite import take_the_disk
+from tests.support.entry_writes import Written, writes_by_key
+
+
+class Service(Protocol):
+    """What the world asks of a server."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def api_key(self) -> str: ...
+
+    def accepted(self) -> Sequence[Written]: ...
+
+    def forget_requests(self) -> None: ...
+
+    def values(self, label: str) -> dict[str, tuple[str | None, str]]: ...
+
+
+class SmallBatches(DirectoryConnector):
+    """The directory connector with a batch for every record, so that tiny files have several."""
+
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
+        for batch in super().read(partition, cursor):
+            height = batch.records.height
+            for row in range(height - 1):
+                yield Batch(
+                    records=batch.records[row : row + 1],
+                    positions=batch.positions[row : row + 1],
+                    cursor={**batch.cursor, "offset": row},
+                    facts=batch.facts,
+                    rejects=batch.rejects if row == 0 else (),
+                    header=batch.header,
+                )
+            yield Batch(
+                records=batch.records[max(height - 1, 0) :],
+                positions=batch.positions[max(height - 1, 0) :],
+                cursor=batch.cursor,
+                facts=batch.facts,
+                rejects=batch.rejects if height <= 1 else (),
+                last=batch.last,
+                unchanged=batch.unchanged,
+                header=batch.header,
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drop:
+    """A file: its text, the entries that it makes in their order, and how many of its records are bad."""
+
+    name: str
+    text: str
+    entries: tuple[tuple[str, str], ...]
+    bad: int = 0
+
+
+@dataclass(kw_only=True)
+class World:
+    """``steps``: what is dropped at once; each step is read, delivered and archived before the next."""
+
+    folder: Path
+    service: Service
+    workspace: str
+    label: str
+    steps: Sequence[Sequence[Drop]]
+    state: Path = field(init=False)
+    dropped: int = 0
+    done: int = 0
+    deaths: int = 0
+
+    def __post_init__(self) -> None:
+        self.state = self.folder / "life-0" / "ingestd.db"
+        (self.folder / "drop").mkdir(parents=True)
+
+    # ------------------------------------------------------------------------------------------------- living
+
+    def live(self, factory: type[sqlite3.Connection] = sqlite3.Connection) -> None:
+        """Go on where the last life ended, to the end of the last step."""
+        mirror = SqliteMirror.open(self.state, factory=factory)
+        try:
+            asyncio.run(self._live(mirror))
+        except BaseException:
+            self.die()
+            raise
+        finally:
+            mirror.close()
+
+    def die(self) -> None:
+        """The next life finds the state file as it is on the disk now; the lock of this one is no concern of it."""
+        self.deaths += 1
+        found = self.state
+        self.state = self.folder / f"life-{self.deaths}" / "ingestd.db"
+        take_the_disk(found, self.state)
+
+    async def _live(self, mirror: SqliteMirror) -> None:
+        reader = Reader(
+            pipeline="sweep",
+            connector=self._connector(),
+            mapping=Mapping([EntrySpec(key="{part}", value="{mass}")]),
+            sink=SinkAddress(workspace=self.workspace, by="label", name=self.label),
+            mirror=mirror.intake,
+            emit=lambda event: None,
+        )
+        mirror.intake.activate(["sweep"])
+        async with rig(
+            url=self.service.url,
+            api_key=self.service.api_key,
+            deliverable=mirror.delivery,
+            seed=self.deaths,
+            transport=httpx.AsyncHTTPTransport(verify=False),  # not to load certificates for every life
+        ) as running:
+            mirror.on_pending = running.dispatcher.wake
+            while self.done < len(self.steps):
+                self._drop()
+                report = reader.read_pass()
+                assert not report.broken, report
+                assert not report.away, report
+                assert await running.drained() == []
+                reader.acknowledge_settled()
+                self.done += 1
+
+    def _connector(self) -> DirectoryConnector:
+        options = DirectoryOptions(
+            path=Path("drop"), settle_seconds=0, after="archive", archive=Path("done"), pattern=["*.csv", "*.ndjson"]
+        )
+        return SmallBatches(options, SourceContext(pipeline="sweep", base=self.folder, now=lambda: 4e9))
+
+    def _drop(self) -> None:
+        """The files of the step that is due, in order by their times; a life that died may have dropped them already."""
+        if self.dropped > self.done:
+            return
+        for place, drop in enumerate(self.steps[self.dropped]):
+            written = self.folder / "being-written"
+            written.write_text(drop.text, encoding="utf-8", newline="")
+            os.utime(written, (1e9 + place, 1e9 + place))
+            written.rename(self.folder / "drop" / drop.name)
+        self.dropped += 1
+
+    # ------------------------------------------------------------------------------------------------ checking
+
+    def check(self, *, more_writes: int) -> None:
+        """All that has to hold at the end; a key may have been written ``more_writes`` times more often than it changed."""
+        drops = [drop for step in self.steps for drop in step]
+        wanted: dict[str, str] = {}
+        changes: Counter[str] = Counter()
+        for drop in drops:
+            for key, value in drop.entries:
+                changes[key] += wanted.get(key) != value
+                wanted[key] = value
+        assert self.service.values(self.label) == {key: (value, "scalar") for key, value in wanted.items()}
+        assert {path.name: path.read_text(encoding="utf-8") for path in (self.folder / "done").iterdir()} == archived(
+            drops
+        )
+        assert list((self.folder / "drop").iterdir()) == []
+        status = SqliteMirror.observe(self.state)
+        try:
+            last = {drop.name: drop.bad for drop in drops}
+            assert (status.pending(), status.rejected()) == (0, sum(last.values()))
+        finally:
+            status.close()
+        for key, times in writes_by_key(self.service.accepted()).items():
+            assert times <= changes[key] + more_writes, f"{key} was written {times} times"
+
+
+def archived(drops: Sequence[Drop]) -> dict[str, str]:
+    """What an archive has to hold: each file once, the second of a name as ``name~2``."""
+    held: dict[str, str] = {}
+    for drop in drops:
+        stem, _, end = drop.name.partition(".")
+        names = (f"{stem}~{number}.{end}" if number > 1 else drop.name for number in range(1, len(drops) + 1))
+        held[next(name for name in names if name not in held)] = drop.text
+    return held
