@@ -29,7 +29,12 @@ class Application:
     """ASGI. Serves between start and stop, which the lifespan protocol or `running` bring about."""
 
     def __init__(self, settings: Settings) -> None:
-        self._store = SqliteStore(settings.database, readers=settings.readers, streams=settings.streams)
+        self._store = SqliteStore(
+            settings.database,
+            readers=settings.readers,
+            streams=settings.streams,
+            busy_seconds=settings.busy_seconds,
+        )
         self._authentication = Authentication(self._store, cache_seconds=settings.key_cache_seconds, now=now_ms)
         self._draining = False
         dispatch = Dispatch(

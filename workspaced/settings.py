@@ -64,6 +64,7 @@ class Settings:
     mass_creates: bool = True
     key_cache_seconds: float = 5.0
     idempotency_hours: float = 24.0
+    busy_seconds: float = 5.0
     readers: int = 4
     streams: int = 32
 

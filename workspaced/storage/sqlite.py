@@ -12,7 +12,7 @@ from pathlib import Path
 from workspaced.problems import Unavailable
 from workspaced.storage.port import Row, Values
 
-BUSY_TIMEOUT_MS = 5_000
+BUSY_SECONDS = 5.0
 _CACHE_KIB = 65_536
 # A checkpoint every 64 MB of log instead of every 4: bulk on random keys rewrites the same pages many times over.
 _CHECKPOINT_PAGES = 16_384
@@ -20,13 +20,13 @@ _ROWS_A_STATEMENT = 500
 _NO_VALUES: Values = {}
 
 
-def connect(path: Path, *, readonly: bool = False) -> sqlite3.Connection:
+def connect(path: Path, *, readonly: bool = False, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
     """An open connection in autocommit, so that no transaction begins unless we say so.
 
     It may be used from any thread, by one at a time.
     """
     connection = sqlite3.connect(
-        path, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None, check_same_thread=False, cached_statements=256
+        path, timeout=busy_seconds, isolation_level=None, check_same_thread=False, cached_statements=256
     )
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")

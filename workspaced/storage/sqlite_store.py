@@ -17,13 +17,13 @@ from workspaced.problems import Unavailable
 from workspaced.storage import migrations
 from workspaced.storage.group_commit import GroupCommit
 from workspaced.storage.port import Reader, StorageUnusable, Transaction
-from workspaced.storage.sqlite import connect, transaction
+from workspaced.storage.sqlite import BUSY_SECONDS, connect, transaction
 
 T = TypeVar("T")
 _END = object()
 
 
-def open_database(path: Path) -> sqlite3.Connection:
+def open_database(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
     """A connection to a database that exists, is in WAL mode and has the newest schema; makes what is missing.
 
     Raises:
@@ -34,7 +34,7 @@ def open_database(path: Path) -> sqlite3.Connection:
         # Several processes may start at once, and changing the journal mode does not wait for SQLite's own locks.
         with (path.parent / f"{path.name}.lock").open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            connection = connect(path)
+            connection = connect(path, busy_seconds=busy_seconds)
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
                 migrations.migrate(connection, name=str(path))
@@ -70,8 +70,9 @@ def transact(path: Path, work: Callable[[Transaction], T]) -> T:
 class SqliteStore:
     """One process's use of the file: a writer thread, a few readers, and a connection for each long answer."""
 
-    def __init__(self, path: Path, *, readers: int, streams: int) -> None:
+    def __init__(self, path: Path, *, readers: int, streams: int, busy_seconds: float = BUSY_SECONDS) -> None:
         self._path = path
+        self._busy_seconds = busy_seconds
         self._readers = readers
         self._streams = asyncio.Semaphore(streams)
         self._idle: asyncio.LifoQueue[sqlite3.Connection] = asyncio.LifoQueue()
@@ -85,7 +86,7 @@ class SqliteStore:
         Raises:
             StorageUnusable: it can't be used.
         """
-        connection = await asyncio.to_thread(open_database, self._path)
+        connection = await asyncio.to_thread(open_database, self._path, busy_seconds=self._busy_seconds)
         self._connections.append(connection)
         for _ in range(self._readers):
             reader = connect(self._path, readonly=True)

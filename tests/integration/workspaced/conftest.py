@@ -18,7 +18,7 @@ MakeKey = Callable[..., str]
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(data=tmp_path / "data", key_cache_seconds=0)
+    return Settings(data=tmp_path / "data", key_cache_seconds=0, busy_seconds=1)
 
 
 @pytest.fixture
