@@ -1,0 +1,187 @@
+"""Child processes: what they cost until they end, and those that have to be running meanwhile.
+
+Memory is VmHWM, read from /proc while the child lives: the kernel's account of an ended child (ru_maxrss) counts the
+memory of the parent that forked it. CPU time is the kernel's account of the ended child with its own children.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+DEADLINE_SECONDS = 170.0
+_SAMPLE_SECONDS = 0.02
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class ChildFailed(Exception):
+    """A child did not do what it was started for; with its last words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """``seconds``: from exec to the end, start-up and imports included. ``started``: on the machine's monotonic clock."""
+
+    seconds: float
+    cpu_seconds: float
+    peak_mib: float
+    started: float
+    output: str
+
+
+def environment(**extra: str) -> dict[str, str]:
+    """Ours without what a service manager or a configuration of the user's own would tell a daemon."""
+    ours = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "INGESTD_CONFIG")
+    kept = {name: value for name, value in os.environ.items() if name not in ours}
+    return {**kept, "PYTHONPATH": str(ROOT), **extra}
+
+
+def python(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", *arguments]
+
+
+def run(command: Sequence[str], **extra: str) -> Cost:
+    """Run a command to its end, with ``extra`` in its environment.
+
+    Raises:
+        ChildFailed: it failed, or did not end within the deadline.
+    """
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        started = time.monotonic()
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, env=environment(**extra), cwd=ROOT
+        )
+        peak = _Peak(process.pid)
+        late = threading.Timer(DEADLINE_SECONDS, process.kill)
+        late.start()
+        peak.start()
+        _, status, usage = os.wait4(process.pid, 0)
+        ended = time.monotonic()
+        late.cancel()
+        peak.stop()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        errors.seek(0)
+        if process.returncode != 0:
+            raise ChildFailed(f"{' '.join(command)} ended with {process.returncode}:\n{errors.read()[-2000:]}")
+        return Cost(
+            seconds=ended - started,
+            cpu_seconds=usage.ru_utime + usage.ru_stime,
+            peak_mib=peak.mib,
+            started=started,
+            output=output.read(),
+        )
+
+
+class Running:
+    """A child that serves until the context ends; its lines can be waited for."""
+
+    def __init__(self, name: str, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self._name = name
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        for line in self.process.stdout or ():
+            self._lines.put(line.rstrip("\n"))
+        self._lines.put(None)
+
+    def line(self, wanted: Callable[[str], bool] = bool, *, within: float = 60.0) -> str:
+        """The next line that ``wanted`` says yes to.
+
+        Raises:
+            ChildFailed: there is none within so many seconds, or the child ended.
+        """
+        deadline = time.monotonic() + within
+        seen: list[str] = []
+        while True:
+            try:
+                line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                raise ChildFailed(f"{self._name} said nothing of the kind in {within:.0f} s: {seen[-5:]}") from None
+            if line is None:
+                raise ChildFailed(f"{self._name} ended: {seen[-20:]}")
+            seen.append(line)
+            if wanted(line):
+                return line
+
+    def tell(self, line: str) -> None:
+        """Write a line to the child."""
+        if self.process.stdin is None:
+            raise AssertionError("the child was started with a pipe")
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def peak_mib(self) -> float:
+        return peak_mib(self.process.pid) or 0.0
+
+    def cpu_seconds(self) -> float:
+        """User and system time so far, without ended children."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+@contextlib.contextmanager
+def running(command: Sequence[str], *, log: Path, extra: Mapping[str, str] | None = None) -> Iterator[Running]:
+    """A child for the time of the context; asked to end, then waited for, then killed. Its errors go to ``log``."""
+    with log.open("ab") as errors:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
+            env=environment(**(extra or {})), cwd=ROOT,
+        )  # fmt: skip
+    try:
+        yield Running(" ".join(command), process)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+def peak_mib(pid: int) -> float | None:
+    """The most memory that a process has had resident, in MiB; None where it has ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    found = [line for line in status.splitlines() if line.startswith("VmHWM")]
+    return int(found[0].split()[1]) / 1024 if found else None
+
+
+class _Peak:
+    """Reads the high-water mark until it is stopped; what grows in the last fiftieth of a second is missed."""
+
+    def __init__(self, pid: int) -> None:
+        self.mib = 0.0
+        self._pid = pid
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(_SAMPLE_SECONDS):
+            self.mib = max(self.mib, peak_mib(self._pid) or 0.0)

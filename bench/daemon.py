@@ -1,0 +1,82 @@
+"""ingestd as it is measured: a folder with its configuration, the commands, a process that makes one pass after the other."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.child import Cost, Running, python, run, running
+from bench.endpoints import Endpoint
+from bench.sample import KEY, VALUE
+
+LABEL = "Parts"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """A configured daemon. ``drop`` is the folder that it reads."""
+
+    folder: Path
+    drop: Path
+    configuration: Path
+
+    def sync(self) -> Cost:
+        """One `ingestd sync`, from exec to its end."""
+        return run(python("ingestd", "sync", "-c", str(self.configuration)))
+
+    @contextlib.contextmanager
+    def daemon(self) -> Iterator[Running]:
+        """`ingestd run`, ready."""
+        log = self.folder / "daemon.log"
+        command = ["sh", "-c", 'exec "$@" 2>&1', "sh", *python("ingestd", "run", "-c", str(self.configuration))]
+        with running(command, log=log) as child:
+            child.line(lambda line: '"daemon_ready"' in line)
+            yield child
+
+    @contextlib.contextmanager
+    def warm(self) -> Iterator[Warm]:
+        """A process that has imported everything and makes a pass when it is told to."""
+        with running(python("bench.passes", str(self.configuration)), log=self.folder / "warm.log") as child:
+            child.line(lambda line: line == "ready")
+            yield Warm(child)
+
+
+@dataclass(frozen=True, slots=True)
+class Warm:
+    """See `bench.passes`."""
+
+    child: Running
+
+    def sync(self) -> dict[str, Any]:
+        """Seconds, CPU seconds, and what the pass reports."""
+        self.child.tell("pass")
+        answer: dict[str, Any] = json.loads(self.child.line(lambda line: line.startswith("{"), within=170))
+        return answer
+
+
+def site(
+    folder: Path, endpoint: Endpoint, *, key: str = KEY, value: str = VALUE, after: str = "keep", label: str = LABEL
+) -> Site:
+    """Write a configuration with one pipeline over an empty folder ``drop``, with settle time 0."""
+    drop = folder / "drop"
+    drop.mkdir(parents=True)
+    source = {"connector": "directory", "path": "drop", "pattern": "*.csv", "settle_seconds": 0, "after": after}
+    settings = {
+        "service": {"url": endpoint.url, "api_key": endpoint.api_key, "client_id": "bench"},
+        "state": "var/ingestd.db",
+        "pipelines": [
+            {
+                "name": "parts",
+                "source": source | ({"archive": "done"} if after == "archive" else {}),
+                "entries": {"key": key, "value": value, "type": "scalar"},
+                "sink": {"workspace": endpoint.workspace, "label": label},
+            }
+        ],
+    }
+    configuration = folder / "ingestd.yaml"
+    configuration.write_text(json.dumps(settings, indent=1))  # JSON is YAML
+    return Site(folder=folder, drop=drop, configuration=configuration)

@@ -1,0 +1,117 @@
+"""What stands at the other end: the counting server, or the real service with a key and a workspace."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from bench.child import Running, python, run, running
+from bench.counting import WORKSPACE, Tally
+
+
+class Wrong(Exception):
+    """What arrived is not what was sent: the figures of this run would be worth nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where to send, with which key, into which workspace; ``child`` is the process that takes it."""
+
+    url: str
+    api_key: str
+    workspace: str
+    child: Running
+
+    def ask(self, method: str, path: str, body: object = None, *, timeout: float = 60.0) -> Any:
+        """One request on a connection of its own; the decoded answer.
+
+        Raises:
+            Wrong: the answer is no success.
+        """
+        with contextlib.closing(self.connect(timeout=timeout)) as connection:
+            content = None if body is None else json.dumps(body).encode()
+            connection.request(method, path, body=content, headers=self.headers)
+            answer = connection.getresponse()
+            text = answer.read()
+        if answer.status >= 300:
+            raise Wrong(f"{method} {path} was answered with {answer.status}: {text[:300]!r}")
+        return json.loads(text) if text else None
+
+    def connect(self, *, timeout: float = 60.0) -> http.client.HTTPConnection:
+        parts = urlsplit(self.url)
+        return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"x-api-key": self.api_key, "ClientId": "bench", "Content-Type": "application/json"}
+
+    @property
+    def sinks(self) -> str:
+        return f"/v1/workspace/{self.workspace}/data-sink"
+
+
+class Counting(Endpoint):
+    """The counting server, with its tally."""
+
+    def tally(self) -> Tally:
+        return msgspec.convert(self.ask("GET", "/tally"), Tally)
+
+    def start_anew(self) -> None:
+        self.ask("POST", "/tally")
+
+
+@contextlib.contextmanager
+def counting_server(folder: Path) -> Iterator[Counting]:
+    with running(python("bench.counting"), log=folder / "counting.log") as child:
+        port = child.line()
+        yield Counting(url=f"http://127.0.0.1:{port}", api_key="bench", workspace=WORKSPACE, child=child)
+
+
+@contextlib.contextmanager
+def workspace_service(folder: Path) -> Iterator[Endpoint]:
+    """A service of its own with an empty data folder below ``folder``."""
+    folder.mkdir()
+    data = folder / "data"
+    key = run(python("workspaced", "keys", "create", "bench", "--role", "owner", "--data", str(data))).output.split()[
+        -1
+    ]
+    command = python("workspaced", "serve", "--data", str(data), "--port", "0")
+    with running(command, log=folder / "service.log") as child:
+        url = child.line(lambda line: line.startswith("http"))
+        service = Endpoint(url=url, api_key=key, workspace="", child=child)
+        made = service.ask("POST", "/v1/workspace", {"label": "Bench"})
+        yield Endpoint(url=url, api_key=key, workspace=made["id"], child=child)
+
+
+def check_counted(tally: Tally, rows: int, wrong_keys: list[str]) -> None:
+    """Raises `Wrong` where not every entry arrived once at least, or one of those looked at has another value."""
+    if tally.distinct != rows or wrong_keys:
+        raise Wrong(f"{tally.distinct} of {rows} entries arrived; with a wrong value: {wrong_keys[:5]}")
+
+
+def check_stored(service: Endpoint, label: str, rows: int, expected: dict[str, str]) -> None:
+    """Raises `Wrong` where the sink does not hold ``rows`` entries, or one of ``expected`` has another value."""
+    sink = next(sink for sink in service.ask("GET", f"{service.sinks}/list") if sink["label"] == label)
+    place = f"{service.sinks}/{sink['id']}"
+    held = 0
+    with contextlib.closing(service.connect(timeout=120.0)) as connection:
+        connection.request("GET", place, headers=service.headers)
+        answer = connection.getresponse()
+        tail = b""
+        while piece := answer.read(1 << 20):
+            piece = tail + piece
+            held += piece.count(b'"key":')
+            tail = piece[-5:]
+    wrong = [
+        key for key, value in expected.items() if service.ask("GET", f"{place}/{quote(key, safe='')}")["value"] != value
+    ]
+    if held != rows or wrong:
+        raise Wrong(f"the sink holds {held} entries of {rows}; with a wrong value: {wrong[:5]}")

@@ -1,0 +1,103 @@
+"""Medians, their spread, ratios taken within one round, and how they are printed."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Rounds:
+    """What was measured, round by round: every figure once in each round, so that noise falls on all of them alike."""
+
+    values: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, name: str, value: float) -> None:
+        self.values.setdefault(name, []).append(value)
+
+    def median(self, name: str) -> float:
+        return statistics.median(self.values[name])
+
+    def spread(self, name: str, show: Callable[[float], str]) -> str:
+        """Median and, where the rounds differ, what it lies between."""
+        values = self.values.get(name)
+        if not values:
+            return "-"
+        shown, low, high = show(statistics.median(values)), show(min(values)), show(max(values))
+        return shown if low == high else f"{shown} ({low}-{high})"
+
+    def ratio(self, over: str, under: str) -> float | None:
+        """The median of the rounds' own ratios; None where either was not measured."""
+        pairs = zip(self.values.get(over, ()), self.values.get(under, ()), strict=False)
+        ratios = [a / b for a, b in pairs if b]
+        return statistics.median(ratios) if ratios else None
+
+    def count(self, name: str) -> int:
+        return len(self.values.get(name, ()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a benchmark has to say. ``ratios``: name to (ratio, what it should be, in words)."""
+
+    name: str
+    title: str
+    header: Sequence[str]
+    lines: Sequence[Sequence[str]]
+    ratios: Sequence[tuple[str, float | None, str]]
+    notes: Sequence[str]
+    summary: dict[str, object]
+
+    def print(self) -> None:
+        print(f"\n{self.title}")
+        _table(self.header, self.lines)
+        if self.ratios:
+            print()
+            _table(
+                ("ratio", "measured", "to reach"),
+                [(name, "-" if ratio is None else f"{ratio:.2f}", aim) for name, ratio, aim in self.ratios],
+            )
+        for note in self.notes:
+            print(f"  {note}")
+        ratios = {name: None if ratio is None else round(ratio, 3) for name, ratio, _ in self.ratios}
+        print(json.dumps({"benchmark": self.name, **self.summary, "ratios": ratios}), flush=True)
+
+
+def _table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
+    rows = [tuple(header), *(tuple(line) for line in lines)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
+    for index, row in enumerate(rows):
+        first, *others = zip(row, widths, strict=True)
+        cells = [first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in others)]
+        print("  " + "  ".join(cells).rstrip())
+        if index == 0:
+            print("  " + "  ".join("-" * width for width in widths))
+
+
+def per_second(value: float) -> str:
+    return f"{value / 1000:,.0f} k/s".replace(",", " ")
+
+
+def seconds(value: float) -> str:
+    return f"{value:.3f}" if value < 1 else f"{value:.2f}"
+
+
+def milliseconds(value: float) -> str:
+    return f"{value * 1000:.2f}"
+
+
+def count(value: float) -> str:
+    return f"{value:.0f}"
+
+
+def mib(value: float) -> str:
+    return f"{value:.0f} MiB"
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The smallest value that at least ``percent`` of them do not exceed."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]

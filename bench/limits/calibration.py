@@ -1,0 +1,34 @@
+"""A fixed piece of work, done anew in every round: how much its time varies is how noisy the machine was."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from pathlib import Path
+
+from bench.figures import percentile
+
+_BLOCK = bytes(1 << 20)
+
+
+def spin() -> float:
+    """Seconds for hashing 64 MiB of zeros on one core."""
+    started = time.monotonic()
+    digest = hashlib.sha256()
+    for _ in range(64):
+        digest.update(_BLOCK)
+    digest.digest()
+    return time.monotonic() - started
+
+
+def flush_seconds(folder: Path, times: int = 100) -> float:
+    """Median of writing 4 KiB and having them on the disk (fdatasync), in the folder that is measured in."""
+    taken = []
+    with (folder / "flush").open("wb", buffering=0) as file:
+        for _ in range(times):
+            started = time.monotonic()
+            file.write(_BLOCK[:4096])
+            os.fdatasync(file.fileno())
+            taken.append(time.monotonic() - started)
+    return percentile(taken, 50)

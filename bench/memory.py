@@ -1,0 +1,90 @@
+"""The most memory that a pass has resident: the first one, one in which nothing changed, and both with a tenth of the rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench import sample
+from bench.daemon import Site, site
+from bench.endpoints import Counting, check_counted, counting_server
+from bench.figures import Report, Rounds, mib, seconds
+from bench.rounds import Options, surroundings_note
+from bench.unchanged import NAME, replace
+
+COLD = "first pass"
+SAME = "unchanged, same bytes"
+REORDERED = "unchanged, another order"
+PASSES = (COLD, SAME, REORDERED)
+
+
+def measure(options: Options) -> Report:
+    figures = Rounds()
+    sizes = (options.rows // 10, options.rows)
+    with counting_server(options.folder) as counting:
+        for folder in options.rounds(figures):
+            for rows in sizes:
+                _passes(figures, folder / str(rows), counting, rows)
+    return _report(options, figures, sizes)
+
+
+def _passes(figures: Rounds, folder: Path, counting: Counting, rows: int) -> None:
+    made = site(folder, counting)
+    csv = folder / NAME
+    counting.start_anew()
+    for name in PASSES:
+        sample.write_csv(csv, rows, order=int(name == REORDERED))
+        replace(made.drop / NAME, csv)
+        _one(figures, f"{name}, {rows}", made)
+        tally = counting.tally()
+        check_counted(tally, rows, sample.wrong_values(tally.sampled, rows))
+    csv.unlink()
+    (made.drop / NAME).unlink()
+    figures.add(f"state, {rows}", _size_mib(made.folder / "var"))
+
+
+def _one(figures: Rounds, name: str, made: Site) -> None:
+    cost = made.sync()
+    figures.add(name, cost.peak_mib)
+    figures.add(f"{name} seconds", cost.seconds)
+
+
+def _size_mib(folder: Path) -> float:
+    return sum(file.stat().st_size for file in folder.iterdir()) / 2**20
+
+
+def _report(options: Options, figures: Rounds, sizes: tuple[int, int]) -> Report:
+    small, large = sizes
+    around = options.surroundings(figures)
+    return Report(
+        name="memory",
+        title=f"memory: peak resident memory of `ingestd sync` at {small:,} and {large:,} rows".replace(",", " "),
+        header=("", f"{small} rows", f"{large} rows", "seconds at the larger"),
+        lines=[
+            *(
+                (
+                    name,
+                    figures.spread(f"{name}, {small}", mib),
+                    figures.spread(f"{name}, {large}", mib),
+                    figures.spread(f"{name}, {large} seconds", seconds),
+                )
+                for name in PASSES
+            ),
+            (
+                "state folder on disk",
+                figures.spread(f"state, {small}", mib),
+                figures.spread(f"state, {large}", mib),
+                "-",
+            ),
+        ],
+        ratios=[
+            (f"{name}: ten times the rows", figures.ratio(f"{name}, {large}", f"{name}, {small}"), "")
+            for name in PASSES
+        ],
+        notes=[surroundings_note(around)],
+        summary=around
+        | {
+            "peak_mib": {
+                f"{name}, {rows}": round(figures.median(f"{name}, {rows}")) for name in PASSES for rows in sizes
+            }
+        },
+    )

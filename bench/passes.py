@@ -1,0 +1,42 @@
+"""`ingestd sync` without start-up: imports once, then makes one whole pass for every line that it reads.
+
+A pass opens the configuration's state file, reads, delivers and closes, as the command does; nothing is kept from one
+pass to the next but what Python and polars have loaded. ``python -m bench.passes CONFIGURATION``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from ingestd.daemon.configuration import chosen_pipelines, read_configuration
+from ingestd.daemon.syncing import sync
+from ingestd.telemetry import Event
+
+
+def _ignore(_event: Event) -> None:
+    """The command prints lines; here they would be in the way of the answers."""
+
+
+def main(path: Path) -> None:
+    configuration = read_configuration(path, environment=os.environ, cwd=Path.cwd())
+    names = chosen_pipelines(configuration, ())
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        started, used = time.monotonic(), time.process_time()
+        report = asyncio.run(sync(configuration, names, timeout_seconds=None, emit=_ignore))
+        answer = {
+            "seconds": time.monotonic() - started,
+            "cpu_seconds": time.process_time() - used,
+            "delivered": report.delivered,
+            "exit_code": int(report.exit_code),
+        }
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,56 @@
+"""How often a benchmark is repeated, where, and how noisy the machine was meanwhile."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.figures import Rounds
+from bench.limits.calibration import flush_seconds, spin
+
+BUDGET_SECONDS = 165.0
+CALIBRATION = "calibration"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """``folder`` is empty, of this benchmark alone, and removed afterwards."""
+
+    rows: int
+    repeat: int
+    folder: Path
+
+    def rounds(self, figures: Rounds) -> Iterator[Path]:
+        """An empty folder for each round; no round begins that would probably end beyond the budget."""
+        begun = time.monotonic()
+        longest = 0.0
+        for number in range(self.repeat):
+            started = time.monotonic()
+            if number and started - begun + longest > BUDGET_SECONDS:
+                return
+            folder = self.folder / f"round{number}"
+            folder.mkdir()
+            figures.add(CALIBRATION, spin())
+            yield folder
+            longest = max(longest, time.monotonic() - started)
+
+    def surroundings(self, figures: Rounds) -> dict[str, object]:
+        """What the summary says about the run itself."""
+        times = figures.values[CALIBRATION]
+        return {
+            "rows": self.rows,
+            "rounds": len(times),
+            "noise": round(max(times) / min(times), 2),
+            "load": round(os.getloadavg()[0], 2),
+            "flush_ms": round(flush_seconds(self.folder) * 1000, 3),
+        }
+
+
+def surroundings_note(surroundings: dict[str, object]) -> str:
+    return (
+        f"{surroundings['rounds']} rounds; median (lowest-highest). The same fixed work took up to {surroundings['noise']}x its "
+        f"shortest time meanwhile (noise); load {surroundings['load']}; a 4 KiB flush takes {surroundings['flush_ms']} ms here."
+    )

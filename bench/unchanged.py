@@ -1,0 +1,154 @@
+"""The same million rows once more: a file that nobody touched, one that was written again, one in another order."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+
+from bench import sample
+from bench.child import python, run
+from bench.daemon import Site, Warm, site
+from bench.endpoints import Counting, Wrong, check_counted, counting_server
+from bench.figures import Report, Rounds, mib, seconds
+from bench.rounds import Options, surroundings_note
+
+UNTOUCHED = "untouched"
+WRITTEN = "written again, same bytes"
+REORDERED = "rows in another order"
+POLARS = "polars reads and hashes"
+CASES = (UNTOUCHED, WRITTEN, REORDERED)
+
+NAME = "parts.csv"
+
+
+def measure(options: Options) -> Report:
+    figures = Rounds()
+    orders = [options.folder / f"order{order}.csv" for order in (0, 1)]
+    for order, file in enumerate(orders):
+        sample.write_csv(file, options.rows, order=order)
+    with counting_server(options.folder) as counting:
+        made = delivered_site(options, counting, orders[0])
+        turns = _turns(made.drop / NAME, orders)
+        with made.warm() as warm:
+            warm.sync()  # what is imported late, is now
+            for _ in options.rounds(figures):
+                for case in CASES:
+                    turns[case]()
+                    _command(figures, case, made, counting)
+                    turns[case]()
+                    _pass(figures, case, warm, counting)
+                polars_alone(figures, POLARS, orders[0])
+    return _report(options, figures)
+
+
+def delivered_site(options: Options, counting: Counting, csv: Path) -> Site:
+    """A daemon that has read the file and delivered all of it."""
+    made = site(options.folder / "site", counting)
+    replace(made.drop / NAME, csv)
+    counting.start_anew()
+    made.sync()
+    tally = counting.tally()
+    check_counted(tally, options.rows, sample.wrong_values(tally.sampled, options.rows))
+    return made
+
+
+def replace(target: Path, source: Path) -> None:
+    """Give the file another's content, at once, as a new file of a new time."""
+    beside = target.with_suffix(".tmp")
+    shutil.copyfile(source, beside)
+    beside.replace(target)
+
+
+def _turns(target: Path, orders: list[Path]) -> dict[str, Callable[[], None]]:
+    current = 0
+
+    def other_order() -> None:
+        nonlocal current
+        current = 1 - current
+        replace(target, orders[current])
+
+    return {UNTOUCHED: lambda: None, WRITTEN: lambda: replace(target, orders[current]), REORDERED: other_order}
+
+
+def _command(figures: Rounds, case: str, made: Site, counting: Counting) -> None:
+    before = counting.tally()
+    cost = made.sync()
+    figures.add(f"{case} command", cost.seconds)
+    figures.add(f"{case} peak", cost.peak_mib)
+    _count_requests(figures, case, before.writes, before.lookups, counting)
+
+
+def _pass(figures: Rounds, case: str, warm: Warm, counting: Counting) -> None:
+    before = counting.tally()
+    answer = warm.sync()
+    if answer["exit_code"] != 0:
+        raise Wrong(f"a pass over the file ({case}) ended with {answer}")
+    figures.add(case, answer["seconds"])
+    figures.add(f"{case} cpu", answer["cpu_seconds"])
+    _count_requests(figures, case, before.writes, before.lookups, counting)
+
+
+def _count_requests(figures: Rounds, case: str, writes: int, lookups: int, counting: Counting) -> None:
+    after = counting.tally()
+    figures.add(f"{case} writes", after.writes - writes)
+    figures.add(f"{case} lookups", after.lookups - lookups)
+
+
+def polars_alone(figures: Rounds, name: str, csv: Path) -> None:
+    """The limit: warm as ``name``, from exec to end as ``name`` command."""
+    once = run(python("bench.limits.polars_hash", str(csv), "1"))
+    figures.add(f"{name} command", once.seconds)
+    figures.add(f"{name} peak", once.peak_mib)
+    # Of four times the first is left out: it starts polars' threads and grows its memory.
+    often = run(python("bench.limits.polars_hash", str(csv), "4"))
+    times = json.loads(often.output)
+    figures.add(name, statistics.median(times["seconds"][1:]))
+    figures.add(f"{name} cpu", statistics.median(times["cpu_seconds"][1:]))
+
+
+def _report(options: Options, figures: Rounds) -> Report:
+    lines = [
+        (
+            name,
+            figures.spread(name, seconds),
+            figures.spread(f"{name} cpu", seconds),
+            figures.spread(f"{name} command", seconds),
+            figures.spread(f"{name} peak", mib),
+            f"{max(figures.values[f'{name} writes']):.0f}" if name in CASES else "-",
+            f"{max(figures.values[f'{name} lookups']):.0f}" if name in CASES else "-",
+        )
+        for name in (*CASES, POLARS)
+    ]
+    around = options.surroundings(figures)
+    return Report(
+        name="unchanged",
+        title=f"unchanged: a second pass over {options.rows:,} rows".replace(",", " "),
+        header=("", "pass, warm", "its CPU", "whole command", "peak memory", "writes", "lookups"),
+        lines=lines,
+        ratios=[
+            pair
+            for case in CASES
+            for pair in (
+                (f"{case}: pass over polars, both warm", figures.ratio(case, POLARS), "3 or less"),
+                (f"{case}: their CPU time, both warm", figures.ratio(f"{case} cpu", f"{POLARS} cpu"), ""),
+                (
+                    f"{case}: command over polars, with start-up",
+                    figures.ratio(f"{case} command", f"{POLARS} command"),
+                    "",
+                ),
+            )
+        ],
+        notes=[
+            surroundings_note(around),
+            "Seconds. A warm pass opens and closes the state file, as the command does; the page cache is warm everywhere.",
+        ],
+        summary=around
+        | {
+            "seconds": {name: round(figures.median(name), 4) for name in (*CASES, POLARS)},
+            "command_seconds": {name: round(figures.median(f"{name} command"), 4) for name in (*CASES, POLARS)},
+            "writes": {case: int(max(figures.values[f"{case} writes"])) for case in CASES},
+        },
+    )
