@@ -8,6 +8,7 @@ from importlib.metadata import version
 
 from ingestd.daemon.beat import Beat
 from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.failures import mirror_failures_alone
 from ingestd.daemon.signals import stop_signals
 from ingestd.daemon.stopping import Stopping
@@ -27,7 +28,7 @@ async def run(configuration: Configuration, *, emit: Emit, notifier: Notifier) -
         MirrorError: the state file can't be used, or became unusable.
         BaseExceptionGroup: a part failed in a way that its rules exclude.
     """
-    stopping = Stopping(emit=emit)
+    stopping = Stopping(emit=emit, overrun=ExitCode.DONE)
     beat = Beat(notifier, emit=emit)
 
     def tell(event: Event) -> None:
@@ -82,12 +83,9 @@ def _ready(assembly: Assembly) -> DaemonReady:
 
 
 def _numbers(assembly: Assembly) -> str:
-    """The status line: how much there is, waits and was rejected, and which sinks are in trouble."""
-    sinks = assembly.mirror.status.sinks()
-    entries, pending = sum(sink.entries for sink in sinks), sum(sink.pending for sink in sinks)
-    trouble = [report for report in assembly.dispatcher.report() if report.sentence]
+    """The status line: how much waits and was rejected, and which sinks are in trouble. Cheap, however large the state."""
+    mirror = assembly.mirror.status
     return " ".join([
-        f"{len(assembly.readers)} pipelines, {entries} entries, {pending} waiting,",
-        f"{assembly.mirror.status.rejected()} rejected.",
-        *(str(report) for report in trouble),
+        f"{len(assembly.readers)} pipelines, {mirror.pending()} waiting, {mirror.rejected()} rejected.",
+        *(str(report) for report in assembly.dispatcher.report() if report.sentence),
     ])  # fmt: skip

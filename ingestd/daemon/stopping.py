@@ -17,19 +17,26 @@ DRAIN_SECONDS = 8.0
 
 
 class Stopping:
-    """A request to stop and its deadline. ``step`` says what is being waited for, for the event that tells of an overrun."""
+    """A request to stop and its deadline. ``step`` says what is being waited for, for the event that tells of an overrun.
 
-    def __init__(self, *, emit: Emit, seconds: float = DRAIN_SECONDS) -> None:
+    ``overrun``: the exit code of a process that was cut off. Never that of an error: what is committed stays, the rest is
+    read and sent again after the next start.
+    """
+
+    def __init__(self, *, emit: Emit, overrun: ExitCode, seconds: float = DRAIN_SECONDS) -> None:
         self.asked = asyncio.Event()
         self.signal = ""
         self.step = "starting"
         self._emit = emit
+        self._overrun = overrun
         self._seconds = seconds
         self._began = 0.0
         self._deadline: threading.Timer | None = None
 
     def ask(self, signal: str) -> None:
-        """Begin to stop; ``signal`` is the name of the one that asked."""
+        """Begin to stop; ``signal`` is the name of the one that asked, or what else did. Only the first counts."""
+        if self._deadline is not None:
+            return
         self.signal = signal
         self._began = time.monotonic()
         # In a thread of its own: neither a hanging event loop nor a source that does not answer holds up the exit.
@@ -48,5 +55,4 @@ class Stopping:
         self._emit(DrainOverran(seconds=self._seconds, step=self.step))
         sys.stdout.flush()
         sys.stderr.flush()
-        # Not an error: what is committed stays, the rest is read and sent again after the next start.
-        os._exit(ExitCode.DONE)
+        os._exit(self._overrun)

@@ -10,11 +10,11 @@ from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.failures import mirror_failures_alone
 from ingestd.daemon.signals import stop_signals
+from ingestd.daemon.stopping import Stopping
 from ingestd.daemon.wiring import Assembly, assembled
 from ingestd.delivery.report import LaneReport
 from ingestd.intake import PassReport
 from ingestd.telemetry import Emit, Event
-from ingestd.telemetry.catalogue.daemon import StopRequested
 from ingestd.telemetry.catalogue.delivery import EntriesDelivered
 
 
@@ -24,7 +24,7 @@ class SyncReport:
 
     ``delivered``: entries that were written in this run. ``pending``: entries that still wait, over all sinks.
     ``rejected``: records and entries that are parked in the pipelines meant, by this run or an earlier one.
-    ``stuck``: sinks whose delivery a person has to free. ``interrupted``: ``signal``, ``timeout`` or empty.
+    ``stuck``: sinks whose delivery a person has to free. ``interrupted``: a signal's name, ``timeout`` or empty.
     """
 
     passes: tuple[PassReport, ...]
@@ -63,37 +63,35 @@ async def sync(
             delivered += event.entries
         emit(event)
 
-    asked = asyncio.Event()
-
-    def ask(signal: str) -> None:
-        emit(StopRequested(signal=signal))
-        asked.set()
-
+    stopping = Stopping(emit=emit, overrun=ExitCode.PENDING)
     passes: list[PassReport] = []
     stuck: list[LaneReport] = []
-    with stop_signals(ask), mirror_failures_alone():
+    with stop_signals(stopping.ask), mirror_failures_alone():
         async with assembled(configuration, emit=count) as assembly:
             async with asyncio.TaskGroup() as group:
                 delivering = group.create_task(assembly.dispatcher.run(), name="dispatcher")
                 working = group.create_task(_work(assembly, names, passes, stuck), name="sync")
-                stopping = group.create_task(asked.wait(), name="signal")
-                await asyncio.wait([working, stopping], timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
-                interrupted = "" if working.done() else "signal" if asked.is_set() else "timeout"
+                asked = group.create_task(stopping.asked.wait(), name="signal")
+                await asyncio.wait([working, asked], timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
+                if not working.done():
+                    stopping.ask("timeout")
+                stopping.step = "ending the passes and the requests in flight"
                 for reader in assembly.readers:
                     reader.stop()
-                for task in (working, stopping, delivering):
+                for task in (working, asked, delivering):
                     task.cancel()
             await assembly.supervisor.acknowledge()
             status = assembly.mirror.status
             rejected = sum(one.rejected for one in status.pipelines() if one.name in names)
             pending = status.pending()
+        stopping.done()
     return SyncReport(
         passes=tuple(passes),
         delivered=delivered,
         pending=pending,
         rejected=rejected,
         stuck=tuple(stuck),
-        interrupted=interrupted,
+        interrupted=stopping.signal,
     )
 
 

@@ -121,6 +121,15 @@ def test_a_signal_ends_a_sync_in_order_with_4(tmp_path: Path, server: DocumentSe
     assert len(server.values("Sink 0")) == 2000
 
 
+@pytest.mark.slow
+def test_a_source_that_never_comes_back_does_not_hold_up_the_timeout(tmp_path: Path, server: DocumentServer) -> None:
+    config = write_configuration(tmp_path, server.url, {"hang": str(tmp_path / "mark")})
+    run = ingestd(tmp_path, "sync", "--timeout", "1", "-c", str(config), timeout=20)
+    assert run.returncode == 4
+    assert "drain_overran" in run.stderr
+    assert (tmp_path / "mark").exists()
+
+
 def drop_folder(tmp_path: Path, url: str, settle_seconds: float) -> Path:
     (tmp_path / "drop").mkdir()
     (tmp_path / "drop" / "mass.csv").write_text("part,mass\nA-1,0.10\nA-2,12\n")
