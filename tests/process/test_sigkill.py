@@ -1,0 +1,168 @@
+"""The real daemon and the real service are killed again and again while their sources change, and end in the exact state."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.busy_sources import SETTLE_SECONDS, BusySources
+from tests.support.daemon_process import Daemon, environment, ingestd
+
+ROUNDS = 50
+
+
+class Child:
+    """A process of ours that can be killed and started again."""
+
+    def __init__(self, folder: Path, ready: str, *command: str) -> None:
+        self._folder = folder
+        self._ready = ready
+        self._command = command
+        self.process: Daemon | None = None
+
+    def start(self) -> None:
+        self.process = Daemon(self._command, env=environment(self._folder), cwd=self._folder)
+
+    def wait_until_ready(self) -> None:
+        assert self.process is not None
+        self.process.wait_for(self._ready)
+
+    def kill(self) -> None:
+        """SIGKILL; it must have lived until then."""
+        assert self.process is not None
+        assert self.process.process.poll() is None, "it ended by itself:\n" + "\n".join(self.process.lines[-30:])
+        assert self.process.stop(signal.SIGKILL) == -signal.SIGKILL
+        self.forget()
+
+    def stop(self) -> None:
+        """SIGTERM, and the orderly end."""
+        assert self.process is not None
+        assert self.process.stop(signal.SIGTERM, seconds=30) == 0, "\n".join(self.process.lines[-30:])
+        self.forget()
+
+    def forget(self) -> None:
+        """Whatever it is doing, it is gone afterwards."""
+        if self.process is None:
+            return
+        if self.process.process.poll() is None:
+            os.kill(self.process.process.pid, signal.SIGKILL)
+        self.process.ended()
+        if self.process.process.stdout is not None:
+            self.process.process.stdout.close()
+        self.process = None
+
+
+class Scene:
+    """A service with one workspace, a daemon with two pipelines, and a caller who looks into the service."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        arguments = ["-m", "workspaced", "keys", "create", "svc:test", "--role", "owner", "--data", "workspace"]
+        made = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=folder, env=environment(folder), capture_output=True, text=True, check=True, timeout=60,
+        )  # fmt: skip
+        self.key = made.stdout.split()[-1]
+        serve = ["workspaced", "serve", "--data", "workspace", "--port", str(port)]
+        self.service = Child(folder, "service_listening", *serve)
+        self.daemon = Child(folder, "daemon_ready", "ingestd", "run")
+
+    def ask(self, method: str, path: str, **more: Any) -> Any:
+        headers = {"x-api-key": self.key, "ClientId": "test"}
+        with httpx.Client(base_url=self.url, headers=headers, timeout=30, verify=False) as client:
+            return client.request(method, path, **more).raise_for_status().json()
+
+    def configure(self) -> None:
+        workspace = self.ask("POST", "/v1/workspace", json={"label": "Bench"})["id"]
+        folder = {
+            "name": "files",
+            "source": {
+                "connector": "directory", "path": "drop", "pattern": "*.csv", "settle_seconds": SETTLE_SECONDS,
+                "after": "archive", "archive": "done", "rescan_seconds": 5,
+            },
+            "entries": {"key": "{part}", "value": "{mass}"},
+            "sink": {"workspace": workspace, "label": "Files"},
+        }  # fmt: skip
+        table = {
+            "name": "table",
+            "source": {"connector": "database", "url": "sqlite:///pdm.db", "table": "part", "deletes": "remove"},
+            "entries": {"key": "{number}", "value": "{mass}"},
+            "sink": {"workspace": workspace, "label": "Table"},
+            "schedule": {"every": "1s"},
+        }
+        settings = {
+            "service": {"url": self.url, "api_key": self.key, "client_id": "bench-3"},
+            "state": "ingestd.db",
+            "pipelines": [folder, table],
+        }
+        (self.folder / "ingestd.yaml").write_text(json.dumps(settings))  # JSON is YAML
+
+    def held(self, label: str) -> dict[str, str]:
+        """What the one sink of this label holds."""
+        (workspace,) = self.ask("GET", "/v1/workspace")
+        path = f"/v1/workspace/{workspace['id']}/data-sink"
+        (sink,) = [sink for sink in self.ask("GET", path) if sink["label"] == label]
+        return {entry["key"]: entry["value"] for entry in sink["entries"]}
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    scene = Scene(tmp_path)
+    try:
+        yield scene
+    finally:
+        scene.daemon.forget()
+        scene.service.forget()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", [20])
+def test_fifty_kills_at_random_moments_end_in_the_exact_state(scene: Scene, seed: int) -> None:
+    chance = random.Random(seed)
+    scene.service.start()
+    scene.service.wait_until_ready()
+    scene.configure()
+    with BusySources(scene.folder / "drop", scene.folder / "pdm.db", seed=seed) as sources:
+        scene.daemon.start()
+        for _ in range(ROUNDS):
+            victims = chance.choice([[scene.daemon]] * 5 + [[scene.service]] * 3 + [[scene.daemon, scene.service]] * 2)
+            # Mostly at work, sometimes while it is starting.
+            if chance.random() < 0.8:
+                scene.service.wait_until_ready()
+                scene.daemon.wait_until_ready()
+            time.sleep(chance.uniform(0, 1))  # the moment of the crash; nothing is waited for
+            for child in victims:
+                child.kill()
+            for child in reversed(victims):
+                child.start()
+    scene.daemon.wait_until_ready()
+    scene.service.wait_until_ready()
+    scene.daemon.stop()
+    last = ingestd(scene.folder, "sync", "--timeout", "120", timeout=150)
+    assert last.returncode == 0, last.stdout + last.stderr
+    assert " 0 waiting, 0 rejected." in last.stdout
+    assert len(sources.files) > ROUNDS
+
+    assert scene.held("Files") == sources.entries
+    assert scene.held("Table") == sources.rows
+    assert {path.name: path.read_bytes() for path in (scene.folder / "done").iterdir()} == sources.files
+    assert list((scene.folder / "drop").iterdir()) == []
+    again = ingestd(scene.folder, "sync", timeout=60)
+    assert "0 entries delivered" in again.stdout
+    scene.service.stop()

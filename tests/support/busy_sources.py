@@ -1,0 +1,107 @@
+"""Sources that somebody works on all the time: files are dropped in two ways, a table changes."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Self
+
+SETTLE_SECONDS = 0.5
+_KEYS = 40
+
+
+class BusySources:
+    """Works in a thread of its own while the block is open; what should come of it is to be read after the block.
+
+    ``entries``: the last value of each key over all files; ``files``: the bytes of each file by its name, every name once;
+    ``rows``: the table as it ends.
+    """
+
+    def __init__(self, folder: Path, database: Path, *, seed: int) -> None:
+        self.entries: dict[str, str] = {}
+        self.files: dict[str, bytes] = {}
+        self.rows: dict[str, str] = {}
+        self._folder = folder
+        self._database = database
+        self._random = random.Random(seed)
+        self._ended = threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._work, name="busy sources", daemon=True)
+        folder.mkdir()
+        with closing(sqlite3.connect(database)) as connection:
+            connection.execute("CREATE TABLE part (number TEXT PRIMARY KEY, mass TEXT NOT NULL)")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def _work(self) -> None:
+        try:
+            with closing(sqlite3.connect(self._database, timeout=30)) as connection:
+                while not self._ended.wait(self._random.uniform(0.02, 0.2)):
+                    self._drop_renamed()
+                    self._drop_slowly()
+                    self._change_table(connection)
+        except BaseException as error:  # noqa: BLE001 - raised in the test's thread
+            self._failure = error
+
+    def _drop_renamed(self) -> None:
+        """As exporters should: written beside the folder, then renamed into it."""
+        self._rename_into_place(*self._new_file())
+
+    def _drop_slowly(self) -> None:
+        """As exporters do: written in place, a line at a time, but never still for as long as the settle time."""
+        name, lines = self._new_file()
+        longest, before = 0.0, time.monotonic()
+        with (self._folder / name).open("w", newline="") as file:
+            for line in lines:
+                file.write(line)
+                file.flush()
+                self._ended.wait(0.005)
+                now = time.monotonic()
+                longest, before = max(longest, now - before), now
+        if longest > SETTLE_SECONDS * 0.8:
+            # This machine made us slower than a writer may be: what was taken early is said again by a whole file.
+            self._rename_into_place(self._register(lines), lines)
+
+    def _rename_into_place(self, name: str, lines: Sequence[str]) -> None:
+        written = self._folder.with_name("being-written")
+        written.write_text("".join(lines), newline="")
+        written.rename(self._folder / name)
+
+    def _register(self, lines: Sequence[str]) -> str:
+        """A name of its own, in the order of the drops, for a file with these lines."""
+        name = f"{len(self.files):05}.csv"
+        self.files[name] = "".join(lines).encode()
+        return name
+
+    def _new_file(self) -> tuple[str, list[str]]:
+        serial = len(self.files)
+        made = [
+            (f"P-{self._random.randrange(_KEYS):02}", f"{serial}.{row}0") for row in range(self._random.randint(1, 8))
+        ]
+        lines = ["part,mass\n", *(f"{key},{value}\n" for key, value in made)]
+        self.entries.update(made)
+        return self._register(lines), lines
+
+    def _change_table(self, connection: sqlite3.Connection) -> None:
+        number = f"D-{self._random.randrange(_KEYS):02}"
+        with connection:
+            if number in self.rows and self._random.random() < 0.3:
+                connection.execute("DELETE FROM part WHERE number = ?", (number,))
+                del self.rows[number]
+            else:
+                mass = f"{self._random.random():.6f}0"
+                connection.execute("INSERT OR REPLACE INTO part VALUES (?, ?)", (number, mass))
+                self.rows[number] = mass
