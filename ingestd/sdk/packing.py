@@ -30,7 +30,9 @@ def pack(
     for name, values in columns.items():
         for value in values:
             if value is not None and not isinstance(value, str):
-                raise TypeError(f"field {name!r} holds {value!r}; a connector hands over text, exactly as the source has it")
+                raise TypeError(
+                    f"field {name!r} holds {value!r}; a connector hands over text, exactly as the source has it"
+                )
     places = list(positions) if positions is not None else list(range(1, len(rows) + 1))
     text = bool(places) and isinstance(places[0], str)
     return Batch(
