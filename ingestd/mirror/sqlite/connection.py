@@ -13,7 +13,7 @@ import re
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.resources import files
 from pathlib import Path
 
@@ -58,18 +58,19 @@ class StateFile:
             raise MirrorError(
                 f"the state file {path} can't be opened: {error.strerror or error}. Check the folder's owner and mode."
             ) from error
-        try:
+        with ExitStack() as undo:
+            undo.callback(os.close, self._lock)
             self._writer = self._connect(f"file:{_quoted(path)}")
+            undo.callback(self._writer.close)
             with _named_errors(path):
-                page_size = self._writer.execute("PRAGMA page_count").fetchone()[0]
-                if page_size == 0:
+                # Before anything is set: another program's file is left as it is, its journal mode too.
+                version = _refuse_foreign(self._writer, path)
+                if self._writer.execute("PRAGMA page_count").fetchone()[0] == 0:
                     self._writer.execute("PRAGMA page_size = 8192")
                 for pragma in _PRAGMAS:
                     self._writer.execute(pragma)
-                _migrate(self._writer, path)
-        except BaseException:
-            os.close(self._lock)
-            raise
+                _migrate(self._writer, version)
+            undo.pop_all()
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -168,8 +169,7 @@ def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> int:
     return version
 
 
-def _migrate(connection: sqlite3.Connection, path: Path) -> None:
-    version = _refuse_foreign(connection, path)
+def _migrate(connection: sqlite3.Connection, version: int) -> None:
     for number, script in _migrations():
         if number > version:
             # executescript commits by itself what stands before it, so the transaction is part of the script.
