@@ -1,0 +1,309 @@
+"""What every mirror promises to delivery (`ingestd.mirror.port.Deliverable`), as tests that each implementation inherits."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+import pytest
+
+from ingestd.core.address import SinkAddress
+from ingestd.mirror.port import Attempt, Claim, Deliverable, Parked
+from tests.support.memory_mirror import Desired
+
+SINK = SinkAddress(workspace="bench", by="label", name="Mass budget")
+ATTEMPT = Attempt(operation="mass", items=1, status=200, milliseconds=1.5, outcome="accepted", sentence="Accepted.")
+
+
+class Stage(ABC):
+    """A mirror with one sink, and somebody who desires things of it."""
+
+    @property
+    @abstractmethod
+    def deliverable(self) -> Deliverable:
+        """The side under test."""
+
+    @abstractmethod
+    def desire(self, entries: Mapping[str, Desired | None]) -> int:
+        """From now on the sink should hold these values (None: not the key), and what it should hold before; its id."""
+
+    async def claim(self, lane: int, *, items: int = 100, size: int = 100_000) -> Claim:
+        """A claim that has to be there."""
+        claim = await self.deliverable.claim(lane, max_items=items, max_bytes=size)
+        assert claim is not None
+        return claim
+
+    async def nothing_to_claim(self, lane: int) -> bool:
+        return await self.deliverable.claim(lane, max_items=100, max_bytes=100_000) is None
+
+    async def deliver(self, lane: int) -> list[tuple[str, str, str | None]]:
+        """Deliver all that can be claimed; what it was."""
+        sent = []
+        while (claim := await self.deliverable.claim(lane, max_items=100, max_bytes=100_000)) is not None:
+            sent += work(claim)
+            await self.deliverable.settle(claim)
+        return sorted(sent)
+
+    async def pending(self, lane: int) -> int:
+        return next(state.pending for state in await self.deliverable.lanes() if state.id == lane)
+
+
+def items(claim: Claim) -> list[dict[str, Any]]:
+    return [item for part in claim.parts for item in json.loads(part.body)]
+
+
+def work(claim: Claim) -> list[tuple[str, str, str | None]]:
+    """(kind, key, value) of each item, in the order of the keys."""
+    return sorted((part.kind, item["key"], item.get("value")) for part in claim.parts for item in json.loads(part.body))
+
+
+def scalars(**values: str | None) -> dict[str, Desired | None]:
+    return {key: (value, "scalar") for key, value in values.items()}
+
+
+def held(*rows: tuple[str, str | None, str]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema={"key": pl.String, "value": pl.String, "data_type": pl.String}, orient="row")
+
+
+class DeliverableSuite:
+    """Inherit it and give it a ``stage``."""
+
+    @pytest.fixture
+    def stage(self) -> Stage:
+        raise NotImplementedError
+
+    async def test_an_item_has_key_value_and_type_exactly_as_desired(self, stage: Stage) -> None:
+        lane = stage.desire({"a/ä \"'\\": ("0.10", "scalar"), "b": ("", "text"), "c": ("\u2028 1e-7\n", "text")})
+        claim = await stage.claim(lane)
+        assert sorted(items(claim), key=lambda item: str(item["key"])) == [
+            {"key": "a/ä \"'\\", "value": "0.10", "dataType": "scalar"},
+            {"key": "b", "value": "", "dataType": "text"},
+            {"key": "c", "value": "\u2028 1e-7\n", "dataType": "text"},
+        ]
+        assert claim.items == 3
+        assert {part.items for part in claim.parts} == {3}
+
+    async def test_a_claim_that_is_settled_leaves_nothing_pending(self, stage: Stage) -> None:
+        lane = stage.desire(scalars(a="1", b="2"))
+        assert await stage.pending(lane) == 2
+        await stage.deliverable.settle(await stage.claim(lane), attempt=ATTEMPT)
+        assert await stage.pending(lane) == 0
+        assert await stage.nothing_to_claim(lane)
+
+    async def test_what_the_service_needs_is_create_then_update_then_delete_then_create(self, stage: Stage) -> None:
+        lane = stage.desire(scalars(a="1"))
+        assert await stage.deliver(lane) == [("create", "a", "1")]
+        stage.desire(scalars(a="2"))
+        assert await stage.deliver(lane) == [("update", "a", "2")]
+        stage.desire({"a": None})
+        assert await stage.deliver(lane) == [("delete", "a", None)]
+        stage.desire(scalars(a="3"))
+        assert await stage.deliver(lane) == [("create", "a", "3")]
+
+    async def test_a_delete_item_says_so(self, stage: Stage) -> None:
+        lane = stage.desire(scalars(a="1", b="1"))
+        await stage.deliver(lane)
+        stage.desire({"a": None})
+        assert items(await stage.claim(lane)) == [{"key": "a", "delete": True}]
+
+    async def test_an_equal_value_is_not_pending_again_and_another_type_is(self, stage: Stage) -> None:
+        lane = stage.desire(scalars(a="1"))
+        await stage.deliver(lane)
+        stage.desire(scalars(a="1"))
+        assert await stage.pending(lane) == 0
+        stage.desire({"a": ("1", "text")})
+        assert await stage.deliver(lane) == [("update", "a", "1")]
+
+    async def test_claims_that_are_out_at_the_same_time_hold_disjoint_keys(self, stage: Stage) -> None:
+        wanted = {f"K-{number}": (str(number), "scalar") for number in range(10)}
+        lane = stage.desire(wanted)
+        stage.desire({"K-3": ("three", "scalar"), "L": ("1", "scalar")})
+        claims = []
+        while (claim := await stage.deliverable.claim(lane, max_items=3, max_bytes=100_000)) is not None:
+            claims.append(claim)
+            stage.desire({f"M-{len(claims)}": ("1", "scalar")} if len(claims) < 3 else {})
+            if len(claims) > 20:
+                break
+        keys = [item["key"] for claim in claims for item in items(claim)]
+        assert len(keys) == len(set(keys))
+        for claim in claims:
+            await stage.deliverable.settle(claim)
+        rest = {key for _, key, _ in await stage.deliver(lane)}
+        assert {*keys, *rest} == {*wanted, "L", "M-1", "M-2"}
+
+    async def test_a_claim_keeps_to_its_limits_and_holds_at_least_one_entry(self, stage: Stage) -> None:
+        lane = stage.desire({f"K-{number}": ("x" * 100, "text") for number in range(5)})
+        claim = await stage.claim(lane, items=2)
+        assert claim.items == len(items(claim)) == 2
+        await stage.deliverable.release(claim)
+        claim = await stage.claim(lane, size=10)
+        assert claim.items == 1
+        await stage.deliverable.settle(claim)
+        claim = await stage.claim(lane, size=400)
+        assert 1 <= claim.items <= 3
+        assert sum(len(part.body) for part in claim.parts) <= 400 + 2
+        await stage.deliverable.settle(claim)
+        sent = await stage.deliver(lane)
+        assert len(sent) == 4 - claim.items
+
+    async def test_the_oldest_pending_entry_goes_first(self, stage: Stage) -> None:
+        lane = stage.desire(scalars(z="1"))
+        stage.desire(scalars(a="1"))
+        assert [item["key"] for item in items(await stage.claim(lane, items=1))] == ["z"]
+
+    async def test_a_value_that_was_superseded_before_it_was_sent_is_not_sent(self, stage: Stage) -> None:
+        lane = stage.desire(scalars(a="1", b="1"))
+        stage.desire(scalars(a="2"))
+        stage.desire(scalars(a="3"))
+        assert await stage.deliver(lane) == [("create", "a", "3"), ("create", "b", "1")]
+
+    async def test_an_entry_that_is_created_and_removed_before_it_was_sent_is_never_created(self, stage: Stage) -> None:
+        lane = stage.desire(scalars(a="1", b="1"))
+        stage.desire({"a": None})
+        assert ("create", "a", "1") not in await stage.deliver(lane)
+        assert await stage.pending(lane) == 0
+
+    async def test_a_key_whose_older_value_is_out_waits_until_that_is_back(self, stage: Stage) -> None:
+        lane = stage.desire(scalars(k="1"))
+        first = await stage.claim(lane)
+        stage.desire(scalars(k="2"))
+        assert await stage.nothing_to_claim(lane)
+        await stage.deliverable.settle(first)
+        assert await stage.pending(lane) == 1
+        assert [item["value"] for item in items(await stage.claim(lane))] == ["2"]
+
+    async def test_it_waits_however_often_the_key_changed_meanwhile(self, stage: Stage) -> None:
+        lane = stage.desire(scalars(k="1"))
+        first = await stage.claim(lane)
+        stage.desire(scalars(k="2", other="1"))
+        stage.desire(scalars(k="3"))
+        meanwhile = await stage.deliverable.claim(lane, max_items=100, max_bytes=100_000)
+        assert meanwhile is None or [item["key"] for item in items(meanwhile)] == ["other"], "neighbours may go or wait"
+        assert await stage.nothing_to_claim(lane)
+        await stage.deliverable.settle(first)
+        if meanwhile is not None:
+            await stage.deliverable.release(meanwhile)
+        assert {(key, value) for _, key, value in await stage.deliver(lane)} == {("k", "3"), ("other", "1")}
+
+    async def test_it_waits_for_a_removal_that_is_out_too(self, stage: Stage) -> None:
+        lane = stage.desire(scalars(k="1"))
+        await stage.deliver(lane)
+        stage.desire({"k": None})
+        removal = await stage.claim(lane)
+        stage.desire(scalars(k="2"))
+        assert await stage.nothing_to_claim(lane)
+        await stage.deliverable.settle(removal)
+        assert [item["value"] for item in items(await stage.claim(lane))] == ["2"]
+
+    async def test_a_superseded_value_that_comes_back_undelivered_is_not_sent_again(self, stage: Stage) -> None:
+        lane = stage.desire(scalars(k="1", l="1"))
+        first = await stage.claim(lane)
+        stage.desire(scalars(k="2"))
+        await stage.deliverable.release(first)
+        assert {(key, value) for _, key, value in await stage.deliver(lane)} == {("k", "2"), ("l", "1")}
+
+    async def test_a_claim_that_is_released_is_pending_again(self, stage: Stage) -> None:
+        lane = stage.desire(scalars(a="1", b="2"))
+        claim = await stage.claim(lane)
+        assert await stage.pending(lane) == 2
+        await stage.deliverable.release(claim, attempt=ATTEMPT)
+        assert await stage.deliver(lane) == [("create", "a", "1"), ("create", "b", "2")]
+
+    async def test_a_release_after_settling_does_nothing(self, stage: Stage) -> None:
+        lane = stage.desire(scalars(a="1"))
+        claim = await stage.claim(lane)
+        await stage.deliverable.settle(claim)
+        await stage.deliverable.release(claim)
+        assert await stage.nothing_to_claim(lane)
+
+    async def test_some_keys_of_a_claim_are_settled_and_the_rest_stays_out_until_released(self, stage: Stage) -> None:
+        lane = stage.desire(scalars(a="1", b="2", c="3"))
+        claim = await stage.claim(lane)
+        await stage.deliverable.settle_some(claim, delivered=["a"], attempt=ATTEMPT)
+        assert await stage.pending(lane) == 2
+        assert await stage.nothing_to_claim(lane)
+        await stage.deliverable.settle_some(claim, delivered=["c"])
+        await stage.deliverable.release(claim)
+        assert await stage.deliver(lane) == [("create", "b", "2")]
+
+    async def test_of_a_claim_settled_in_part_the_rest_may_be_settled_whole(self, stage: Stage) -> None:
+        lane = stage.desire(scalars(a="1", b="2"))
+        claim = await stage.claim(lane)
+        await stage.deliverable.settle_some(claim, delivered=["a"])
+        await stage.deliverable.settle(claim)
+        assert await stage.pending(lane) == 0
+
+    async def test_settling_a_claim_that_was_cut_leaves_the_rest_of_its_segment(self, stage: Stage) -> None:
+        lane = stage.desire(scalars(a="1", b="2", c="3"))
+        claim = await stage.claim(lane, items=2)
+        await stage.deliverable.settle(claim)
+        assert await stage.pending(lane) == 1
+        assert len(await stage.deliver(lane)) == 1
+
+    async def test_a_delivered_value_that_was_superseded_stays_pending_as_an_update(self, stage: Stage) -> None:
+        lane = stage.desire(scalars(a="1", b="1"))
+        claim = await stage.claim(lane)
+        stage.desire(scalars(a="2"))
+        await stage.deliverable.settle_some(claim, delivered=["a", "b"])
+        await stage.deliverable.release(claim)
+        assert [(key, value) for _, key, value in await stage.deliver(lane)] == [("a", "2")]
+
+    async def test_a_parked_entry_is_not_pending_until_it_changes(self, stage: Stage) -> None:
+        lane = stage.desire(scalars(a="1", b="bad"))
+        claim = await stage.claim(lane)
+        refusal = Parked(key="b", reason="The service takes no bad values.", status=400)
+        await stage.deliverable.settle_some(claim, delivered=["a"], parked=[refusal])
+        await stage.deliverable.release(claim)
+        assert await stage.pending(lane) == 0
+        stage.desire(scalars(b="good"))
+        assert [(key, value) for _, key, value in await stage.deliver(lane)] == [("b", "good")]
+
+    async def test_the_ids_of_a_sink_are_remembered(self, stage: Stage) -> None:
+        lane = stage.desire(scalars(a="1"))
+        (state,) = await stage.deliverable.lanes()
+        assert (state.id, state.address, state.workspace_id, state.sink_id) == (lane, SINK, "", "")
+        assert not state.adopted
+        await stage.deliverable.remember_sink(lane, workspace_id="w-1", sink_id="s-1", adopted=True)
+        (state,) = await stage.deliverable.lanes()
+        assert (state.workspace_id, state.sink_id, state.adopted, state.pending) == ("w-1", "s-1", True, 1)
+
+    async def test_of_a_sink_that_is_forgotten_everything_is_created_again(self, stage: Stage) -> None:
+        lane = stage.desire(scalars(a="1", b="2", gone="3"))
+        await stage.deliver(lane)
+        await stage.deliverable.remember_sink(lane, workspace_id="w-1", sink_id="s-1", adopted=True)
+        stage.desire({"a": ("1.1", "scalar"), "gone": None})
+        await stage.deliverable.forget_sink(lane)
+        (state,) = await stage.deliverable.lanes()
+        assert (state.workspace_id, state.sink_id, state.adopted) == ("", "", False)
+        assert await stage.deliver(lane) == [("create", "a", "1.1"), ("create", "b", "2")]
+        assert await stage.pending(lane) == 0
+
+    async def test_what_the_service_holds_already_is_settled_and_what_differs_is_updated(self, stage: Stage) -> None:
+        lane = stage.desire(
+            {"equal": ("1", "scalar"), "value": ("1", "scalar"), "type": ("1", "text"), "new": ("1", "text")}
+        )
+        found = held(("equal", "1", "scalar"), ("value", "2", "scalar"), ("type", "1", "scalar"))
+        assert await stage.deliverable.adopt(lane, found) == 1
+        assert await stage.deliver(lane) == [("create", "new", "1"), ("update", "type", "1"), ("update", "value", "1")]
+
+    async def test_what_nobody_named_is_kept_as_delivered(self, stage: Stage) -> None:
+        lane = stage.desire(scalars(a="1"))
+        assert await stage.deliverable.adopt(lane, held(("strange", "9", "scalar"), ("empty", None, "text"))) == 0
+        assert await stage.deliver(lane) == [("create", "a", "1")]
+        stage.desire({"strange": ("9", "scalar"), "empty": ("0", "text")})
+        assert await stage.deliver(lane) == [("update", "empty", "0")]
+
+    async def test_a_sink_may_be_adopted_piece_by_piece_and_twice(self, stage: Stage) -> None:
+        lane = stage.desire(scalars(a="1", b="2"))
+        pieces = [held((key, value, "scalar")) for key, value in (("a", "1"), ("b", "2"), ("a", "1"))]
+        settled = [await stage.deliverable.adopt(lane, piece) for piece in pieces]
+        assert settled == [1, 1, 0]
+        assert await stage.nothing_to_claim(lane)
+
+    async def test_attempts_may_be_noted_by_themselves(self, stage: Stage) -> None:
+        lane = stage.desire(scalars(a="1"))
+        await stage.deliverable.note_attempt(lane, ATTEMPT)
+        assert await stage.deliver(lane) == [("create", "a", "1")]

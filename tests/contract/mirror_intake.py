@@ -1,0 +1,379 @@
+"""What every mirror promises to the intake (`ingestd.mirror.port.Intake`), as tests that each implementation inherits."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+import polars as pl
+import pytest
+
+from ingestd.core.address import SinkAddress
+from ingestd.core.record import Cursor, Deletes, Reject
+from ingestd.mirror.port import Deliverable, Intake, Observable, PartitionState, RunSummary
+from tests.contract.mirror_deliverable import SINK, work
+
+Row = tuple[str, str]
+"""Key and value; the record's hash follows from both, as records of two fields would have it."""
+
+
+class ActivatingIntake(Intake, Protocol):
+    """An intake that is told which pipelines there are."""
+
+    def activate(self, pipelines: Collection[str]) -> None: ...
+
+
+class IntakeStage(ABC):
+    """A mirror, all of it, that can be left as a crash leaves it and opened again."""
+
+    @property
+    @abstractmethod
+    def intake(self) -> ActivatingIntake: ...
+
+    @property
+    @abstractmethod
+    def deliverable(self) -> Deliverable: ...
+
+    @property
+    @abstractmethod
+    def status(self) -> Observable: ...
+
+    @abstractmethod
+    def restart(self) -> None:
+        """Forget all that is not durable."""
+
+    def open(
+        self, name: str = "p", *, pipeline: str = "pipe", digest: str = "d", sink: SinkAddress = SINK
+    ) -> PartitionState:
+        return self.intake.open_partition(pipeline, name, sink, digest)
+
+    def read(
+        self,
+        *batches: Sequence[Row],
+        name: str = "p",
+        pipeline: str = "pipe",
+        deletes: Deletes = "keep",
+        whole: bool | None = None,
+        version: int = 1,
+        rejects: Sequence[tuple[Reject, int | None]] = (),
+        also_standing: Sequence[Row] = (),
+    ) -> RunSummary:
+        """One whole reading of a snapshot partition; ``also_standing``: records that the difference kept from the mapping."""
+        state = self.open(name, pipeline=pipeline)
+        run = self.intake.begin_run(state.id, snapshot=True, whole=state.snapshot is None if whole is None else whole)
+        for number, rows in enumerate(batches, start=1):
+            last = number == len(batches)
+            self.intake.commit(
+                run, entries=entries(rows), records=len(rows), rejects=rejects if last else (),
+                cursor={"version": version}, facts={"file.name": name},
+            )  # fmt: skip
+        rows = [row for batch in batches for row in batch] + list(also_standing)
+        return self.intake.finish_run(run, cursor={"version": version}, seen=hashes(rows), deletes=deletes)
+
+    async def deliver_all(self) -> list[tuple[str, str, str | None]]:
+        sent = []
+        for lane in await self.deliverable.lanes():
+            while (claim := await self.deliverable.claim(lane.id, max_items=100, max_bytes=100_000)) is not None:
+                sent += work(claim)
+                await self.deliverable.settle(claim)
+        return sorted(sent)
+
+
+def row_hash(row: Row) -> int:
+    return int(pl.Series(["\0".join(row)]).hash()[0])
+
+
+def hashes(rows: Sequence[Row]) -> pl.Series:
+    return pl.Series("row_hash", [row_hash(row) for row in rows], dtype=pl.UInt64).sort()
+
+
+def entries(rows: Sequence[Row]) -> pl.DataFrame:
+    schema = {"key": pl.String, "value": pl.String, "data_type": pl.String, "row_hash": pl.UInt64, "position": pl.Int64}
+    made = [(key, value, "scalar", row_hash((key, value)), place) for place, (key, value) in enumerate(rows, start=2)]
+    return pl.DataFrame(made, schema=schema, orient="row")
+
+
+def reject(position: int, reason: str = "It is no number.") -> Reject:
+    return Reject(position=position, reason=reason, field="mass", record={"mass": "x"})
+
+
+class IntakeSuite:
+    """Inherit it and give it a ``stage``."""
+
+    @pytest.fixture
+    def stage(self) -> IntakeStage:
+        raise NotImplementedError
+
+    # ----------------------------------------------------------------------------------- what a partition remembers
+
+    def test_a_partition_that_was_never_read_has_no_past(self, stage: IntakeStage) -> None:
+        state = stage.open()
+        assert (state.name, state.cursor, state.snapshot, state.repeats, state.awaiting) == (
+            "p",
+            None,
+            None,
+            False,
+            None,
+        )
+        assert stage.open().id == state.id
+        assert stage.open("q").id != state.id
+        assert stage.open(pipeline="other").id != state.id
+
+    def test_a_reading_that_ended_leaves_its_cursor_and_its_hashes(self, stage: IntakeStage) -> None:
+        stage.read([("a", "1"), ("b", "2")], version=7)
+        stage.restart()
+        state = stage.open()
+        assert (state.cursor, state.current, state.repeats) == ({"version": 7}, True, False)
+        assert state.snapshot is not None
+        assert state.snapshot.to_list() == hashes([("a", "1"), ("b", "2")]).to_list()
+
+    def test_another_mapping_or_another_sink_starts_over(self, stage: IntakeStage) -> None:
+        stage.read([("a", "1")])
+        state = stage.open(digest="another")
+        assert (state.cursor, state.snapshot) == (None, None)
+        stage.read([("a", "1")])
+        state = stage.open(sink=SinkAddress(workspace="bench", by="label", name="Elsewhere"))
+        assert (state.cursor, state.snapshot) == (None, None)
+
+    def test_a_reading_that_did_not_end_leaves_no_cursor_but_its_entries(self, stage: IntakeStage) -> None:
+        state = stage.open()
+        run = stage.intake.begin_run(state.id, snapshot=True, whole=True)
+        changed = stage.intake.commit(
+            run, entries=entries([("a", "1")]), records=1, rejects=[(reject(3), None)], cursor={"offset": 1}, facts={}
+        )
+        assert changed == 1
+        stage.restart()
+        assert stage.open().cursor is None
+        assert (stage.status.pending(), stage.status.rejected()) == (1, 1)
+
+    def test_an_incremental_batch_and_its_cursor_become_durable_together(self, stage: IntakeStage) -> None:
+        state = stage.open()
+        run = stage.intake.begin_run(state.id, snapshot=False, whole=False)
+        for version in (1, 2):
+            stage.intake.commit(
+                run,
+                entries=entries([(f"k{version}", "1")]),
+                records=1,
+                rejects=(),
+                cursor={"version": version},
+                facts={},
+            )
+        stage.restart()
+        assert stage.open().cursor == {"version": 2}
+        assert stage.status.pending() == 2
+
+    def test_a_run_that_failed_keeps_what_was_committed_and_tells_why(self, stage: IntakeStage) -> None:
+        stage.read([("a", "1")], version=1)
+        run = stage.intake.begin_run(stage.open().id, snapshot=True, whole=True)
+        stage.intake.commit(run, entries=entries([("b", "2")]), records=1, rejects=(), cursor={"offset": 1}, facts={})
+        stage.intake.fail_run(run, "the share went away", broken=False)
+        assert (stage.status.pending(), stage.status.rejected()) == (2, 0)
+        (pipeline,) = stage.status.pipelines()
+        assert pipeline.failure == "the share went away"
+
+    def test_a_partition_that_can_t_be_read_is_parked_until_it_can(self, stage: IntakeStage) -> None:
+        for _ in range(2):
+            run = stage.intake.begin_run(stage.open().id, snapshot=True, whole=True)
+            stage.intake.fail_run(run, "there is no column 'mass'", broken=True)
+            assert stage.status.rejected() == 1
+        stage.read([("a", "1")])
+        assert stage.status.rejected() == 0
+
+    # ------------------------------------------------------------------------------------------- what becomes pending
+
+    def test_a_run_is_counted(self, stage: IntakeStage) -> None:
+        first = stage.read([("a", "1"), ("b", "2")], [("c", "3")], rejects=[(reject(9), None)])
+        assert (first.records, first.created, first.updated, first.unchanged) == (3, 3, 0, 0)
+        assert (first.removed, first.rejected, first.collided) == (0, 1, False)
+        second = stage.read([("a", "1"), ("b", "2.0"), ("d", "4")], deletes="remove", whole=True, version=2)
+        assert (second.records, second.created, second.updated, second.unchanged) == (3, 1, 1, 1)
+        assert (second.removed, second.rejected) == (1, 0)
+        assert second.id > first.id
+
+    async def test_an_unchanged_batch_changes_nothing(self, stage: IntakeStage) -> None:
+        stage.read([("a", "1"), ("b", "2")])
+        await stage.deliver_all()
+        state = stage.open()
+        run = stage.intake.begin_run(state.id, snapshot=True, whole=True)
+        rows = [("a", "1"), ("b", "2")]
+        assert stage.intake.commit(run, entries=entries(rows), records=2, rejects=(), cursor={}, facts={}) == 0
+        summary = stage.intake.finish_run(run, cursor={}, seen=hashes(rows), deletes="remove")
+        assert (summary.unchanged, summary.created + summary.updated + summary.removed) == (2, 0)
+        assert stage.status.pending() == 0
+
+    async def test_of_equal_keys_in_one_batch_the_last_wins(self, stage: IntakeStage) -> None:
+        stage.read([("a", "1"), ("b", "1"), ("a", "2"), ("a", "3")])
+        assert await stage.deliver_all() == [("create", "a", "3"), ("create", "b", "1")]
+        assert stage.open().repeats
+
+    async def test_of_equal_keys_in_several_batches_the_last_wins_every_time(self, stage: IntakeStage) -> None:
+        rows = [[("a", "1"), ("b", "1")], [("a", "2")], [("c", "1")], [("a", "3")]]
+        stage.read(*rows)
+        assert await stage.deliver_all() == [("create", "a", "3"), ("create", "b", "1"), ("create", "c", "1")]
+        for version in (2, 3):
+            summary = stage.read(*rows, version=version)
+            if summary.collided:
+                summary = stage.read(*rows, version=version, whole=True)
+            assert await stage.deliver_all() == [], "nothing has changed, so no older value passes by the service"
+            assert stage.open().repeats
+
+    async def test_rows_that_vanished_are_removed_where_that_is_wanted(self, stage: IntakeStage) -> None:
+        stage.read([("a", "1"), ("b", "1")])
+        await stage.deliver_all()
+        stage.read([("a", "1")], deletes="keep", version=2, whole=True)
+        assert await stage.deliver_all() == []
+        stage.read([("b", "1")], deletes="remove", version=3, whole=True)
+        assert await stage.deliver_all() == [("delete", "a", None)]
+        stage.read([("a", "1"), ("b", "1")], deletes="remove", version=4, whole=True)
+        assert await stage.deliver_all() == [("create", "a", "1")]
+
+    async def test_a_partition_that_is_empty_now_removes_all_of_its_own_and_no_more(self, stage: IntakeStage) -> None:
+        stage.read([("a", "1")], name="p")
+        stage.read([("b", "1")], name="q")
+        await stage.deliver_all()
+        stage.read([], name="p", deletes="remove", version=2, whole=True)
+        assert await stage.deliver_all() == [("delete", "a", None)]
+
+    async def test_where_differences_can_t_tell_who_owns_a_key_the_partition_is_to_be_read_whole(
+        self, stage: IntakeStage
+    ) -> None:
+        stage.read([("a", "1"), ("b", "1")])
+        # The record behind `a` still stands, unmapped because it is known, while a new record names the same key.
+        summary = stage.read([("a", "2")], also_standing=[("a", "1"), ("b", "1")], whole=False, version=2)
+        assert summary.collided
+        assert stage.open().cursor is None, "nothing is noted as read"
+        rows = [("a", "2"), ("a", "1"), ("b", "1")]
+        assert not stage.read(rows, whole=True, version=2).collided
+        assert stage.open().repeats
+        assert await stage.deliver_all() == [("create", "a", "1"), ("create", "b", "1")]
+
+    def test_an_entry_that_passes_to_another_partition_is_to_be_read_whole_too(self, stage: IntakeStage) -> None:
+        stage.read([("a", "1")], name="p")
+        stage.read([("b", "1")], name="q")
+        assert stage.read([("a", "2")], also_standing=[("b", "1")], name="q", whole=False, version=2).collided
+        assert not stage.read([("a", "2"), ("b", "1")], name="q", whole=True, version=2).collided
+        assert not stage.open("p").current, "somebody else has changed entries of the pipeline since"
+
+    # ------------------------------------------------------------------------------------------------------ rejects
+
+    def test_a_record_is_parked_once_however_often_it_is_read(self, stage: IntakeStage) -> None:
+        for version in (1, 2, 3):
+            stage.read([("a", "1")], version=version, rejects=[(reject(3), None), (reject(4), 44)], whole=True)
+            assert stage.status.rejected() == 2
+
+    def test_a_parked_record_that_a_whole_reading_no_longer_meets_is_gone(self, stage: IntakeStage) -> None:
+        stage.read([("a", "1")], rejects=[(reject(3), None), (reject(4), 44)])
+        stage.read([("a", "1")], version=2, whole=True)
+        assert stage.status.rejected() == 0
+
+    def test_a_parked_record_that_still_stands_stays_parked_without_being_mapped_again(
+        self, stage: IntakeStage
+    ) -> None:
+        bad = ("", "x")
+        stage.read([("a", "1")], rejects=[(reject(4), row_hash(bad))], also_standing=[bad])
+        stage.read([], also_standing=[("a", "1"), bad], version=2, whole=False)
+        assert stage.status.rejected() == 1
+
+    # ---------------------------------------------------------------------------------------------------- two owners
+
+    async def test_two_pipelines_that_write_one_key_are_told_apart_and_both_named(self, stage: IntakeStage) -> None:
+        stage.intake.activate(["mass", "pdm"])
+        stage.read([("a", "1")], pipeline="mass")
+        summary = stage.read([("a", "2"), ("b", "2")], pipeline="pdm")
+        assert (summary.created, summary.rejected) == (1, 1)
+        assert await stage.deliver_all() == [("create", "a", "1"), ("create", "b", "2")]
+        assert stage.status.rejected() == 1
+        assert [origin.pipeline for origin in stage.status.origins("a")] == ["mass"]
+        (sentence,) = self.conflicts(stage)
+        assert "'mass'" in sentence
+        assert "'pdm'" in sentence
+        assert "'a'" in sentence
+
+    async def test_a_key_is_free_again_once_the_pipeline_that_wrote_it_is_retired(self, stage: IntakeStage) -> None:
+        stage.intake.activate(["mass", "pdm"])
+        stage.read([("a", "1")], pipeline="mass")
+        stage.read([("a", "2")], pipeline="pdm")
+        await stage.deliver_all()
+        stage.restart()
+        stage.intake.activate(["pdm"])
+        state = stage.open(pipeline="pdm")
+        assert (state.cursor, state.snapshot) == (None, None), "it is read again"
+        stage.read([("a", "2")], pipeline="pdm", whole=True)
+        assert await stage.deliver_all() == [("update", "a", "2")]
+        assert stage.status.rejected() == 0
+
+    def conflicts(self, stage: IntakeStage) -> list[str]:
+        """The sentences of entries that another pipeline writes."""
+        raise NotImplementedError
+
+    # ---------------------------------------------------------------------------------------------- what is settled
+
+    async def test_a_partition_is_settled_once_all_of_it_is_delivered_and_until_that_is_noted(
+        self, stage: IntakeStage
+    ) -> None:
+        stage.read([("a", "1"), ("b", "1")], version=5)
+        assert stage.intake.settled_partitions("pipe") == []
+        await stage.deliver_all()
+        identity = stage.open().id
+        assert stage.intake.settled_partitions("pipe") == [(identity, "p", {"version": 5})]
+        assert stage.intake.settled_partitions("other") == []
+        stage.restart()
+        assert stage.open().awaiting == {"version": 5}
+        assert stage.intake.settled_partitions("pipe") == [(identity, "p", {"version": 5})]
+        stage.intake.acknowledge(identity, {"version": 5})
+        assert stage.intake.settled_partitions("pipe") == []
+        assert stage.open().awaiting is None
+
+    async def test_an_acknowledgement_of_an_older_reading_does_not_count(self, stage: IntakeStage) -> None:
+        stage.read([("a", "1")], version=1)
+        await stage.deliver_all()
+        stage.read([("a", "1"), ("b", "1")], version=2, whole=True)
+        identity = stage.open().id
+        stage.intake.acknowledge(identity, {"version": 1})
+        await stage.deliver_all()
+        assert stage.intake.settled_partitions("pipe") == [(identity, "p", {"version": 2})]
+
+    def test_a_partition_that_changed_nothing_is_settled_at_once(self, stage: IntakeStage) -> None:
+        stage.read([], rejects=[(reject(2), None)])
+        assert [name for _, name, _ in stage.intake.settled_partitions("pipe")] == ["p"]
+
+    async def test_an_equal_value_that_is_pending_for_another_partition_is_waited_for(self, stage: IntakeStage) -> None:
+        stage.read([("a", "1")], name="p")
+        stage.read([("a", "1")], name="q")
+        assert stage.intake.settled_partitions("pipe") == []
+        await stage.deliver_all()
+        assert sorted(name for _, name, _ in stage.intake.settled_partitions("pipe")) == ["p", "q"]
+
+    async def test_a_claim_that_a_crash_took_is_pending_after_the_next_start(self, stage: IntakeStage) -> None:
+        stage.read([("a", "1"), ("b", "1")])
+        (lane,) = await stage.deliverable.lanes()
+        claim = await stage.deliverable.claim(lane.id, max_items=100, max_bytes=100_000)
+        assert claim is not None
+        await stage.deliverable.settle_some(claim, delivered=["a"])
+        stage.restart()
+        assert await stage.deliver_all() == [("create", "b", "1")]
+
+    # ---------------------------------------------------------------------------------------------------- explaining
+
+    async def test_an_entry_tells_where_it_came_from(self, stage: IntakeStage) -> None:
+        cursor: Cursor = {"version": 1}
+        state = stage.open("drop/a.csv")
+        run = stage.intake.begin_run(state.id, snapshot=True, whole=True)
+        rows = [("a", "1"), ("b", "2")]
+        facts = {"file.name": "a.csv", "file.owner": "bench"}
+        stage.intake.commit(run, entries=entries(rows), records=2, rejects=(), cursor=cursor, facts=facts)
+        stage.intake.finish_run(run, cursor=cursor, seen=hashes(rows), deletes="keep")
+        (origin,) = stage.status.origins("b")
+        assert (origin.workspace, origin.sink, origin.value, origin.data_type) == (
+            SINK.workspace,
+            SINK.name,
+            "2",
+            "scalar",
+        )
+        assert (origin.pipeline, origin.partition, origin.position) == ("pipe", "drop/a.csv", 3)
+        assert (origin.pending, origin.removed, dict(origin.facts)) == (True, False, facts)
+        await stage.deliver_all()
+        (origin,) = stage.status.origins("b")
+        assert not origin.pending
+        assert stage.status.origins("c") == []

@@ -1,0 +1,75 @@
+"""The mirror in SQLite keeps every promise of the port."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ingestd.mirror.port import Deliverable, Observable
+from ingestd.mirror.sqlite import SqliteMirror
+from tests.contract.mirror_deliverable import SINK, DeliverableSuite, Stage
+from tests.contract.mirror_intake import ActivatingIntake, IntakeStage, IntakeSuite
+from tests.support.memory_mirror import Desired
+from tests.support.sqlite_desires import desire_all
+
+
+class SqliteStage(Stage, IntakeStage):
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.mirror = SqliteMirror.open(path)
+        self._wanted: dict[str, Desired] = {}
+
+    @property
+    def deliverable(self) -> Deliverable:
+        return self.mirror.delivery
+
+    @property
+    def intake(self) -> ActivatingIntake:
+        return self.mirror.intake
+
+    @property
+    def status(self) -> Observable:
+        return self.mirror.status
+
+    def restart(self) -> None:
+        self.mirror.close()
+        self.mirror = SqliteMirror.open(self.path)
+
+    def desire(self, entries: Mapping[str, Desired | None]) -> int:
+        for key, wanted in entries.items():
+            if wanted is None:
+                self._wanted.pop(key, None)
+            else:
+                self._wanted[key] = wanted
+        desire_all(self.mirror, SINK, self._wanted)
+        return 1
+
+
+@pytest.fixture
+def sqlite_stage(tmp_path: Path) -> Iterator[SqliteStage]:
+    stage = SqliteStage(tmp_path / "ingestd.db")
+    yield stage
+    stage.mirror.close()
+
+
+class TestSqliteMirrorDelivery(DeliverableSuite):
+    @pytest.fixture
+    def stage(self, sqlite_stage: SqliteStage) -> Stage:
+        return sqlite_stage
+
+
+class TestSqliteMirrorIntake(IntakeSuite):
+    @pytest.fixture
+    def stage(self, sqlite_stage: SqliteStage) -> IntakeStage:
+        return sqlite_stage
+
+    def conflicts(self, stage: IntakeStage) -> list[str]:
+        assert isinstance(stage, SqliteStage)
+        with closing(sqlite3.connect(stage.path)) as connection:
+            return [
+                reason for (reason,) in connection.execute("SELECT reason FROM rejected WHERE subject = 'conflict'")
+            ]

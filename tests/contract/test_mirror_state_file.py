@@ -1,0 +1,184 @@
+"""The state file itself: who may open it, what is refused, and that a refused file is left as it was."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingestd.core.errors import MirrorBusy, MirrorCorrupt, MirrorError, MirrorFull, MirrorNewer
+from ingestd.mirror.sqlite import SqliteMirror
+from tests.contract.mirror_deliverable import SINK
+from tests.support.daemon_process import ROOT
+from tests.support.memory_mirror import Desired
+from tests.support.sqlite_desires import desire_all
+
+HOLDER = """
+import signal, sys
+from pathlib import Path
+from ingestd.mirror.sqlite import SqliteMirror
+mirror = SqliteMirror.open(Path(sys.argv[1]))
+print("open", flush=True)
+signal.pause()
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "var" / "ingestd.db"
+
+
+def filled(path: Path, count: int = 3) -> dict[str, Desired]:
+    """A state file that was closed in order, and what is desired in it."""
+    wanted: dict[str, Desired] = {f"K-{number}": (f"{number}.0", "scalar") for number in range(count)}
+    mirror = SqliteMirror.open(path)
+    desire_all(mirror, SINK, wanted)
+    mirror.close()
+    return wanted
+
+
+def test_values_of_a_company_are_readable_by_their_owner_only(path: Path) -> None:
+    before = os.umask(0)
+    try:
+        mirror = SqliteMirror.open(path)
+        desire_all(mirror, SINK, {"a": ("1", "scalar")})
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+        mirror.close()
+    finally:
+        os.umask(before)
+    assert modes["ingestd.db"] == modes["ingestd.db-wal"] == modes["ingestd.db.lock"] == 0o600
+    assert set(modes.values()) == {0o600}
+
+
+def test_a_second_process_is_refused_with_the_pid_of_the_first_until_that_is_gone(path: Path) -> None:
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    try:
+        assert holder.stdout.readline() == "open\n"
+        with pytest.raises(MirrorBusy, match=f"in use by process {holder.pid}") as refused:
+            SqliteMirror.open(path)
+        assert (refused.value.pid, refused.value.path) == (holder.pid, str(path))
+        observer = SqliteMirror.observe(path)
+        assert observer.pending() == 0
+        observer.close()
+    finally:
+        os.kill(holder.pid, signal.SIGKILL)
+        holder.wait()
+        holder.stdout.close()
+    SqliteMirror.open(path).close()
+
+
+def test_a_file_of_a_newer_program_is_refused_by_every_way_in(path: Path) -> None:
+    filled(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 4711")
+    before = path.read_bytes()
+    for way_in in (SqliteMirror.open, SqliteMirror.observe):
+        with pytest.raises(MirrorNewer, match="layout 4711"):
+            way_in(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("content", [b"Dear diary, " * 1000, b"Dear diary"], ids=["long", "short"])
+def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path, content: bytes) -> None:
+    path.parent.mkdir()
+    path.write_bytes(content)
+    with pytest.raises(MirrorCorrupt, match="damaged"):
+        SqliteMirror.open(path)
+    assert path.read_bytes() == content
+
+
+def test_a_damaged_page_is_told_as_damage(path: Path) -> None:
+    wanted = filled(path, 20_000)
+    content = path.read_bytes()
+    with closing(sqlite3.connect(path)) as connection:
+        size, table = (
+            connection.execute(question).fetchone()[0]
+            for question in ("PRAGMA page_size", "SELECT rootpage FROM sqlite_schema WHERE name = 'entry'")
+        )
+    start = (table - 1) * size
+    path.write_bytes(content[:start] + b"\xff" * size + content[start + size :])
+    mirror = SqliteMirror.open(path)
+    try:
+        with pytest.raises(MirrorCorrupt, match="start with a new state file"):
+            desire_all(mirror, SINK, wanted | {"K-1": ("one", "text")})
+    finally:
+        mirror.close()
+
+
+def test_a_database_of_another_program_is_refused_and_left_alone(path: Path) -> None:
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE photos (name TEXT)")
+    before = path.read_bytes()
+    for way_in in (SqliteMirror.open, SqliteMirror.observe):
+        with pytest.raises(MirrorCorrupt, match="not a state file of ingestd"):
+            way_in(path)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT name FROM sqlite_schema").fetchall() == [("photos",)]
+    assert path.read_bytes() == before
+
+
+def test_a_folder_that_can_t_be_made_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(MirrorError, match="can't be opened"):
+        SqliteMirror.open(tmp_path / "file" / "ingestd.db")
+
+
+def test_a_refused_file_can_be_opened_once_it_is_in_order(path: Path) -> None:
+    """Whoever was refused holds no lock."""
+    filled(path)
+    with closing(sqlite3.connect(path)) as connection:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        connection.execute("PRAGMA user_version = 4711")
+    with pytest.raises(MirrorNewer):
+        SqliteMirror.open(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA user_version = {version}")
+    mirror = SqliteMirror.open(path)
+    assert mirror.status.pending() == 3
+    mirror.close()
+
+
+def test_nothing_is_observed_where_there_is_no_file(path: Path) -> None:
+    with pytest.raises(MirrorError, match="no state file"):
+        SqliteMirror.observe(path)
+
+
+class SmallDisk(sqlite3.Connection):
+    """A database that may not grow: what a full disk answers, without filling one."""
+
+    full = False
+
+    def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+        if self.full and sql == "BEGIN IMMEDIATE":
+            (pages,) = super().execute("PRAGMA page_count").fetchone()
+            super().execute(f"PRAGMA max_page_count = {pages}")
+        return super().execute(sql, *parameters)
+
+
+async def test_a_full_disk_loses_nothing_and_delivery_goes_on(path: Path) -> None:
+    class Disk(SmallDisk):
+        pass
+
+    mirror = SqliteMirror.open(path, factory=Disk)
+    try:
+        desire_all(mirror, SINK, {"a": ("1", "scalar")})
+        Disk.full = True
+        with pytest.raises(MirrorFull, match="Free some room"):
+            desire_all(mirror, SINK, {f"K-{number}": ("x" * 1000, "text") for number in range(500)})
+        assert mirror.status.pending() == 1
+        claim = await mirror.delivery.claim(1, max_items=10, max_bytes=10_000)
+        assert claim is not None
+        await mirror.delivery.settle(claim)
+        assert mirror.status.pending() == 0
+    finally:
+        mirror.close()
