@@ -24,6 +24,11 @@ from watchdog.events import (
 )
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
+from watchdog.observers.inotify_move_event_grouper import InotifyMoveEventGrouper
+
+# watchdog holds the first half of a rename back for half a second, and every event behind it, so as to pair it with the
+# second half. Each archived file would so delay the next one dropped; a scan needs no pairs.
+InotifyMoveEventGrouper.delay = 0.0
 
 # Not the events of opening and of closing without a change: our own reading would wake us for ever.
 _EVENTS: list[type[FileSystemEvent]] = [

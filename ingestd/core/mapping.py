@@ -127,12 +127,16 @@ class Mapping:
                     f"there is no column '{name}'; the columns are {_listed(batch.records.columns)}{hint}"
                 )
 
+    def nothing(self, position: pl.DataType) -> pl.DataFrame:
+        """No entries, in the columns that `apply` gives."""
+        return pl.DataFrame(schema={**_NO_ENTRIES, "position": position})
+
     def apply(
         self, records: pl.DataFrame, positions: pl.Series, hashes: pl.Series, facts: MappingOf[str, str]
     ) -> Mapped:
         """Entries and rejects of some records. All three have the same height."""
         if not records.height:
-            return Mapped(entries=pl.DataFrame(schema={**_NO_ENTRIES, "position": positions.dtype}), rejects=())
+            return Mapped(entries=self.nothing(positions.dtype), rejects=())
         frame = records.with_columns(_columns(records, self._fields)).select(
             *self._fields,
             positions.alias("\0position"),

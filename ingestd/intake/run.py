@@ -7,10 +7,14 @@ from collections.abc import Iterator
 import polars as pl
 
 from ingestd.core.errors import SourceBroken, SourceUnavailable
-from ingestd.core.mapping import Mapping
-from ingestd.core.record import Batch, Partition
+from ingestd.core.mapping import Mapped, Mapping
+from ingestd.core.record import Batch, Partition, Reject
 from ingestd.intake.difference import Difference
 from ingestd.mirror.port import Intake, PartitionState, RunSummary
+
+_WORTH_A_COMMIT = 5000
+"""Entries of a snapshot reading are gathered up to one request's worth: ten changed rows of a million, spread over all of
+it, are one transaction and one request."""
 
 
 class Run:
@@ -26,7 +30,10 @@ class Run:
         self._whole = whole or state.snapshot is None
         self._difference = Difference(None if self._whole else state.snapshot)
         self._id: int | None = None
+        self._held: list[pl.DataFrame] = []
+        self._held_rejects: list[tuple[Reject, int | None]] = []
         self._held_records = 0
+        self._last: Batch | None = None
         self._header_known = False
         self.first_reject = ""
 
@@ -45,17 +52,11 @@ class Run:
             if not fresh.all():
                 records, positions, hashes = records.filter(fresh), positions.filter(fresh), hashes.filter(fresh)
         mapped = self._mapping.apply(records, positions, hashes, batch.facts)
-        rejects = [*((reject, None) for reject in batch.rejects), *mapped.rejects]
-        if rejects and not self.first_reject:
-            self.first_reject = f"{rejects[0][0].position}: {rejects[0][0].reason}"
-        self._held_records += batch.records.height + len(batch.rejects)
-        # A batch in which nothing is new costs no transaction; an incremental one moves its cursor with each.
-        if mapped.entries.height or rejects or batch.last or not self._partition.snapshot:
-            self._mirror.commit(
-                run, entries=mapped.entries, records=self._held_records, rejects=rejects, cursor=batch.cursor,
-                facts=batch.facts,
-            )  # fmt: skip
-            self._held_records = 0
+        self._hold(batch, mapped)
+        held = sum(entries.height for entries in self._held) + len(self._held_rejects)
+        # What is new in a snapshot can wait for its end; an incremental partition moves its cursor with each batch.
+        if held >= _WORTH_A_COMMIT or batch.last or not self._partition.snapshot:
+            self._commit(run, batch)
         if not batch.last:
             return None
         seen = self._difference.seen() if self._partition.snapshot else None
@@ -63,8 +64,34 @@ class Run:
 
     def fail(self, reason: str, *, broken: bool) -> None:
         """The reading did not reach its end. A partition that can't be read at all is parked even before its first batch."""
-        if self._id is not None or broken:
-            self._mirror.fail_run(self._begin(), reason, broken=broken)
+        if self._id is None and not broken:
+            return
+        run = self._begin()
+        if self._last is not None and broken:
+            self._commit(run, self._last)  # what was read before the break stays, however much it was
+        self._mirror.fail_run(run, reason, broken=broken)
+
+    def _hold(self, batch: Batch, mapped: Mapped) -> None:
+        rejects = [*((reject, None) for reject in batch.rejects), *mapped.rejects]
+        if rejects and not self.first_reject:
+            self.first_reject = f"{rejects[0][0].position}: {rejects[0][0].reason}"
+        self._held_rejects += rejects
+        self._held_records += batch.records.height + len(batch.rejects)
+        if mapped.entries.height:
+            self._held.append(mapped.entries)
+        self._last = batch
+
+    def _commit(self, run: int, batch: Batch) -> None:
+        entries = pl.concat(self._held) if self._held else self._mapping.nothing(batch.positions.dtype)
+        self._mirror.commit(
+            run,
+            entries=entries,
+            records=self._held_records,
+            rejects=self._held_rejects,
+            cursor=batch.cursor,
+            facts=batch.facts,
+        )
+        self._held, self._held_rejects, self._held_records, self._last = [], [], 0, None
 
     def _begin(self) -> int:
         if self._id is None:

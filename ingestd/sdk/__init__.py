@@ -16,9 +16,10 @@ A connector is a class with an ``Options`` model and three methods; a connector 
 
 Register it under the entry-point group ``ingestd.connectors``. `ingestd.sdk.testing` holds the suite that its author runs.
 
-What the runtime promises: one thread at a time calls ``partitions``, ``read`` and ``settled`` of one source; a batch is
-durable before the next one is asked for; ``settled`` is called after everything up to the cursor has been delivered or
-parked, at least once (after a crash again, so it must bear repetition).
+What the runtime promises: one thread at a time calls ``partitions``, ``read`` and ``settled`` of one source; a batch of an
+incremental partition is durable before the next one is asked for, a snapshot as a whole at its end; ``settled`` is called
+after everything up to the cursor has been delivered or parked, at least once (after a crash again, so it must bear
+repetition).
 """
 
 from ingestd.core.errors import RecordUnreadable, SourceBroken, SourceError, SourceUnavailable
