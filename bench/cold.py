@@ -12,7 +12,7 @@ from bench import sample
 from bench.child import ChildFailed, Running, python, run
 from bench.daemon import LABEL, site
 from bench.endpoints import Counting, check_counted, check_stored, counting_server, workspace_service
-from bench.figures import Report, Rounds, count, mib, per_second, seconds
+from bench.figures import Report, Rounds, seconds, thousands, whole
 from bench.rounds import Options, surroundings_note
 from bench.syslog_ng import Form, missing, syslog_ng
 
@@ -151,11 +151,11 @@ def _report(options: Options, figures: Rounds, lacking: str) -> Report:
     lines = [
         (
             name,
-            figures.spread(name, per_second),
+            figures.spread(name, thousands),
             figures.spread(f"{name} seconds", seconds),
             figures.spread(f"{name} cpu", seconds),
-            figures.spread(f"{name} peak", mib),
-            figures.spread(f"{name} writes", count),
+            figures.spread(f"{name} peak", whole),
+            figures.spread(f"{name} writes", whole),
         )
         for name in names
         if figures.count(name)
@@ -171,7 +171,7 @@ def _report(options: Options, figures: Rounds, lacking: str) -> Report:
     return Report(
         name="cold",
         title=f"cold: {options.rows:,} rows for the first time".replace(",", " "),
-        header=("", "entries/s", "seconds", "CPU seconds", "peak memory", "requests"),
+        header=("", "1000 entries/s", "seconds", "CPU seconds", "peak MiB", "requests"),
         lines=lines,
         ratios=(
             ("sync (with start-up) over syslog-ng reliable, CSV", figures.ratio(SYNC, CSV), "1 or more"),

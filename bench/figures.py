@@ -77,8 +77,8 @@ def _table(header: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
             print("  " + "  ".join("-" * width for width in widths))
 
 
-def per_second(value: float) -> str:
-    return f"{value / 1000:,.0f} k/s".replace(",", " ")
+def thousands(value: float) -> str:
+    return f"{value / 1000:,.0f}".replace(",", " ")
 
 
 def seconds(value: float) -> str:
@@ -89,12 +89,8 @@ def milliseconds(value: float) -> str:
     return f"{value * 1000:.2f}"
 
 
-def count(value: float) -> str:
+def whole(value: float) -> str:
     return f"{value:.0f}"
-
-
-def mib(value: float) -> str:
-    return f"{value:.0f} MiB"
 
 
 def percentile(values: Sequence[float], percent: float) -> float:

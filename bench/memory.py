@@ -7,7 +7,7 @@ from pathlib import Path
 from bench import sample
 from bench.daemon import Site, site
 from bench.endpoints import Counting, check_counted, counting_server
-from bench.figures import Report, Rounds, mib, seconds
+from bench.figures import Report, Rounds, seconds, whole
 from bench.rounds import Options, surroundings_note
 from bench.unchanged import NAME, replace
 
@@ -58,21 +58,21 @@ def _report(options: Options, figures: Rounds, sizes: tuple[int, int]) -> Report
     return Report(
         name="memory",
         title=f"memory: peak resident memory of `ingestd sync` at {small:,} and {large:,} rows".replace(",", " "),
-        header=("", f"{small} rows", f"{large} rows", "seconds at the larger"),
+        header=("MiB", f"{small} rows", f"{large} rows", "seconds at the larger"),
         lines=[
             *(
                 (
                     name,
-                    figures.spread(f"{name}, {small}", mib),
-                    figures.spread(f"{name}, {large}", mib),
+                    figures.spread(f"{name}, {small}", whole),
+                    figures.spread(f"{name}, {large}", whole),
                     figures.spread(f"{name}, {large} seconds", seconds),
                 )
                 for name in PASSES
             ),
             (
                 "state folder on disk",
-                figures.spread(f"state, {small}", mib),
-                figures.spread(f"state, {large}", mib),
+                figures.spread(f"state, {small}", whole),
+                figures.spread(f"state, {large}", whole),
                 "-",
             ),
         ],

@@ -12,7 +12,7 @@ from bench import sample
 from bench.child import python, run
 from bench.daemon import Site, Warm, site
 from bench.endpoints import Counting, Wrong, check_counted, counting_server
-from bench.figures import Report, Rounds, mib, seconds
+from bench.figures import Report, Rounds, seconds, whole
 from bench.rounds import Options, surroundings_note
 
 UNTOUCHED = "untouched"
@@ -116,7 +116,7 @@ def _report(options: Options, figures: Rounds) -> Report:
             figures.spread(name, seconds),
             figures.spread(f"{name} cpu", seconds),
             figures.spread(f"{name} command", seconds),
-            figures.spread(f"{name} peak", mib),
+            figures.spread(f"{name} peak", whole),
             f"{max(figures.values[f'{name} writes']):.0f}" if name in CASES else "-",
             f"{max(figures.values[f'{name} lookups']):.0f}" if name in CASES else "-",
         )
@@ -126,7 +126,7 @@ def _report(options: Options, figures: Rounds) -> Report:
     return Report(
         name="unchanged",
         title=f"unchanged: a second pass over {options.rows:,} rows".replace(",", " "),
-        header=("", "pass, warm", "its CPU", "whole command", "peak memory", "writes", "lookups"),
+        header=("", "pass, warm", "its CPU", "whole command", "peak MiB", "writes", "lookups"),
         lines=lines,
         ratios=[
             pair
