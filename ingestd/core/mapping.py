@@ -6,6 +6,7 @@ A value is the record's text, byte for byte; nothing is parsed, rounded or trimm
   record is rejected, because it can't be said which entry it is about.
 * A field that a *value* names and that the record lacks: there is nothing to say, so there is no entry. An empty text is
   a value and makes an entry.
+* The character U+0000 in a key, value or type: the record is rejected, because no service and no database takes it.
 * A name that the partition's header lacks (`SourceBroken`): the whole partition can't be mapped.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from collections.abc import Mapping as MappingOf
 from dataclasses import asdict, dataclass
@@ -59,7 +61,9 @@ class _Rule:
     type: Template
 
 
-_with_nul = pl.any_horizontal(pl.col("key", "value").str.contains("\0", literal=True).fill_null(value=False))
+_with_nul = pl.any_horizontal(
+    pl.col("key", "value", "data_type").str.contains("\0", literal=True).fill_null(value=False)
+)
 
 
 class Mapping:
@@ -138,7 +142,7 @@ class Mapping:
         if not records.height:
             return Mapped(entries=self.nothing(positions.dtype), rejects=())
         frame = records.with_columns(_columns(records, self._fields)).select(
-            *self._fields,
+            *map(_column, self._fields),
             positions.alias("\0position"),
             hashes.alias("\0row_hash"),
             pl.int_range(pl.len(), dtype=pl.Int64).alias("\0order"),
@@ -186,12 +190,18 @@ def _rules(spec: EntrySpec) -> Iterable[_Rule]:
 
 
 def _columns(records: pl.DataFrame, names: Iterable[str]) -> list[pl.Expr]:
-    return [pl.col(name) if name in records.columns else pl.lit(None, dtype=pl.String).alias(name) for name in names]
+    return [_column(name) if name in records.columns else pl.lit(None, dtype=pl.String).alias(name) for name in names]
+
+
+def _column(name: str) -> pl.Expr:
+    """The column of this very name: ``pl.col`` takes ``*`` and ``^…$`` for patterns."""
+    pattern = name == "*" or (name.startswith("^") and name.endswith("$"))
+    return pl.col(f"^{re.escape(name)}$" if pattern else name)
 
 
 def _text(template: Template) -> pl.Expr:
     """The template as a column of text; null where a field is null."""
-    parts = [pl.lit(part.text) if isinstance(part, Literal) else pl.col(part.name) for part in template.parts]
+    parts = [pl.lit(part.text) if isinstance(part, Literal) else _column(part.name) for part in template.parts]
     if not parts:
         return pl.lit("")
     return parts[0] if len(parts) == 1 else pl.concat_str(parts)
@@ -200,7 +210,7 @@ def _text(template: Template) -> pl.Expr:
 def _addressed(*templates: Template) -> pl.Expr:
     """Whether a record has something in every field that the templates name."""
     names = [name for template in templates for name in template.fields]
-    filled = [(pl.col(name) != "").fill_null(value=False) for name in names]
+    filled = [(_column(name) != "").fill_null(value=False) for name in names]
     return pl.all_horizontal(filled) if filled else pl.lit(value=True)
 
 
