@@ -1,0 +1,170 @@
+"""The mapping's rules one by one; `tests/property` holds them against a mapping record by record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+import pytest
+
+from ingestd.core.errors import SourceBroken
+from ingestd.core.mapping import EntrySpec, Mapped, Mapping
+from ingestd.core.record import Batch, Reject
+
+FACTS = {"file.name": "run 7.csv", "file.stem": "run 7"}
+MASS = EntrySpec(key="{part}.mass", value="{mass}")
+
+
+def frame(**columns: Sequence[str | None]) -> pl.DataFrame:
+    return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+
+
+def apply(*specs: EntrySpec, **columns: Sequence[str | None]) -> Mapped:
+    rule = Mapping(specs)
+    records = frame(**columns)
+    positions = pl.Series("position", range(2, records.height + 2), dtype=pl.Int64)
+    return rule.apply(records, positions, rule.row_hashes(records, FACTS), FACTS)
+
+
+def entries(mapped: Mapped) -> list[tuple[str, str, str]]:
+    return mapped.entries.select("key", "value", "data_type").rows()
+
+
+def rejects(mapped: Mapped) -> list[Reject]:
+    return [reject for reject, _ in mapped.rejects]
+
+
+@pytest.mark.parametrize("value", ["0.10", "1e-7", "00417", " 1 ", "", "9" * 40, "ß\u2028\n\t\"'\\{}", "NaN", "null"])
+def test_a_value_is_the_text_of_the_record(value: str) -> None:
+    assert entries(apply(MASS, part=["P-1"], mass=[value])) == [("P-1.mass", value, "scalar")]
+
+
+def test_a_missing_value_makes_no_entry_and_is_no_mistake() -> None:
+    mapped = apply(MASS, part=["P-1", "P-2"], mass=[None, "1"])
+    assert entries(mapped) == [("P-2.mass", "1", "scalar")]
+    assert rejects(mapped) == []
+
+
+def test_a_column_that_the_batch_lacks_is_missing_in_every_record() -> None:
+    assert entries(apply(MASS, part=["P-1"])) == []
+    (reject,) = rejects(apply(MASS, mass=["1"]))
+    assert (reject.field, reject.position) == ("part", 2)
+
+
+@pytest.mark.parametrize(
+    ("part", "sentence"),
+    [
+        (None, "the record has no 'part', which the key '{part}.mass' needs"),
+        ("", "'part' is empty, which the key '{part}.mass' needs"),
+    ],
+)
+def test_a_record_without_what_its_key_needs_is_rejected(part: str | None, sentence: str) -> None:
+    (reject,) = rejects(apply(MASS, part=[part], mass=["1"]))
+    assert (reject.reason, reject.field) == (sentence, "part")
+    assert reject.record == {"part": part, "mass": "1"}
+
+
+def test_a_record_without_what_its_type_needs_is_rejected() -> None:
+    spec = EntrySpec(key="{part}", value="{mass}", type="{kind}")
+    mapped = apply(spec, part=["P-1", "P-2"], mass=["1", "2"], kind=["text", None])
+    assert entries(mapped) == [("P-1", "1", "text")]
+    assert [(reject.field, reject.position) for reject in rejects(mapped)] == [("kind", 3)]
+
+
+@pytest.mark.parametrize("place", ["part", "mass", "kind"])
+def test_a_record_with_the_one_character_that_no_entry_can_hold_is_rejected(place: str) -> None:
+    record = {"part": ["P"], "mass": ["1"], "kind": ["text"], place: ["a\0b"]}
+    mapped = apply(EntrySpec(key="{part}", value="{mass}", type="{kind}"), **record)
+    assert entries(mapped) == []
+    assert "U+0000" in rejects(mapped)[0].reason
+
+
+def test_a_record_is_taken_whole_or_parked_whole() -> None:
+    mapped = apply(
+        MASS, EntrySpec(key="{name}.mass", value="{mass}"), part=["P-1", "P-2"], name=["a", None], mass=["1", "2"]
+    )
+    assert entries(mapped) == [("P-1.mass", "1", "scalar"), ("a.mass", "1", "scalar")]
+    assert [reject.position for reject in rejects(mapped)] == [3]
+
+
+def test_one_entry_a_column_is_named_by_the_column() -> None:
+    spec = EntrySpec(key="{part}.{column}", columns=("mass", "length"), type="text")
+    mapped = apply(spec, part=["P-1", "P-2"], mass=["1", None], length=["2", "3"])
+    assert entries(mapped) == [("P-1.mass", "1", "text"), ("P-1.length", "2", "text"), ("P-2.length", "3", "text")]
+
+
+def test_facts_of_the_batch_stand_in_keys_values_and_types() -> None:
+    spec = EntrySpec(key="{file.stem}/{part}", value="{file.name}: {mass}")
+    assert entries(apply(spec, part=["P-1"], mass=["1"])) == [("run 7/P-1", "run 7.csv: 1", "scalar")]
+
+
+def test_braces_in_a_record_are_text() -> None:
+    assert entries(apply(MASS, part=["{mass}"], mass=["{{}}"])) == [("{mass}.mass", "{{}}", "scalar")]
+
+
+@pytest.mark.parametrize("name", ["*", "^p.*$", "^", "$", "mass kg", "ä", "\\d", "^(mass$"])
+def test_a_column_may_have_any_name(name: str) -> None:
+    mapped = apply(EntrySpec(key="{part}", value=f"{{{name}}}"), **{"part": ["P-1"], "price": ["9"], name: ["1"]})
+    assert entries(mapped) == [("P-1", "1", "scalar")]
+    rule = Mapping([EntrySpec(key="{part}", value=f"{{{name}}}")])
+    one, other = rule.row_hashes(frame(**{"part": ["P"] * 2, "price": ["1", "2"], name: ["1", "1"]}), FACTS)
+    assert one == other, "a column that the mapping does not use changes nothing"
+
+
+def test_a_mapping_of_literals_alone_makes_an_entry_of_every_record() -> None:
+    mapped = apply(EntrySpec(key="k", value="v"), part=["P-1", "P-2"])
+    assert entries(mapped) == [("k", "v", "scalar")] * 2
+    assert mapped.entries["row_hash"].n_unique() == 1
+
+
+def test_no_records_make_no_entries_of_the_right_columns() -> None:
+    mapped = apply(MASS, part=[], mass=[])
+    assert mapped.entries.schema == {
+        "key": pl.String, "value": pl.String, "data_type": pl.String, "row_hash": pl.UInt64, "position": pl.Int64,
+    }  # fmt: skip
+
+
+def test_only_what_the_mapping_uses_makes_a_record_another() -> None:
+    rule = Mapping([MASS])
+    first = rule.row_hashes(frame(part=["a", "a", "b"], mass=["1", None, "1"], note=["x", "y", "z"]), FACTS)
+    second = rule.row_hashes(frame(part=["a", "a", "b"], mass=["1", "", "1"], note=["-", "-", "-"]), FACTS)
+    assert [old == new for old, new in zip(first, second, strict=True)] == [True, False, True]
+
+
+def test_a_fact_that_the_mapping_uses_makes_every_record_another() -> None:
+    rule = Mapping([EntrySpec(key="{file.stem}.{part}", value="{mass}")])
+    records = frame(part=["a"], mass=["1"])
+    assert rule.facts == ("file.stem",)
+    assert rule.row_hashes(records, FACTS)[0] != rule.row_hashes(records, FACTS | {"file.stem": "run 8"})[0]
+    assert rule.row_hashes(records, FACTS)[0] == rule.row_hashes(records, FACTS | {"file.name": "x"})[0]
+
+
+def test_the_digest_tells_mappings_apart() -> None:
+    digests = {
+        Mapping(specs).digest
+        for specs in (
+            [MASS],
+            [EntrySpec(key="{part}", value="{mass}")],
+            [MASS, MASS],
+            [EntrySpec(key="{part}.mass", value="{mass}", type="text")],
+        )
+    }
+    assert len(digests) == 4
+    assert Mapping([MASS]).digest == Mapping([MASS]).digest
+
+
+def test_a_name_that_the_header_lacks_is_told_with_what_there_is_and_the_nearest() -> None:
+    records = frame(part_number=["P-1"], mass_kg=["1"])
+    batch = Batch(records=records, positions=pl.Series([2]), cursor={}, facts=FACTS, header=True)
+    Mapping([EntrySpec(key="{part_number}", value="{mass_kg}")]).check_header(batch)
+    with pytest.raises(
+        SourceBroken, match=r"no column 'mass_k'; the columns are 'part_number', 'mass_kg'; did you mean 'mass_kg'\?"
+    ):
+        Mapping([EntrySpec(key="{part_number}", value="{mass_k}")]).check_header(batch)
+    with pytest.raises(SourceBroken, match=r"uses \{file.sheet\}, but the source tells only 'file.name', 'file.stem'"):
+        Mapping([EntrySpec(key="{part_number}", value="{file.sheet}")]).check_header(batch)
+
+
+def test_without_a_header_a_name_may_occur_in_a_later_batch() -> None:
+    batch = Batch(records=frame(part=["P-1"]), positions=pl.Series([2]), cursor={}, facts=FACTS)
+    Mapping([MASS]).check_header(batch)
