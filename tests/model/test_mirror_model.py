@@ -156,7 +156,11 @@ class MirrorModel(RuleBasedStateMachine):
             if key not in self.named:
                 self.service[key] = value
         frame = pl.DataFrame(
-            {"key": list(self.service), "value": list(self.service.values()), "data_type": ["scalar"] * len(self.service)},
+            {
+                "key": list(self.service),
+                "value": list(self.service.values()),
+                "data_type": ["scalar"] * len(self.service),
+            },
             schema={"key": pl.String, "value": pl.String, "data_type": pl.String},
         )
         self.run(self.mirror.delivery.adopt(sink, frame))
