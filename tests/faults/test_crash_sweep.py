@@ -1,4 +1,4 @@
-"""A run dies before each of its SQLite statements in turn, and the next start ends where an undisturbed run would have.
+"""A run dies before each of its SQLite statements and after each commit in turn; the next start ends as an undisturbed run.
 
 Files with repeated keys across batches, files that come again with other content, unreadable and unaddressable records, an
 archive; the reading, the sending and the acknowledging all run over the connections that die.
@@ -20,7 +20,7 @@ from tests.support.recorded_workspaced import RecordedWorkspaced
 from tests.support.sweep_world import Drop, World
 
 Service = RecordedDocumentServer | RecordedWorkspaced
-MOST_STATEMENTS = 3000
+MOST_POINTS = 3000
 
 MASS = Drop(
     name="mass.csv",
@@ -84,34 +84,30 @@ def _died(error: BaseException) -> bool:
 
 
 def sweep(folder: Path, service: Service, steps: tuple[tuple[Drop, ...], ...]) -> int:
-    """Every crash point, and the undisturbed run as the last; how many statements that one has."""
+    """Every crash point, and the undisturbed run as the last; how many points that one has."""
     workspace = service.workspace("Sweep")
-    for at in range(1, MOST_STATEMENTS):
+    for at in range(1, MOST_POINTS):
         fuse = Fuse(at)
-        world = World(
-            folder=folder / f"{at}", service=service, workspace=workspace, label=f"Statement {at}", steps=steps
-        )
+        world = World(folder=folder / f"{at}", service=service, workspace=workspace, label=f"Point {at}", steps=steps)
         try:
             die_and_go_on(world, fuse)
         except BaseException as error:
-            error.add_note(f"died before statement {at}: {fuse.statement.strip()[:200]}")
+            error.add_note(f"died at point {at}: {fuse.statement.strip()[:200]}")
             raise
         if not fuse.blown:
             return fuse.count
-    raise AssertionError(f"no end after {MOST_STATEMENTS} statements")
+    raise AssertionError(f"no end after {MOST_POINTS} points")
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_crash_before_any_statement_ends_exact_in_the_single_form(
-    folder: Path, document: RecordedDocumentServer
-) -> None:
+def test_a_crash_at_any_point_ends_exact_in_the_single_form(folder: Path, document: RecordedDocumentServer) -> None:
     assert sweep(folder, document, ((MASS, RUN, BAD), (MASS_AGAIN, RUN_AGAIN))) > 200
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_crash_before_any_statement_ends_exact_in_bulk(folder: Path, workspaced: RecordedWorkspaced) -> None:
+def test_a_crash_at_any_point_ends_exact_in_bulk(folder: Path, workspaced: RecordedWorkspaced) -> None:
     assert sweep(folder, workspaced, ((MASS, BAD), (MASS_AGAIN,))) > 150
 
 

@@ -21,7 +21,11 @@ class ProcessDied(BaseException):
 
 
 class Fuse:
-    """Blows at statement ``at`` (counted from 1, over all threads), just before it is executed."""
+    """Blows at point ``at``, counted from 1 over all threads.
+
+    Points lie before every statement, and after every commit: only there does something differ from the point before, as
+    only commits last.
+    """
 
     def __init__(self, at: int) -> None:
         self._at = at
@@ -67,7 +71,10 @@ class DyingConnection(sqlite3.Connection):
 
     def _spent(self, sql: str, execute: Callable[[], T]) -> T:
         self.fuse.spend(sql)
-        return execute()
+        done = execute()
+        if sql.strip().rstrip(";") == "COMMIT":
+            self.fuse.spend("(after a COMMIT)")
+        return done
 
 
 def dying(fuse: Fuse) -> type[DyingConnection]:
