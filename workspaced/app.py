@@ -11,6 +11,7 @@ from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
 from workspaced.access.authentication import Authentication
+from workspaced.blocks import routes as blocks
 from workspaced.data_sinks import routes as data_sinks
 from workspaced.settings import Settings
 from workspaced.storage.sqlite_store import SqliteStore
@@ -42,6 +43,7 @@ class Application:
                 *health.operations(lambda: self._draining),
                 *workspaces.operations(settings.limits),
                 *data_sinks.operations(settings.limits),
+                *blocks.operations(settings.limits),
             ),
             settings=settings,
             store=self._store,

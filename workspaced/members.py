@@ -6,6 +6,7 @@ Absent and null are different things to a PATCH: absent is `msgspec.UNSET`, null
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import TypeAlias
 
 from msgspec import UNSET, UnsetType
@@ -14,6 +15,10 @@ from workspaced.problems import Invalid, Mistake
 from workspaced.text import as_uuid, has_controls, normalised
 
 Text: TypeAlias = str | UnsetType | None
+
+# Within what every reader's floating point holds, and long enough for any measured quantity.
+_LARGEST = Decimal("1e300")
+_DIGITS = 64
 
 
 class Members:
@@ -86,10 +91,12 @@ class Members:
             self.mistake("label", "too_long", f"may have {longest} characters at the most")
         return trimmed
 
-    def identifier(self, name: str) -> str | None:
+    def identifier(self, name: str, *, required: bool = False) -> str | None:
         """A UUID in lower case; None where it is absent, null or wrong (G1)."""
         value = self.raw(name)
         if value is UNSET or value is None:
+            if required:
+                self.mistake(name, "required", "is required and must be a UUID")
             return None
         found = as_uuid(value) if isinstance(value, str) else None
         if found is None:
@@ -106,8 +113,24 @@ class Members:
             return default
         return value
 
-    def texts(self, name: str, *, most: int, longest: int) -> tuple[str, ...]:
-        """Distinct strings in their order; one string counts as a list of one (G6)."""
+    def number(self, name: str, *, lowest: float | None = None) -> int | Decimal | UnsetType | None:
+        """A finite number with the digits it was sent with; what is wrong reads as UNSET."""
+        value = self.raw(name)
+        if value is UNSET or value is None:
+            return UNSET if value is UNSET else None
+        if isinstance(value, bool) or not isinstance(value, int | Decimal):
+            self.mistake(name, "wrong_type", "must be a number")
+            return UNSET
+        if not -_LARGEST <= value <= _LARGEST or len(str(value)) > _DIGITS:
+            self.mistake(name, "out_of_range", f"may have {_DIGITS} digits at the most, and be no larger than 1e300")
+            return UNSET
+        if lowest is not None and value < lowest:
+            self.mistake(name, "out_of_range", f"must be at least {lowest:g}")
+            return UNSET
+        return value
+
+    def texts(self, name: str, *, most: int, longest: int, distinct: bool = True) -> tuple[str, ...]:
+        """Strings in their order, each once where ``distinct``; one string counts as a list of one (G6)."""
         value = self.raw(name)
         if value is UNSET or value is None:
             return ()
@@ -118,7 +141,8 @@ class Members:
         if len(items) > most or any(len(item) > longest for item in items):
             self.mistake(name, "too_long", f"may have {most} strings of {longest} characters at the most")
             return ()
-        return tuple(dict.fromkeys(normalised(item) for item in items))
+        texts = [normalised(item) for item in items]
+        return tuple(dict.fromkeys(texts) if distinct else texts)
 
     def close(self) -> None:
         """No more members will be asked for: the others are ignored, and told (G5)."""

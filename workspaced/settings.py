@@ -26,12 +26,17 @@ class Limits:
     client_id_length: int = 128
     statuses: int = 1_000
     status_length: int = 2_048
+    block_text_length: int = 2_048
+    block_list_items: int = 1_000
+    block_list_item_length: int = 2_048
+    block_depth: int = 64
     body_bytes: int = 1_048_576
     bulk_body_bytes: int = 16_777_216
     bulk_items: int = 5_000
     new_sink_entries: int = 5_000
     page_length: int = 1_000
     sinks_per_workspace: int = 10_000
+    blocks_per_workspace: int = 100_000
     entries_per_sink: int = 5_000_000
 
     @classmethod

@@ -8,14 +8,20 @@ from typing import Final
 
 WORKSPACES_READ: Final = "workspaces:read"
 WORKSPACES_CREATE: Final = "workspaces:create"
+WORKSPACES_WRITE: Final = "workspaces:write"
+WORKSPACES_DELETE: Final = "workspaces:delete"
 DATA_SINKS_READ: Final = "data_sinks:read"
 DATA_SINKS_PUSH: Final = "data_sinks:push"
 DATA_SINKS_WRITE: Final = "data_sinks:write"
+BLOCKS_READ: Final = "blocks:read"
+BLOCKS_WRITE: Final = "blocks:write"
+AUDIT_READ: Final = "audit:read"
+ADMIN: Final = "admin"
 
-_READER = frozenset({WORKSPACES_READ, DATA_SINKS_READ, "blocks:read", "files:read", "webhooks:read"})
+_READER = frozenset({WORKSPACES_READ, DATA_SINKS_READ, BLOCKS_READ, "files:read", "webhooks:read"})
 _PUSHER = frozenset({WORKSPACES_READ, DATA_SINKS_READ, DATA_SINKS_PUSH})
-_EDITOR = _READER | _PUSHER | {DATA_SINKS_WRITE, "blocks:write", "files:write", "webhooks:write", "workspaces:write"}
-_OWNER = _EDITOR | {WORKSPACES_CREATE, "workspaces:delete", "audit:read", "admin"}
+_EDITOR = _READER | _PUSHER | {DATA_SINKS_WRITE, BLOCKS_WRITE, "files:write", "webhooks:write", WORKSPACES_WRITE}
+_OWNER = _EDITOR | {WORKSPACES_CREATE, WORKSPACES_DELETE, AUDIT_READ, ADMIN}
 
 ROLES: Final[Mapping[str, frozenset[str]]] = {
     "reader": _READER,

@@ -3,64 +3,52 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import aclosing
-from dataclasses import dataclass
-from typing import cast
+from collections.abc import Iterator
 
 from ingestd.wire import names
 from workspaced.data_sinks import entry_store, mass_store, store
 from workspaced.data_sinks.addressing import SinkName, sink_name
+from workspaced.data_sinks.happenings import tell_changed_sink, tell_deleted_sink, tell_new_sink
 from workspaced.data_sinks.records import joined_entries, open_sink, sink_record, whole_sink
 from workspaced.data_sinks.rules import read_new_sink, read_sink_changes
 from workspaced.data_sinks.values import StoredSink
 from workspaced.storage.port import Reader, Transaction
-from workspaced.web.answers import NO_CONTENT, Answer, Headers, etag, json_answer, streamed
+from workspaced.web.answers import NO_CONTENT, Answer, etag, json_answer
 from workspaced.web.operations import Call, Work
 from workspaced.web.paging import Page, read_page
+from workspaced.web.streaming import Contents, sent
 
 SORTABLE = frozenset({"serial", "label", "createdAt", "updatedAt", "id"})
-_AT_ONCE_ENTRIES = 1_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Contents:
-    """What is to be sent, with what is known before it is: headers, roughly how many entries, and whether it is wanted."""
-
-    headers: Headers
-    entries: int
-    parts: Iterator[bytes]
-    unchanged: bool = False
 
 
 async def get_sink(call: Call) -> Answer:
     """DS1."""
 
-    def contents(reader: Reader) -> _Contents:
+    def contents(reader: Reader) -> Contents:
         sink = store.get_sink(reader, call.workspace_id, named(call))
-        return _Contents(
+        return Contents(
             headers=(etag(sink.version),),
-            entries=sink.entry_count,
+            records=sink.entry_count,
             parts=_sink_parts(reader, sink, call),
             unchanged=call.has_seen(sink.version),
         )
 
-    return await _sent(call, contents)
+    return await sent(call, contents)
 
 
 async def list_whole_sinks(call: Call) -> Answer:
     """DS2."""
     page = read_page(call.query, longest=call.settings.limits.page_length, sortable=SORTABLE)
 
-    def contents(reader: Reader) -> _Contents:
+    def contents(reader: Reader) -> Contents:
         total, sinks = _listed(reader, call, page)
-        return _Contents(
+        return Contents(
             headers=page.headers(total=total, path=call.path, query=call.query),
-            entries=sum(sink.entry_count for sink in sinks),
+            records=sum(sink.entry_count for sink in sinks),
             parts=_list_parts(reader, sinks, call),
         )
 
-    return await _sent(call, contents)
+    return await sent(call, contents)
 
 
 async def list_sinks(call: Call) -> Answer:
@@ -89,6 +77,7 @@ def create_sink(call: Call) -> Work:
         changes = [entry.as_change() for entry in new.entries]
         by_key = mass_store.entries_of(tx, sink, changes) if changes else {}
         body = whole_sink(sink, [by_key[entry.key] for entry in new.entries], call.settings)
+        tell_new_sink(tx, call, sink, body)
         location = ("Location", f"/v1/workspace/{sink.workspace_id}/data-sink/{sink.id}")
         headers = (("Content-Type", names.JSON), location, etag(sink.version))
         return Answer(status=201, headers=headers, body=body)
@@ -104,6 +93,8 @@ def update_sink(call: Call) -> Work:
         sink = store.get_sink(tx, call.workspace_id, named(call))
         call.require_match(sink.version)
         store.update_sink(tx, sink, changes, actor=call.actor, now=call.now)
+        after = store.get_sink(tx, call.workspace_id, SinkName(id=sink.id))
+        tell_changed_sink(tx, call, before=sink, after=after, settings=call.settings)
         return NO_CONTENT
 
     return Work(act=act, ignored=ignored)
@@ -116,6 +107,7 @@ def delete_sink(call: Call) -> Work:
         sink = store.get_sink(tx, call.workspace_id, named(call))
         call.require_match(sink.version)
         store.delete_sink(tx, sink)
+        tell_deleted_sink(tx, call, sink, call.settings)
         return NO_CONTENT
 
     return Work(act=act)
@@ -151,34 +143,3 @@ def _list_parts(reader: Reader, sinks: list[StoredSink], call: Call) -> Iterator
             yield b","
         yield from _sink_parts(reader, sink, call)
     yield b"]"
-
-
-async def _sent(call: Call, question: Callable[[Reader], _Contents]) -> Answer:
-    """A short answer whole, a long one in pieces out of one consistent view."""
-
-    def at_once(reader: Reader) -> tuple[_Contents, bytes | None]:
-        contents = question(reader)
-        if contents.unchanged or not call.wants_body:
-            return contents, b""
-        return contents, b"".join(contents.parts) if contents.entries <= _AT_ONCE_ENTRIES else None
-
-    contents, body = await call.store.read(at_once)
-    if contents.unchanged:
-        return Answer(status=304, headers=contents.headers)
-    if body is not None:
-        return Answer(status=200, headers=(("Content-Type", names.JSON), *contents.headers), body=body)
-
-    def piecemeal(reader: Reader) -> Iterator[_Contents | bytes]:
-        again = question(reader)
-        yield again
-        yield from again.parts
-
-    pieces = call.store.stream(piecemeal)
-    first = cast("_Contents", await anext(pieces))
-    return streamed(_bytes(pieces), headers=first.headers)
-
-
-async def _bytes(pieces: AsyncGenerator[_Contents | bytes, None]) -> AsyncGenerator[bytes, None]:
-    async with aclosing(pieces):
-        async for piece in pieces:
-            yield cast("bytes", piece)

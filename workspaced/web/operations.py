@@ -70,8 +70,15 @@ class Call:
 
     def prefers_minimal(self) -> bool:
         """Whether ``Prefer: return=minimal`` was sent (RFC 7240)."""
-        wanted = [preference.split(";")[0].strip() for preference in self.headers.get(names.PREFER, "").split(",")]
-        return names.RETURN_MINIMAL in wanted
+        return self._prefers(names.RETURN_MINIMAL)
+
+    def prefers_representation(self) -> bool:
+        """Whether ``Prefer: return=representation`` was sent (RFC 7240)."""
+        return self._prefers(names.RETURN_REPRESENTATION)
+
+    def _prefers(self, preference: str) -> bool:
+        wanted = [one.split(";")[0].strip() for one in self.headers.get(names.PREFER, "").split(",")]
+        return preference in wanted
 
     def has_seen(self, version: int) -> bool:
         """Whether If-None-Match names this version."""

@@ -2,9 +2,9 @@
 
 -- name: insert_workspace
 INSERT INTO workspace (id, label, root_block, public_can_read, exports_enabled, guests_enabled, current_version,
-                       statuses, version, created_at, updated_at, created_by, updated_by)
+                       statuses, version, created_at, updated_at, created_by, updated_by, block_count)
 VALUES (:id, :label, :root_block, :public_can_read, :exports_enabled, :guests_enabled, :current_version,
-        :statuses, 1, :now, :now, :actor, :actor)
+        :statuses, 1, :now, :now, :actor, :actor, 1)
 
 -- name: insert_root_block
 INSERT INTO block (id, workspace, parent_id, label, order_index, version, created_at, updated_at, created_by, updated_by)
@@ -25,4 +25,5 @@ SELECT number, id, label, root_block, public_can_read, exports_enabled, guests_e
 FROM workspace WHERE deleted_at IS NULL ORDER BY created_at, id
 
 -- name: block_ids
-SELECT id FROM block WHERE workspace = :number ORDER BY parent_id IS NOT NULL, order_index, id
+-- The root first. The order does not depend on the tree, so that only a block more or less is another version.
+SELECT id FROM block WHERE workspace = :number ORDER BY parent_id IS NOT NULL, created_at, id

@@ -1,0 +1,435 @@
+"""Rows BL1 to BL5 of the conformance table."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from workspaced.app import running
+from workspaced.settings import Limits, Settings
+
+_ID = "123e4567-e89b-12d3-a456-426614174000"
+
+
+@pytest.fixture
+def blocks(workspace: dict[str, Any]) -> str:
+    """The path of the workspace's blocks."""
+    return f"/v1/workspace/{workspace['id']}/blocks"
+
+
+@pytest.fixture
+def root(workspace: dict[str, Any]) -> str:
+    return str(workspace["rootBlock"])
+
+
+async def _made(http: httpx.AsyncClient, blocks: str, **members: Any) -> dict[str, Any]:
+    body = {"workspace": blocks.split("/")[3], **members}
+    answer = await http.post(blocks, json=body)
+    assert answer.status_code == 201, answer.text
+    record: dict[str, Any] = answer.json()
+    return record
+
+
+async def _ids(http: httpx.AsyncClient, path: str) -> list[str]:
+    answer = await http.get(path)
+    assert answer.status_code == 200, answer.text
+    return [block["id"] for block in answer.json()]
+
+
+async def test_a_block_needs_its_workspace_only_and_goes_below_the_root(
+    http: httpx.AsyncClient, blocks: str, root: str
+) -> None:
+    workspace_id = blocks.split("/")[3]
+    answer = await http.post(blocks, json={"workspace": workspace_id.upper()})
+    record = answer.json()
+    assert answer.status_code == 201
+    assert answer.headers["Location"] == f"{blocks}/{record['id']}"
+    stamps = {name: record.pop(name) for name in ("createdAt", "updatedAt")}
+    assert stamps["createdAt"] == stamps["updatedAt"]
+    assert record == {
+        "id": record["id"],
+        "label": "",
+        "description": "",
+        "parentBlock": root,
+        "multiplicity": 1,
+        "children": [],
+        "pdmEnabled": False,
+        "propertyGroups": [],
+        "previewCustomLink": "",
+        "previewSource": "",
+        "figures": [],
+        "icon": "",
+        "interfaces": [],
+        "attachments": [],
+        "externalLinks": [],
+        "pdmThumbnail": "",
+        "blockStatuses": [],
+        "orderIndex": 0,
+        "path": f"/{root}/{record['id']}",
+        "type": [],
+        "partNumber": "",
+        "instances": [],
+        "workspace": workspace_id,
+        "createdBy": "svc:test",
+        "updatedBy": "svc:test",
+    }
+    assert (await http.get(f"{blocks}/{record['id'].upper()}")).json() == {**record, **stamps}
+
+
+async def test_everything_given_on_create_is_read_back(http: httpx.AsyncClient, blocks: str) -> None:
+    given = {
+        "id": _ID,
+        "label": "Bolt",
+        "description": "M6\nsteel",
+        "partNumber": "00417",
+        "multiplicity": 2.50,
+        "pdmEnabled": True,
+        "propertyGroups": "one",
+        "instances": ["a", "a"],
+        "previewCustomLink": "https://example.com",
+        "previewSource": "s",
+        "figures": ["f"],
+        "icon": "bolt",
+        "type": ["part", "bought", "part"],
+        "attachments": ["x"],
+        "externalLinks": ["l"],
+        "pdmThumbnail": "t",
+        "blockStatuses": ["draft"],
+    }
+    record = await _made(http, blocks, **given)
+    assert {name: record[name] for name in given} == {
+        **given,
+        "propertyGroups": ["one"],
+        "type": ["part", "bought"],
+    }
+    text = (await http.post(blocks, content=f'{{"workspace":"{record["workspace"]}","multiplicity":0.10}}')).text
+    assert '"multiplicity":0.10,' in text
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "pointer"),
+    [
+        ({"workspace": None}, "required", "/workspace"),
+        ({"workspace": "x"}, "not_a_uuid", "/workspace"),
+        ({"workspace": _ID}, "workspace_mismatch", "/workspace"),
+        ({"id": "x"}, "not_a_uuid", "/id"),
+        ({"parentBlock": "x"}, "not_a_uuid", "/parentBlock"),
+        ({"parentBlock": 1}, "not_a_uuid", "/parentBlock"),
+        ({"label": 1}, "wrong_type", "/label"),
+        ({"label": "x" * 256}, "too_long", "/label"),
+        ({"label": "a\nb"}, "control_character", "/label"),
+        ({"description": "x" * 10_001}, "too_long", "/description"),
+        ({"icon": "x" * 2_049}, "too_long", "/icon"),
+        ({"multiplicity": -0.1}, "out_of_range", "/multiplicity"),
+        ({"multiplicity": "1"}, "wrong_type", "/multiplicity"),
+        ({"multiplicity": True}, "wrong_type", "/multiplicity"),
+        ({"multiplicity": 10**400}, "out_of_range", "/multiplicity"),
+        ({"pdmEnabled": 1}, "wrong_type", "/pdmEnabled"),
+        ({"type": [1]}, "wrong_type", "/type"),
+        ({"figures": ["x"] * 1_001}, "too_long", "/figures"),
+        ({"figures": "x" * 2_049}, "too_long", "/figures"),
+    ],
+)
+async def test_a_wrong_create_body_is_400_and_nothing_is_stored(
+    http: httpx.AsyncClient, blocks: str, root: str, *, body: dict[str, Any], code: str, pointer: str
+) -> None:
+    answer = await http.post(blocks, json={"workspace": blocks.split("/")[3], **body})
+    assert answer.status_code == 400
+    assert [(error["code"], error["pointer"]) for error in answer.json()["errors"]] == [(code, pointer)]
+    assert await _ids(http, blocks) == [root]
+
+
+async def test_what_is_computed_is_ignored_on_create_and_named(http: httpx.AsyncClient, blocks: str) -> None:
+    body = {"workspace": blocks.split("/")[3], "children": [_ID], "path": "/", "orderIndex": 9, "interfaces": ["i"]}
+    answer = await http.post(blocks, json=body)
+    assert answer.headers["X-Ignored-Fields"] == "children,interfaces,orderIndex,path"
+    assert (answer.json()["orderIndex"], answer.json()["children"], answer.json()["interfaces"]) == (0, [], [])
+
+
+@pytest.mark.parametrize(
+    ("headers", "content", "status"),
+    [({"Content-Type": "text/plain"}, b"x", 415), ({}, b" " * 1_048_577, 413), ({}, b"", 400), ({}, b"[]", 400)],
+)
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+async def test_a_body_that_can_not_be_one_is_refused(
+    http: httpx.AsyncClient,
+    blocks: str,
+    root: str,
+    *,
+    method: str,
+    headers: dict[str, str],
+    content: bytes,
+    status: int,
+) -> None:
+    path = blocks if method == "POST" else f"{blocks}/{root}"
+    assert (await http.request(method, path, content=content, headers=headers)).status_code == status
+
+
+async def test_an_id_in_use_is_409_wherever_it_is_in_use_and_free_again_after_a_delete(
+    http: httpx.AsyncClient, blocks: str
+) -> None:
+    await _made(http, blocks, id=_ID)
+    other = (await http.post("/v1/workspace", json={"label": "Other"})).json()["id"]
+    for path in (blocks, f"/v1/workspace/{other}/blocks"):
+        answer = await http.post(path, json={"workspace": path.split("/")[3], "id": _ID})
+        assert (answer.status_code, answer.json()["code"]) == (409, "id_in_use")
+    assert (await http.delete(f"{blocks}/{_ID}")).status_code == 200
+    assert (await _made(http, blocks, id=_ID))["id"] == _ID
+
+
+async def test_a_parent_must_be_another_block_of_the_same_workspace(http: httpx.AsyncClient, blocks: str) -> None:
+    foreign = (await http.post("/v1/workspace", json={"label": "Other"})).json()["rootBlock"]
+    for parent, code in ((foreign, "parent_not_found"), (str(uuid.uuid4()), "parent_not_found"), (_ID, "cycle")):
+        body = {"workspace": blocks.split("/")[3], "id": _ID, "parentBlock": parent}
+        answer = await http.post(blocks, json=body)
+        assert (answer.status_code, answer.json()["code"]) == (422, code)
+    assert len(await _ids(http, blocks)) == 1
+
+
+async def test_a_tree_has_64_levels_at_the_most(http: httpx.AsyncClient, blocks: str, root: str) -> None:
+    parent = root
+    for _ in range(63):  # the root is the first level
+        parent = (await _made(http, blocks, parentBlock=parent))["id"]
+    assert len((await http.get(f"{blocks}/{parent}")).json()["path"].split("/")) == 65
+    workspace_id = blocks.split("/")[3]
+    deeper = await http.post(blocks, json={"workspace": workspace_id, "parentBlock": parent})
+    assert (deeper.status_code, deeper.json()["code"]) == (422, "too_deep")
+    top = await _made(http, blocks)
+    await _made(http, blocks, parentBlock=top["id"])
+    above = (await http.get(f"{blocks}/{parent}")).json()["parentBlock"]
+    moved = await http.patch(f"{blocks}/{top['id']}", json={"parentBlock": above})
+    assert (moved.status_code, moved.json()["code"]) == (422, "too_deep")
+    promoted = await http.patch(f"/v1/workspace/{workspace_id}", json={"rootBlock": {"id": top["id"]}})
+    assert (promoted.status_code, promoted.json()["code"]) == (422, "too_deep")
+
+
+async def test_the_list_goes_by_depth_then_order_and_the_root_is_first(
+    http: httpx.AsyncClient, blocks: str, root: str
+) -> None:
+    first, second = await _made(http, blocks, label="b"), await _made(http, blocks, label="a", type=["part"])
+    below = await _made(http, blocks, parentBlock=first["id"], label="c", type=["a", "part"])
+    listed = (await http.get(blocks)).json()
+    assert [block["id"] for block in listed] == [root, first["id"], second["id"], below["id"]]
+    assert [block["orderIndex"] for block in listed] == [0, 0, 1, 0]
+    assert listed[0]["children"] == [first["id"], second["id"]]
+    assert (listed[0]["parentBlock"], listed[0]["path"]) == ("", f"/{root}")
+    assert listed[3]["path"] == f"/{root}/{first['id']}/{below['id']}"
+    assert listed[3] == (await http.get(f"{blocks}/{below['id']}")).json()
+    await http.patch(f"{blocks}/{first['id']}", json={"orderIndex": 1.5})
+    assert await _ids(http, blocks) == [root, second["id"], first["id"], below["id"]]
+    assert (await http.get(f"{blocks}/{root}")).json()["children"] == [second["id"], first["id"]]
+    assert await _ids(http, f"{blocks}?parentBlock={root}") == [second["id"], first["id"]]
+    assert await _ids(http, f"{blocks}?type=part") == [second["id"], below["id"]]
+    assert await _ids(http, f"{blocks}?type=part&parentBlock={first['id'].upper()}") == [below["id"]]
+    assert await _ids(http, f"{blocks}?parentBlock={_ID}") == []
+    page = await http.get(f"{blocks}?sortedBy=label&sortOrder=DESC&take=2&skip=1")
+    assert [block["label"] for block in page.json()] == ["b", "a"]
+    assert page.headers["X-Total-Count"] == "4"
+    for wrong in ("take=0", "skip=x", "sortedBy=colour", "parentBlock=x"):
+        assert (await http.get(f"{blocks}?{wrong}")).status_code == 400
+
+
+async def test_a_long_list_is_streamed_whole(http: httpx.AsyncClient, blocks: str, root: str) -> None:
+    made = [(await _made(http, blocks, label=f"B{number}"))["id"] for number in range(1_100)]
+    assert await _ids(http, blocks) == [root, *made]
+
+
+async def test_an_unknown_workspace_or_block_is_404(http: httpx.AsyncClient, blocks: str, root: str) -> None:
+    unknown = str(uuid.uuid4())
+    for base, block in ((blocks, unknown), (blocks, "nonsense"), (f"/v1/workspace/{unknown}/blocks", root)):
+        for method in ("GET", "DELETE", "PATCH"):
+            assert (await http.request(method, f"{base}/{block}", json={})).status_code == 404
+    nowhere = f"/v1/workspace/{unknown}/blocks"
+    assert (await http.get(nowhere)).status_code == 404
+    assert (await http.post(nowhere, json={"workspace": unknown})).status_code == 404
+
+
+async def test_a_block_of_another_workspace_is_as_absent(http: httpx.AsyncClient, blocks: str) -> None:
+    block = (await _made(http, blocks))["id"]
+    other = (await http.post("/v1/workspace", json={"label": "Other"})).json()["id"]
+    for method in ("GET", "DELETE", "PATCH"):
+        answer = await http.request(method, f"/v1/workspace/{other}/blocks/{block}", json={"label": "stolen"})
+        assert answer.status_code == 404
+    assert (await http.get(f"{blocks}/{block}")).json()["label"] == ""
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", ""), ("POST", ""), ("GET", "/{}"), ("DELETE", "/{}"), ("PATCH", "/{}")]
+)
+async def test_every_row_is_401_without_a_key_and_403_with_one_for_elsewhere(
+    http: httpx.AsyncClient, blocks: str, root: str, *, make_key: Callable[..., str], method: str, path: str
+) -> None:
+    target = blocks + path.format(root)
+    other = (await http.post("/v1/workspace", json={"label": "Other"})).json()["id"]
+    limited = make_key(name="limited", workspace_id=other)
+    reader = make_key(name="reader", role="reader")
+    answer = await http.request(method, target, content=b"{", headers={"x-api-key": limited})
+    assert (answer.status_code, answer.json()["error"]) == (403, "Forbidden")
+    answer = await http.request(method, target, content=b"{", headers={"x-api-key": reader})
+    assert answer.status_code == (200 if method == "GET" else 403)
+    del http.headers["x-api-key"]
+    assert (await http.request(method, target, content=b"{")).status_code == 401
+
+
+async def test_a_patch_answers_exactly_the_types(http: httpx.AsyncClient, blocks: str) -> None:
+    block = await _made(http, blocks, type=["part"])
+    path = f"{blocks}/{block['id']}"
+    answer = await http.patch(path, json={"type": ["b", "a", "b"]})
+    assert (answer.status_code, answer.json()) == (200, {"type": ["b", "a"]})
+    assert (await http.patch(path, json={"label": "Bolt"})).json() == {"type": ["b", "a"]}
+    assert (await http.patch(path, json={"type": None})).json() == {"type": []}
+    whole = await http.patch(path, json={"label": "Nut"}, headers={"Prefer": "return=representation"})
+    assert whole.headers["Preference-Applied"] == "return=representation"
+    assert whole.json() == (await http.get(path)).json()
+    assert whole.headers["ETag"] == (await http.get(path)).headers["ETag"]
+
+
+async def test_a_record_sent_back_as_it_was_read_changes_nothing(
+    http: httpx.AsyncClient, blocks: str, root: str
+) -> None:
+    block = await _made(http, blocks, label="Bolt", multiplicity=0.5, type=["part"])
+    for block_id in (block["id"], root):
+        before = await http.get(f"{blocks}/{block_id}")
+        answer = await http.patch(f"{blocks}/{block_id}", json=before.json())
+        assert answer.status_code == 200, answer.text
+        assert "workspace" in answer.headers["X-Ignored-Fields"].split(",")
+        after = await http.get(f"{blocks}/{block_id}")
+        assert (after.json(), after.headers["ETag"]) == (before.json(), before.headers["ETag"])
+
+
+async def test_null_gives_a_member_its_default_back(http: httpx.AsyncClient, blocks: str, root: str) -> None:
+    one = await _made(http, blocks, label="Bolt", multiplicity=4, figures=["f"], pdmEnabled=True)
+    two = await _made(http, blocks, parentBlock=one["id"])
+    path = f"{blocks}/{one['id']}"
+    await http.patch(path, json={"label": None, "multiplicity": None, "figures": None, "pdmEnabled": None})
+    record = (await http.get(path)).json()
+    assert (record["label"], record["multiplicity"], record["figures"], record["pdmEnabled"]) == ("", 1, [], False)
+    await http.patch(f"{blocks}/{two['id']}", json={"parentBlock": None})
+    assert (await http.get(f"{blocks}/{two['id']}")).json()["parentBlock"] == root
+    assert (await http.patch(path, json={"orderIndex": None})).status_code == 400
+    assert (await http.patch(path, json={"orderIndex": 1e301})).status_code == 400
+
+
+async def test_a_moved_block_goes_last_with_all_below_it(http: httpx.AsyncClient, blocks: str, root: str) -> None:
+    one, two = await _made(http, blocks), await _made(http, blocks)
+    child = await _made(http, blocks, parentBlock=one["id"])
+    await _made(http, blocks, parentBlock=two["id"])
+    seen = {name: (await http.get(f"{blocks}/{name}")).headers["ETag"] for name in (root, one["id"], child["id"])}
+    headers = {"Prefer": "return=representation"}
+    moved = (await http.patch(f"{blocks}/{one['id']}", json={"parentBlock": two["id"]}, headers=headers)).json()
+    assert (moved["parentBlock"], moved["orderIndex"]) == (two["id"], 1)
+    read = await http.get(f"{blocks}/{child['id']}")
+    assert read.json()["path"] == f"/{root}/{two['id']}/{one['id']}/{child['id']}"
+    for name, tag in seen.items():
+        assert (await http.get(f"{blocks}/{name}", headers={"If-None-Match": tag})).status_code == 200
+
+
+async def test_a_block_can_not_come_below_itself_and_the_root_can_not_move(
+    http: httpx.AsyncClient, blocks: str, root: str
+) -> None:
+    one = await _made(http, blocks)
+    two = await _made(http, blocks, parentBlock=one["id"])
+    foreign = (await http.post("/v1/workspace", json={"label": "Other"})).json()["rootBlock"]
+    for block, parent, code in (
+        (one["id"], one["id"], "cycle"),
+        (one["id"], two["id"], "cycle"),
+        (root, one["id"], "cycle"),
+        (root, root, "cycle"),
+        (one["id"], _ID, "parent_not_found"),
+        (one["id"], foreign, "parent_not_found"),
+    ):
+        answer = await http.patch(f"{blocks}/{block}", json={"parentBlock": parent, "label": "x"})
+        assert (answer.status_code, answer.json()["code"]) == (422, code)
+    assert all(block["label"] != "x" for block in (await http.get(blocks)).json())
+
+
+async def test_a_leaf_is_deleted_and_answers_what_it_was(http: httpx.AsyncClient, blocks: str, root: str) -> None:
+    block = await _made(http, blocks, label="Bolt")
+    workspace = f"/v1/workspace/{block['workspace']}"
+    assert set((await http.get(workspace)).json()["blocks"]) == {root, block["id"]}
+    gone = await http.delete(f"{blocks}/{block['id']}")
+    assert (gone.status_code, gone.json()) == (200, block)
+    assert (await http.delete(f"{blocks}/{block['id']}")).status_code == 404
+    assert (await http.get(workspace)).json()["blocks"] == [root]
+    assert (await http.get(f"{blocks}/{root}")).json()["children"] == []
+
+
+async def test_children_hold_a_delete_back_unless_it_is_forced_and_nothing_deletes_the_root(
+    http: httpx.AsyncClient, blocks: str, root: str
+) -> None:
+    one = await _made(http, blocks)
+    two = await _made(http, blocks, parentBlock=one["id"])
+    three = await _made(http, blocks, parentBlock=two["id"])
+    for path, code in ((one["id"], "has_children"), (root, "root_block"), (f"{root}?force=true", "root_block")):
+        answer = await http.delete(f"{blocks}/{path}")
+        assert (answer.status_code, answer.json()["code"]) == (409, code)
+    assert (await http.delete(f"{blocks}/{one['id']}?force=maybe")).status_code == 400
+    assert len(await _ids(http, blocks)) == 4
+    gone = await http.delete(f"{blocks}/{one['id']}?force=true")
+    assert gone.json()["children"] == [two["id"]]
+    assert await _ids(http, blocks) == [root]
+    assert (await http.get(f"{blocks}/{three['id']}")).status_code == 404
+
+
+async def test_conditions_hold_on_a_block(http: httpx.AsyncClient, blocks: str) -> None:
+    block = (await _made(http, blocks))["id"]
+    path = f"{blocks}/{block}"
+    seen = (await http.get(path)).headers["ETag"]
+    assert (await http.get(path, headers={"If-None-Match": seen})).status_code == 304
+    assert (await http.patch(path, json={"label": "a"}, headers={"If-Match": seen})).status_code == 200
+    for method in ("PATCH", "DELETE"):
+        stale = await http.request(method, path, json={"label": "b"}, headers={"If-Match": seen})
+        assert (stale.status_code, stale.json()["code"]) == (412, "precondition_failed")
+    fresh = (await http.get(path)).headers["ETag"]
+    assert (await http.delete(path, headers={"If-Match": fresh})).status_code == 200
+
+
+async def test_a_repeated_create_makes_one_block(http: httpx.AsyncClient, blocks: str) -> None:
+    headers = {"Idempotency-Key": "1"}
+    body = {"workspace": blocks.split("/")[3], "label": "a"}
+    first, again = [await http.post(blocks, json=body, headers=headers) for _ in range(2)]
+    assert (again.json(), again.headers["Idempotent-Replayed"]) == (first.json(), "true")
+    assert (await http.post(blocks, json={**body, "label": "b"}, headers=headers)).status_code == 422
+    assert len(await _ids(http, blocks)) == 2
+
+
+async def test_blocks_are_limited_and_deleting_makes_room(settings: Settings, make_key: Callable[..., str]) -> None:
+    narrow = Settings(data=settings.data, limits=Limits(blocks_per_workspace=2))
+    headers = {"x-api-key": make_key(), "ClientId": "tests"}
+    async with (
+        running(narrow) as app,
+        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
+    ):
+        workspace = (await http.post("/v1/workspace", json={"label": "a"})).json()["id"]
+        blocks = f"/v1/workspace/{workspace}/blocks"
+        made = await _made(http, blocks)
+        full = await http.post(blocks, json={"workspace": workspace})
+        assert (full.status_code, full.json()["code"]) == (409, "quota_exceeded")
+        await http.delete(f"{blocks}/{made['id']}")
+        await _made(http, blocks)
+
+
+async def test_a_block_more_or_less_is_another_version_of_its_workspace_and_a_label_is_not(
+    http: httpx.AsyncClient, blocks: str
+) -> None:
+    workspace = f"/v1/workspace/{blocks.split('/')[3]}"
+    tag = (await http.get(workspace)).headers["ETag"]
+    block = (await _made(http, blocks))["id"]
+    grown = (await http.get(workspace, headers={"If-None-Match": tag})).headers["ETag"]
+    assert grown != tag
+    await http.patch(f"{blocks}/{block}", json={"label": "x", "orderIndex": 7})
+    assert (await http.get(workspace, headers={"If-None-Match": grown})).status_code == 304
+    await http.delete(f"{blocks}/{block}")
+    assert (await http.get(workspace, headers={"If-None-Match": grown})).status_code == 200
+
+
+async def test_anybody_may_read_the_blocks_of_a_public_workspace(http: httpx.AsyncClient) -> None:
+    made = (await http.post("/v1/workspace", json={"label": "Open", "publicCanReadEnabled": True})).json()
+    del http.headers["x-api-key"]
+    blocks = f"/v1/workspace/{made['id']}/blocks"
+    assert await _ids(http, blocks) == [made["rootBlock"]]
+    assert (await http.delete(f"{blocks}/{made['rootBlock']}")).status_code == 401
