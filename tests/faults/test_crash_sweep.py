@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from ingestd.sdk import Deletes
 from tests.support.dying_sqlite import DyingConnection, Fuse, ProcessDied, dying
 from tests.support.recorded_document import RecordedDocumentServer
 from tests.support.recorded_workspaced import RecordedWorkspaced
@@ -34,6 +35,7 @@ MASS_AGAIN = Drop(
     text="part,mass\nP-1,0.12\nP-2,1e-7\nP-1,0.13\n",
     entries=(("P-1", "0.12"), ("P-2", "1e-7"), ("P-1", "0.13")),
 )
+MASS_SHORT = Drop(name="mass.csv", text="part,mass\nP-1,0.10\nP-6,6\n", entries=(("P-1", "0.10"), ("P-6", "6")))
 RUN_AGAIN = Drop(name="run.ndjson", text='{"part":"P-3","mass":7.00}\nno JSON\n', entries=(("P-3", "7.00"),), bad=1)
 
 
@@ -83,12 +85,19 @@ def _died(error: BaseException) -> bool:
     return isinstance(error, ProcessDied)
 
 
-def sweep(folder: Path, service: Service, steps: tuple[tuple[Drop, ...], ...]) -> int:
+def sweep(folder: Path, service: Service, *steps: tuple[Drop, ...], deletes: Deletes = "keep") -> int:
     """Every crash point, and the undisturbed run as the last; how many points that one has."""
     workspace = service.workspace("Sweep")
     for at in range(1, MOST_POINTS):
         fuse = Fuse(at)
-        world = World(folder=folder / f"{at}", service=service, workspace=workspace, label=f"Point {at}", steps=steps)
+        world = World(
+            folder=folder / f"{at}",
+            service=service,
+            workspace=workspace,
+            label=f"Point {at}",
+            steps=steps,
+            deletes=deletes,
+        )
         try:
             die_and_go_on(world, fuse)
         except BaseException as error:
@@ -102,13 +111,13 @@ def sweep(folder: Path, service: Service, steps: tuple[tuple[Drop, ...], ...]) -
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_crash_at_any_point_ends_exact_in_the_single_form(folder: Path, document: RecordedDocumentServer) -> None:
-    assert sweep(folder, document, ((MASS, RUN, BAD), (MASS_AGAIN, RUN_AGAIN))) > 200
+    assert sweep(folder, document, (MASS, RUN, BAD), (MASS_AGAIN, RUN_AGAIN)) > 200
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_crash_at_any_point_ends_exact_in_bulk(folder: Path, workspaced: RecordedWorkspaced) -> None:
-    assert sweep(folder, workspaced, ((MASS, BAD), (MASS_AGAIN,))) > 150
+def test_a_crash_at_any_point_ends_exact_in_bulk_with_removals(folder: Path, workspaced: RecordedWorkspaced) -> None:
+    assert sweep(folder, workspaced, (MASS, BAD), (MASS_SHORT,), deletes="remove") > 150
 
 
 def test_a_connection_that_died_executes_nothing_more(tmp_path: Path) -> None:

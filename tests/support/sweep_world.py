@@ -9,10 +9,10 @@ import asyncio
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import httpx
 
@@ -21,9 +21,9 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.intake import Reader
 from ingestd.mirror.sqlite import SqliteMirror
-from ingestd.sdk import Batch, Cursor, Partition, SourceContext
+from ingestd.sdk import Batch, Cursor, Deletes, Partition, SourceContext
 from tests.support.delivery_rig import rig
-from tests.support.dying_sqlite import take_the_disk
+from tests.support.dying_sqlite import ProcessDied, take_the_disk
 from tests.support.entry_writes import Written, writes_by_key
 
 
@@ -45,6 +45,11 @@ class Service(Protocol):
 
 class SmallBatches(DirectoryConnector):
     """The directory connector with a batch for every record, so that tiny files have several."""
+
+    deletes: Deletes = "keep"
+
+    def partitions(self) -> Iterable[Partition]:
+        return [replace(partition, deletes=self.deletes) for partition in super().partitions()]
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
         for batch in super().read(partition, cursor):
@@ -82,13 +87,17 @@ class Drop:
 
 @dataclass(kw_only=True)
 class World:
-    """``steps``: what is dropped at once; each step is read, delivered and archived before the next."""
+    """``steps``: what is dropped at once; each step is read, delivered and archived before the next.
+
+    ``deletes``: what becomes of entries that a file does not make any more when it comes again.
+    """
 
     folder: Path
     service: Service
     workspace: str
     label: str
     steps: Sequence[Sequence[Drop]]
+    deletes: Deletes = "keep"
     state: Path = field(init=False)
     dropped: int = 0
     done: int = 0
@@ -128,6 +137,7 @@ class World:
             emit=lambda event: None,
         )
         mirror.intake.activate(["sweep"])
+        asyncio.get_running_loop().set_exception_handler(_unless_it_died)
         async with rig(
             url=self.service.url,
             api_key=self.service.api_key,
@@ -149,7 +159,9 @@ class World:
         options = DirectoryOptions(
             path=Path("drop"), settle_seconds=0, after="archive", archive=Path("done"), pattern=["*.csv", "*.ndjson"]
         )
-        return SmallBatches(options, SourceContext(pipeline="sweep", base=self.folder, now=lambda: 4e9))
+        connector = SmallBatches(options, SourceContext(pipeline="sweep", base=self.folder, now=lambda: 4e9))
+        connector.deletes = self.deletes
+        return connector
 
     def _drop(self) -> None:
         """The files of the step that is due, in order by their times; a life that died may have dropped them already."""
@@ -169,7 +181,14 @@ class World:
         drops = [drop for step in self.steps for drop in step]
         wanted: dict[str, str] = {}
         changes: Counter[str] = Counter()
+        made: dict[str, set[str]] = {}
         for drop in drops:
+            keys = {key for key, _ in drop.entries}
+            if self.deletes == "remove":
+                for key in made.get(drop.name, set()) - keys:
+                    del wanted[key]
+                    changes[key] += 1
+            made[drop.name] = keys
             for key, value in drop.entries:
                 changes[key] += wanted.get(key) != value
                 wanted[key] = value
@@ -186,6 +205,12 @@ class World:
             status.close()
         for key, times in writes_by_key(self.service.accepted()).items():
             assert times <= changes[key] + more_writes, f"{key} was written {times} times"
+
+
+def _unless_it_died(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """A dead process has nobody left who would look at how its tasks ended."""
+    if not isinstance(context.get("exception"), ProcessDied):
+        loop.default_exception_handler(context)
 
 
 def archived(drops: Sequence[Drop]) -> dict[str, str]:
