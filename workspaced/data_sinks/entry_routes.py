@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from workspaced.data_sinks import entry_store, store
+from workspaced.data_sinks.happenings import tell_entry
 from workspaced.data_sinks.records import entry_record
 from workspaced.data_sinks.rules import read_entry_changes, read_new_entry
 from workspaced.data_sinks.sink_routes import named
@@ -30,6 +31,7 @@ def create_entry(call: Call) -> Work:
         sink = store.get_sink(tx, call.workspace_id, named(call))
         limits = call.settings.limits
         entry = entry_store.create_entry(tx, sink, new, actor=call.actor, now=call.now, limits=limits)
+        tell_entry(tx, call, sink, before=None, after=entry)
         location = f"/v1/workspace/{sink.workspace_id}/data-sink/{sink.id}/{quote(entry.key, safe='')}"
         headers = (("Location", location), etag(entry.version))
         return json_answer(entry_record(entry, sink.id), status=201, headers=headers)
@@ -42,9 +44,10 @@ def update_entry(call: Call) -> Work:
     changes, ignored = read_entry_changes(call.json(), call.settings.limits)
 
     def act(tx: Transaction) -> Answer:
-        sink, entry = _found(tx, call)
-        call.require_match(entry.version)
-        entry = entry_store.update_entry(tx, sink, entry, changes, actor=call.actor, now=call.now)
+        sink, before = _found(tx, call)
+        call.require_match(before.version)
+        entry = entry_store.update_entry(tx, sink, before, changes, actor=call.actor, now=call.now)
+        tell_entry(tx, call, sink, before=before, after=entry)
         return json_answer(entry_record(entry, sink.id), headers=(etag(entry.version),))
 
     return Work(act=act, ignored=ignored)
@@ -57,6 +60,7 @@ def delete_entry(call: Call) -> Work:
         sink, entry = _found(tx, call)
         call.require_match(entry.version)
         entry_store.delete_entry(tx, sink, entry, actor=call.actor, now=call.now)
+        tell_entry(tx, call, sink, before=entry, after=None)
         return NO_CONTENT
 
     return Work(act=act)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ingestd.wire import names
 from workspaced.data_sinks import entry_store, mass_store, store
+from workspaced.data_sinks.happenings import tell_entry, telling_entries
 from workspaced.data_sinks.mass_body import Bulk, Single, read_mass
 from workspaced.data_sinks.records import entry_record
 from workspaced.data_sinks.sink_routes import named
@@ -44,6 +45,7 @@ def _single(call: Call, single: Single, *, may_create: bool) -> Work:
         entry = entry_store.upsert_entry(
             tx, sink, change, existing, actor=call.actor, now=call.now, limits=call.settings.limits
         )
+        tell_entry(tx, call, sink, before=existing, after=entry)
         stale = existing is not None and existing.version == entry.version
         headers: Headers = ((STALE_WRITE, "ignored"),) if stale else ()
         return json_answer(entry_record(entry, sink.id), headers=(*headers, etag(entry.version)))
@@ -105,7 +107,8 @@ def _partial(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
 def _applied(tx: Transaction, sink: StoredSink, changes: Sequence[Change], call: Call) -> Tally:
     if not changes:
         return Tally()
-    return mass_store.apply_changes(tx, sink, changes, actor=call.actor, now=call.now, limits=call.settings.limits)
+    with telling_entries(tx, call, sink, changes):
+        return mass_store.apply_changes(tx, sink, changes, actor=call.actor, now=call.now, limits=call.settings.limits)
 
 
 def _headers(tally: Tally, *, minimal: bool) -> Headers:

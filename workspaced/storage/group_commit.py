@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar, cast
@@ -38,8 +38,16 @@ class _Piece:
 class GroupCommit:
     """The writer of one process. Start it once, stop it once; `stop` first finishes what was handed in."""
 
-    def __init__(self, connection: sqlite3.Connection, *, name: str = "writer") -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        *,
+        name: str = "writer",
+        announce: Callable[[Collection[str]], None] = lambda _channels: None,
+    ) -> None:
+        """``announce`` is handed the channels that a commit notified, on the writer's thread."""
         self._connection = connection
+        self._announce = announce
         self._queue: SimpleQueue[_Piece | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._stopped = False
@@ -102,6 +110,8 @@ class GroupCommit:
             else:
                 with transaction(self._connection, write=True) as shared:
                     outcomes.extend(self._attempt(piece, shared) for piece in group)
+            if shared.notified:
+                self._announce(shared.notified)
         except Exception as error:  # noqa: BLE001  whatever it is belongs to the callers; the writer goes on
             outcomes = [(piece, None, error) for piece in group]
         _deliver(outcomes)

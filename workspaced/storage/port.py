@@ -37,6 +37,9 @@ class Transaction(Reader, Protocol):
     def load(self, statement: str, rows: Sequence[Row], /) -> None:
         """Insert many rows: ``statement`` ends with VALUES, and each row has as many values as it names columns."""
 
+    def notify(self, channel: str, /) -> None:
+        """Wake those who `Store.listen` to the channel, once this is durable; if it is undone they may be woken in vain."""
+
     def nested(self) -> AbstractContextManager[None]:
         """What happens inside is undone, and only that, when the block raises."""
 
@@ -62,6 +65,12 @@ class Store(Protocol):
 
         Raises:
             Unavailable: the database is busy, full or can't be reached; nothing was changed.
+        """
+
+    def listen(self, channel: str, wake: Callable[[], None]) -> None:
+        """Have ``wake`` called on this loop after each commit that notifies the channel.
+
+        Heard is at least this process; who must not miss what others commit looks for himself from time to time.
         """
 
     async def check(self) -> None:

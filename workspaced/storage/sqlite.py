@@ -45,6 +45,7 @@ class SqliteTransaction:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._depth = 0
+        self.notified: set[str] = set()
 
     def one(self, statement: str, values: Values = _NO_VALUES, /) -> Row | None:
         """The first row, if there is one."""
@@ -75,6 +76,10 @@ class SqliteTransaction:
         for start in range(0, len(rows), _ROWS_A_STATEMENT):
             part = rows[start : start + _ROWS_A_STATEMENT]
             self._connection.execute(_many(statement, len(part[0]), len(part)), list(chain.from_iterable(part)))
+
+    def notify(self, channel: str, /) -> None:
+        """Remember the channel; whoever commits tells it on."""
+        self.notified.add(channel)
 
     @contextmanager
     def nested(self) -> Iterator[None]:

@@ -7,7 +7,7 @@ import fcntl
 import os
 import sqlite3
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,6 +79,7 @@ class SqliteStore:
         self._connections: list[sqlite3.Connection] = []
         self._threads = ThreadPoolExecutor(max_workers=readers + 4, thread_name_prefix="reader")
         self._writer: GroupCommit | None = None
+        self._listeners: list[tuple[str, asyncio.AbstractEventLoop, Callable[[], None]]] = []
 
     async def start(self) -> None:
         """Open the file, bringing its schema up to date.
@@ -92,7 +93,7 @@ class SqliteStore:
             reader = connect(self._path, readonly=True)
             self._connections.append(reader)
             self._idle.put_nowait(reader)
-        self._writer = GroupCommit(connection)
+        self._writer = GroupCommit(connection, announce=self._announce)
         self._writer.start()
 
     async def stop(self) -> None:
@@ -134,6 +135,19 @@ class SqliteStore:
         if self._writer is None:
             raise Unavailable("starting", "The service is starting.")
         return await self._writer.write(work, weight=weight)
+
+    def listen(self, channel: str, wake: Callable[[], None]) -> None:
+        """As the port says; other processes on the same file are not heard."""
+        self._listeners.append((channel, asyncio.get_running_loop(), wake))
+
+    def _announce(self, channels: Collection[str]) -> None:
+        for channel, loop, wake in self._listeners:
+            if channel not in channels:
+                continue
+            try:
+                loop.call_soon_threadsafe(wake)
+            except RuntimeError:  # the loop was closed: there is nobody left to wake
+                continue
 
     async def check(self) -> None:
         """As the port says."""

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import msgspec
+import pytest
+
+from workspaced.events.catalogue import EVENT_TYPES, is_well_formed, picks, unknown
+from workspaced.events.payload import BODY_BYTES, Event, body_of, with_previous
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Someone:
+    actor: str = "svc:test"
+    client_id: str | None = "tab-1"
+    now: int = 1_700_000_000_123
+
+
+def _body(event: Event) -> bytes:
+    return body_of(event, event_id=f"evt_{'0' * 32}", origin=_Someone(), workspace_id="w", sequence=7)
+
+
+def test_the_catalogue_is_the_contracts() -> None:
+    assert set(EVENT_TYPES) == {
+        *(
+            f"{prefix}.{verb}"
+            for prefix in ("data_sink", "data_sink.entry", "block", "workspace", "cloud_storage.file")
+            for verb in ("created", "updated", "deleted")
+        ),
+        "cloud_storage.metadata.updated",
+        "cloud_storage.conversion.started",
+        "cloud_storage.conversion.succeeded",
+        "cloud_storage.conversion.failed",
+        "webhook.test",
+    }
+    assert all(re.fullmatch(r"[a-zA-Z0-9_]+(\.[a-zA-Z0-9_]+)*", name) for name in EVENT_TYPES)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "picked"),
+    [
+        ("*", "block.created", True),
+        ("block.*", "block.created", True),
+        ("data_sink.*", "data_sink.entry.created", True),
+        ("data_sink.entry.*", "data_sink.created", False),
+        ("data_sink.*", "data_sinks.created", False),
+        ("block.created", "block.created", True),
+        ("block", "block.created", False),
+        ("*.created", "block.created", False),
+        (".*", "block.created", False),
+    ],
+)
+def test_a_pattern_picks_all_a_prefix_or_one_name(pattern: str, name: str, *, picked: bool) -> None:
+    assert picks(pattern, name) is picked
+
+
+def test_names_that_nobody_emits_are_told_apart() -> None:
+    assert unknown(("*", "block.*", "block.moved", "typo.*", "data_sink.created")) == ("block.moved", "typo.*")
+
+
+@pytest.mark.parametrize(("pattern", "good"), [("a/b:c-d.*", True), ("x" * 128, True), ("x" * 129, False), ("", False)])
+def test_a_subscription_may_hold_names_of_other_services(pattern: str, *, good: bool) -> None:
+    assert is_well_formed(pattern) is good
+    assert not is_well_formed("with space")
+    assert not is_well_formed("ü")
+
+
+def test_a_body_says_what_when_where_and_by_whom() -> None:
+    body = msgspec.json.decode(
+        _body(Event(type="block.updated", id="b", record={"id": "b", "label": "new"}, previous={"label": "old"}))
+    )
+    assert body == {
+        "id": f"evt_{'0' * 32}",
+        "type": "block.updated",
+        "timestamp": "2023-11-14T22:13:20.123Z",
+        "workspaceId": "w",
+        "clientId": "tab-1",
+        "actor": "svc:test",
+        "sequence": 7,
+        "data": {"object": {"id": "b", "label": "new"}, "previous": {"label": "old"}},
+    }
+
+
+def test_a_large_record_is_reduced_to_what_identifies_it() -> None:
+    record = {"id": "e", "dataSinkId": "s", "key": "k", "value": "x" * BODY_BYTES, "hugeId": "y" * 300}
+    body = _body(Event(type="data_sink.entry.updated", id="e", record=record, previous={"value": "z" * BODY_BYTES}))
+    assert len(body) < 1_000
+    assert msgspec.json.decode(body)["data"] == {
+        "object": {"id": "e", "dataSinkId": "s"},
+        "previous": {},
+        "truncated": True,
+    }
+
+
+def test_an_update_that_replaces_another_tells_the_difference_to_what_was_told_before() -> None:
+    first = _body(Event(type="t", id="e", record={"value": "2", "kind": "a"}, previous={"value": "1"}))
+    second = _body(Event(type="t", id="e", record={"value": "3", "kind": "b"}, previous={"value": "2", "kind": "a"}))
+    assert msgspec.json.decode(with_previous(second, first))["data"]["previous"] == {"value": "1", "kind": "a"}
+    back = _body(Event(type="t", id="e", record={"value": "1", "kind": "a"}, previous={"value": "2"}))
+    assert msgspec.json.decode(with_previous(back, first))["data"]["previous"] == {}

@@ -1,0 +1,73 @@
+"""The names of events and how a subscription picks them (contract, H6). Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+PATTERN_LENGTH: Final = 128
+_WELL_FORMED = re.compile(r"[A-Za-z0-9_.*:/-]+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventType:
+    """One kind of event. ``scope`` is what the owner of a webhook needs on the workspace to be told.
+
+    ``subject`` names the schema of ``data.object`` in `workspaced.events.schemas`.
+    """
+
+    name: str
+    description: str
+    scope: str
+    subject: str
+
+
+def _types() -> Iterable[EventType]:
+    kinds = (
+        ("data_sink", "A data sink", "data_sinks:read", "dataSink"),
+        ("data_sink.entry", "An entry of a data sink", "data_sinks:read", "dataSinkEntry"),
+        ("block", "A block", "blocks:read", "block"),
+        ("workspace", "A workspace", "workspaces:read", "workspace"),
+        ("cloud_storage.file", "A file", "files:read", "file"),
+    )
+    for prefix, noun, scope, subject in kinds:
+        for verb in ("created", "updated", "deleted"):
+            yield EventType(name=f"{prefix}.{verb}", description=f"{noun} was {verb}.", scope=scope, subject=subject)
+    yield EventType(
+        name="cloud_storage.metadata.updated",
+        description="The metadata of a file was replaced.",
+        scope="files:read",
+        subject="fileMetadata",
+    )
+    for verb in ("started", "succeeded", "failed"):
+        yield EventType(
+            name=f"cloud_storage.conversion.{verb}",
+            description=f"The conversion of a file {verb}.",
+            scope="files:read",
+            subject="file",
+        )
+    yield EventType(
+        name="webhook.test", description="Somebody asked for a trial of this webhook.", scope="", subject="webhookTest"
+    )
+
+
+EVENT_TYPES: Final[Mapping[str, EventType]] = {kind.name: kind for kind in _types()}
+
+
+def is_well_formed(pattern: str) -> bool:
+    """Whether a subscription may hold this text; a name that nobody emits may be held too."""
+    return len(pattern) <= PATTERN_LENGTH and _WELL_FORMED.fullmatch(pattern) is not None
+
+
+def picks(pattern: str, name: str) -> bool:
+    """Whether a pattern stands for an event: ``*`` for all, ``prefix.*`` for what begins so, else the name itself."""
+    if pattern == "*":
+        return True
+    return name.startswith(pattern[:-1]) if pattern.endswith(".*") else pattern == name
+
+
+def unknown(patterns: Iterable[str]) -> tuple[str, ...]:
+    """The patterns that stand for no event of the catalogue."""
+    return tuple(pattern for pattern in patterns if not any(picks(pattern, name) for name in EVENT_TYPES))

@@ -1,0 +1,105 @@
+"""The body of a delivery (contract, H8). Pure: identity, time and sequence are handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, cast
+
+import msgspec
+
+from workspaced.timestamps import stamp
+from workspaced.web.json_body import decode, encode
+
+BODY_BYTES: Final = 20_000
+"""Standard Webhooks asks for payloads under about 20 kB."""
+
+
+class Origin(Protocol):
+    """Who caused an event, from where and when (milliseconds since 1970); a `Call` is one."""
+
+    @property
+    def actor(self) -> str:
+        """The name that records carry."""
+
+    @property
+    def client_id(self) -> str | None:
+        """The originating client instance, so that it can tell its own echo (A8)."""
+
+    @property
+    def now(self) -> int:
+        """When."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened. ``id`` is that of the resource; ``record`` it after (for a deletion: before).
+
+    ``previous`` has the former values of the members that changed.
+    """
+
+    type: str
+    id: str
+    record: object
+    previous: Mapping[str, object] = field(default_factory=dict)
+
+
+class _Data(msgspec.Struct, omit_defaults=True, rename={"record": "object"}):
+    record: object
+    previous: object
+    truncated: bool = False
+
+
+class _Body(msgspec.Struct, rename="camel"):
+    id: str
+    type: str
+    timestamp: str
+    workspace_id: str | None
+    client_id: str | None
+    actor: str
+    sequence: int
+    data: _Data
+
+
+def body_of(event: Event, *, event_id: str, origin: Origin, workspace_id: str, sequence: int) -> bytes:
+    """The bytes to send; over `BODY_BYTES` the object is reduced to what identifies it."""
+    body = _Body(
+        id=event_id,
+        type=event.type,
+        timestamp=stamp(origin.now),
+        workspace_id=workspace_id or None,
+        client_id=origin.client_id,
+        actor=origin.actor,
+        sequence=sequence,
+        data=_Data(record=event.record, previous=event.previous),
+    )
+    text = encode(body)
+    if len(text) <= BODY_BYTES:
+        return text
+    identity = identifying(msgspec.json.decode(encode(event.record)))
+    body.data = _Data(record={"id": event.id, **identity}, previous={}, truncated=True)
+    return encode(body)
+
+
+def with_previous(body: bytes, former: bytes) -> bytes:
+    """``body`` with the former values that an earlier, never sent body of the same resource told of.
+
+    So the receiver sees the difference to what it last heard.
+    """
+    value = cast("dict[str, Any]", decode(body))  # keeps the digits of numbers
+    earlier = cast("dict[str, Any]", decode(former))
+    if value["data"].get("truncated"):
+        return body
+    merged = {**value["data"]["previous"], **earlier["data"]["previous"]}
+    current = value["data"]["object"]
+    value["data"]["previous"] = {name: was for name, was in merged.items() if current.get(name) != was}
+    return encode(value)
+
+
+def identifying(record: Mapping[str, object]) -> dict[str, object]:
+    """Of a record's members those that say which one it is: ``id`` and what ends with ``Id``, where short."""
+    return {
+        name: value
+        for name, value in record.items()
+        if (name == "id" or name.endswith("Id")) and isinstance(value, str) and len(value) <= 255
+    }
