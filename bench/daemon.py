@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.child import Cost, Running, python, run, running
+from bench.child import HANGING_SECONDS, Cost, Running, python, run, running
 from bench.endpoints import Endpoint
 from bench.sample import KEY, VALUE
 
@@ -54,7 +54,7 @@ class Warm:
     def sync(self) -> dict[str, Any]:
         """Seconds, CPU seconds, and what the pass reports."""
         self.child.tell("pass")
-        answer: dict[str, Any] = json.loads(self.child.line(lambda line: line.startswith("{"), within=170))
+        answer: dict[str, Any] = json.loads(self.child.line(lambda line: line.startswith("{"), within=HANGING_SECONDS))
         return answer
 
 
