@@ -20,6 +20,7 @@ from tests.support.real_data import FILES, FOLDER, Number, RealFile, Row
 from tests.support.recorded_workspaced import RecordedWorkspaced
 
 pytestmark = [
+    pytest.mark.workplace_data,
     pytest.mark.skipif(
         not FOLDER.is_dir(), reason="the folder ../shared/data with real files is not beside the checkout"
     ),
