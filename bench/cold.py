@@ -148,20 +148,22 @@ def _arrived(name: str, counting: Counting, rows: int) -> None:
         time.sleep(_POLL_SECONDS)
 
 
+def _line(figures: Rounds, name: str) -> tuple[str, ...]:
+    if not figures.count(name):
+        return (name, "not measured", "-", "-", "-", "-")
+    return (
+        name,
+        figures.spread(name, thousands),
+        figures.spread(f"{name} seconds", seconds),
+        figures.spread(f"{name} cpu", seconds),
+        figures.spread(f"{name} peak", whole),
+        figures.spread(f"{name} writes", whole),
+    )
+
+
 def _report(options: Options, figures: Rounds, lacking: str) -> Report:
     names = (SYNC, DAEMON, CSV, NDJSON, STORED, BARE, POLARS, SQLITE)
-    lines = [
-        (
-            name,
-            figures.spread(name, thousands),
-            figures.spread(f"{name} seconds", seconds),
-            figures.spread(f"{name} cpu", seconds),
-            figures.spread(f"{name} peak", whole),
-            figures.spread(f"{name} writes", whole),
-        )
-        for name in names
-        if figures.count(name)
-    ]
+    lines = [_line(figures, name) for name in names]
     around = options.surroundings(figures)
     notes = [surroundings_note(around)]
     if lacking:

@@ -1,7 +1,7 @@
 """syslog-ng with its reliable disk buffer, reading the same lines into the same counting server. Never installed from here.
 
-Its settings are the best that were found for it here: a window that lets one large file use all of it, large fetches, two
-workers, no timer that the last batch would wait for longer than 50 ms.
+Its settings are the best that were found for it: a window that one large file can use whole, large fetches, two workers, no
+timer that the last batch would wait for longer than 50 ms. Bodies of 5000 lines were not quicker than those of 500.
 """
 
 from __future__ import annotations
