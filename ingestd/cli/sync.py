@@ -26,9 +26,9 @@ def sync(configuration: Configuration, pipelines: tuple[str, ...], timeout: floa
     With names, only those pipelines are read. Files that have not stood still for their settle time are waited for.
     What was pending before is delivered too.
 
-    Exit codes, the first that applies: 5 a source is away or can't be read as configured; 4 something is still pending
+    Exit codes, the first that applies: 5 a source is away or can't be used as configured; 4 something is still pending
     (the timeout is over, a signal came, or the service refuses the key); 3 records or entries of these pipelines are
-    rejected, by this run or an earlier one; 0 everything is delivered.
+    rejected, or a file as a whole is, by this run or an earlier one; 0 everything is delivered.
     """
     try:
         names = chosen_pipelines(configuration, pipelines)
@@ -43,7 +43,10 @@ def sync(configuration: Configuration, pipelines: tuple[str, ...], timeout: floa
 
 def _tell(report: SyncReport) -> None:
     sentences = [
-        f"{one.pipeline}: {sentence}" for one in report.passes for sentence in (one.away, *one.broken) if sentence
+        f"{one.pipeline}: {sentence}"
+        for one in report.passes
+        for sentence in (one.away, one.broken, *one.parked)
+        if sentence
     ]
     for sentence in dict.fromkeys(sentences):
         click.echo(redact_text(sentence), err=True)

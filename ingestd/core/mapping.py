@@ -120,15 +120,15 @@ class Mapping:
         """
         for name in self._facts:
             if name not in batch.facts:
-                raise SourceBroken(f"the mapping uses {{{name}}}, but the source tells only {_listed(batch.facts)}")
+                raise SourceBroken(f"The mapping uses {{{name}}}, but the source tells only {_listed(batch.facts)}.")
         if not batch.header:
             return
         for name in self._fields:
             if name not in batch.records.columns:
                 near = difflib.get_close_matches(name, batch.records.columns, n=1)
-                hint = f"; did you mean '{near[0]}'?" if near else ""
+                hint = f" Did you mean '{near[0]}'?" if near else " Is it the right file, and the right mapping?"
                 raise SourceBroken(
-                    f"there is no column '{name}'; the columns are {_listed(batch.records.columns)}{hint}"
+                    f"There is no column '{name}'; the columns are {_listed(batch.records.columns)}.{hint}"
                 )
 
     def nothing(self, position: pl.DataType) -> pl.DataFrame:
@@ -218,12 +218,12 @@ def _why(key: Template, data_type: Template, made: str | None, record: MappingOf
     for template, use in ((key, "key"), (data_type, "type")):
         for name in template.fields:
             if record[name] is None:
-                return f"the record has no '{name}', which the {use} '{template.text}' needs", name
+                return f"The record has no '{name}', which the {use} '{template.text}' needs.", name
             if record[name] == "":
-                return f"'{name}' is empty, which the {use} '{template.text}' needs", name
+                return f"'{name}' is empty; the {use} '{template.text}' needs it.", name
     if made:
-        return "the record holds the character U+0000, which no entry can hold", ""
-    return f"the key '{key.text}' comes out empty", key.fields[0] if key.fields else ""
+        return "The record holds the character U+0000, which no entry can hold.", ""
+    return f"The key '{key.text}' comes out empty.", key.fields[0] if key.fields else ""
 
 
 def _position(positions: pl.Series, index: int) -> Position:

@@ -31,13 +31,15 @@ class PassReport:
     """One pass over a source.
 
     ``read``: the runs of the partitions that had something. ``away``: why something could not be reached (empty: nothing);
-    it is worth trying again soon. ``broken``: why something can't be read as configured; trying again alone won't help.
+    it is worth trying again soon. ``broken``: why the source can't be used as configured (empty: it can). ``parked``:
+    partitions that can't be read as configured, each with the reason; they are among what is rejected.
     """
 
     pipeline: str
     read: tuple[RunSummary, ...] = ()
     away: str = ""
-    broken: tuple[str, ...] = ()
+    broken: str = ""
+    parked: tuple[str, ...] = ()
 
 
 class Reader:
@@ -75,8 +77,8 @@ class Reader:
             MirrorError: the state file failed; what was committed stays.
         """
         read: list[RunSummary] = []
-        broken: list[str] = []
-        away = ""
+        parked: list[str] = []
+        away = broken = ""
         try:
             for partition in self.connector.partitions():
                 if self._stopped.is_set():
@@ -87,18 +89,18 @@ class Reader:
                     away = away or str(error)
                 except SourceBroken as error:
                     self._emit(PartitionParked(pipeline=self.pipeline, partition=partition.name, sentence=str(error)))
-                    broken.append(f"{partition.name}: {error}")
+                    parked.append(f"{partition.name}: {error}")
                 else:
                     if summary is not None:
                         read.append(summary)
         except SourceUnavailable as error:
             away = str(error)
         except SourceBroken as error:
-            broken.append(str(error))
-            self._tell_stopped(str(error))
+            broken = str(error)
+            self._tell_stopped(broken)
         else:
             self._last_stop = ""
-        return PassReport(pipeline=self.pipeline, read=tuple(read), away=away, broken=tuple(broken))
+        return PassReport(pipeline=self.pipeline, read=tuple(read), away=away, broken=broken, parked=tuple(parked))
 
     def acknowledge_settled(self) -> int:
         """Tell the connector of each partition that is settled; how many it took note of."""

@@ -82,6 +82,7 @@ class MirrorModel(RuleBasedStateMachine):
     def read(self) -> None:
         report = self.reader.read_pass()
         assert not report.broken
+        assert not report.parked
         assert not report.away
 
     @rule(limit=st.integers(1, 3))

@@ -150,6 +150,7 @@ class World:
                 self._drop()
                 report = reader.read_pass()
                 assert not report.broken, report
+                assert not report.parked, report
                 assert not report.away, report
                 assert await running.drained() == []
                 reader.acknowledge_settled()

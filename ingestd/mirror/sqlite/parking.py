@@ -64,7 +64,7 @@ def park_conflicts(
             connection,
             place,
             subject="conflict",
-            reason=f"pipelines '{owners[entry['key']]}' and '{pipeline}' both write the key '{entry['key']}' of this sink; "
+            reason=f"Pipelines '{owners[entry['key']]}' and '{pipeline}' both write the key '{entry['key']}' of this sink; "
             f"the value of '{owners[entry['key']]}' stays. Give one of them another key or sink.",
             key=entry["key"],
             value=entry["value"],

@@ -54,8 +54,8 @@ def test_a_column_that_the_batch_lacks_is_missing_in_every_record() -> None:
 @pytest.mark.parametrize(
     ("part", "sentence"),
     [
-        (None, "the record has no 'part', which the key '{part}.mass' needs"),
-        ("", "'part' is empty, which the key '{part}.mass' needs"),
+        (None, "The record has no 'part', which the key '{part}.mass' needs."),
+        ("", "'part' is empty; the key '{part}.mass' needs it."),
     ],
 )
 def test_a_record_without_what_its_key_needs_is_rejected(part: str | None, sentence: str) -> None:
@@ -158,7 +158,7 @@ def test_a_name_that_the_header_lacks_is_told_with_what_there_is_and_the_nearest
     batch = Batch(records=records, positions=pl.Series([2]), cursor={}, facts=FACTS, header=True)
     Mapping([EntrySpec(key="{part_number}", value="{mass_kg}")]).check_header(batch)
     with pytest.raises(
-        SourceBroken, match=r"no column 'mass_k'; the columns are 'part_number', 'mass_kg'; did you mean 'mass_kg'\?"
+        SourceBroken, match=r"no column 'mass_k'; the columns are 'part_number', 'mass_kg'\. Did you mean 'mass_kg'\?"
     ):
         Mapping([EntrySpec(key="{part_number}", value="{mass_k}")]).check_header(batch)
     with pytest.raises(SourceBroken, match=r"uses \{file.sheet\}, but the source tells only 'file.name', 'file.stem'"):
