@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from workspaced.egress.rules import EgressRules
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -35,6 +37,13 @@ class Limits:
     bulk_items: int = 5_000
     new_sink_entries: int = 5_000
     page_length: int = 1_000
+    deleted_days: int = 30
+    audit_days: int = 400
+    webhook_url_length: int = 2_048
+    webhook_headers: int = 20
+    webhook_header_length: int = 2_048
+    webhook_list_items: int = 1_000
+    webhooks_per_owner: int = 50
     sinks_per_workspace: int = 10_000
     blocks_per_workspace: int = 100_000
     entries_per_sink: int = 5_000_000
@@ -64,12 +73,15 @@ class Settings:
 
     data: Path
     limits: Limits = dataclasses.field(default_factory=Limits)
+    egress: EgressRules = dataclasses.field(default_factory=EgressRules)
+    encryption_key: bytes | None = dataclasses.field(default=None, repr=False)
     visible_id_prefix: str = "SNK"
     icon_as_text: bool = False
     mass_creates: bool = True
     key_cache_seconds: float = 5.0
     idempotency_hours: float = 24.0
     busy_seconds: float = 5.0
+    upkeep_seconds: float = 3_600.0
     readers: int = 4
     streams: int = 32
 

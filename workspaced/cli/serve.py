@@ -12,8 +12,10 @@ from ingestd.process.logs import configure_logs
 from ingestd.process.notify import Notifier
 from workspaced import server
 from workspaced.cli.failure import AWAY, UNUSABLE, Failure
+from workspaced.egress.rules import EgressRules
 from workspaced.settings import Limits, Settings
 from workspaced.storage.port import StorageUnusable
+from workspaced.webhooks.sealing import encryption_key
 
 
 @click.command()
@@ -28,12 +30,21 @@ from workspaced.storage.port import StorageUnusable
     show_default=True,
     help="Port to listen on; 0 takes a free one.",
 )
-@click.option("--dev", is_flag=True, help="For work on this machine: logs every request.")
+@click.option(
+    "--dev",
+    is_flag=True,
+    help="For work on this machine: logs every request, lets webhooks use plain http and this machine's own addresses.",
+)
 def serve(data: Path, host: str, port: int, *, dev: bool) -> None:
     """Serve until SIGTERM or Ctrl-C. Prints the URL once it answers."""
     configure_logs(level="debug" if dev else "info")
     try:
-        settings = Settings(data=data, limits=Limits.from_environment(os.environ))
+        settings = Settings(
+            data=data,
+            limits=Limits.from_environment(os.environ),
+            egress=EgressRules.from_environment(os.environ, dev=dev),
+            encryption_key=encryption_key(os.environ),
+        )
     except ValueError as error:
         raise Failure(str(error), UNUSABLE) from error
     try:

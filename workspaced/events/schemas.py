@@ -15,7 +15,8 @@ _FLAG: Final[Schema] = {"type": "boolean"}
 _NUMBER: Final[Schema] = {"type": "number"}
 _OBJECT: Final[Schema] = {"type": "object"}
 _STAMP: Final[Schema] = {"type": "string", "format": "date-time"}
-_TEXT_OR_NULL: Final[Schema] = {"type": ["string", "null"]}
+_NULL: Final[Schema] = {"type": "null"}
+_TEXT_OR_NULL: Final[Schema] = {"anyOf": [_TEXT, _NULL]}
 
 _TRACKED: Final = {"createdAt": _STAMP, "updatedAt": _STAMP, "createdBy": _TEXT, "updatedBy": _TEXT}
 _ENTRY: Final[Mapping[str, Schema]] = {
@@ -55,7 +56,7 @@ _SUBJECTS: Final[Mapping[str, Mapping[str, Schema]]] = {
         "label": _TEXT,
         "description": _TEXT_OR_NULL,
         "tags": _TEXT_OR_NULL,
-        "icon": {"type": ["object", "string", "null"]},
+        "icon": {"anyOf": [_OBJECT, _TEXT, _NULL]},
         "visibleId": _TEXT,
         "serial": _NUMBER,
         **_TRACKED,

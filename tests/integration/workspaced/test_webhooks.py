@@ -1,0 +1,367 @@
+"""Rows WH1 to WH6 of the conformance table, and what a caller may see of a webhook."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import os
+import re
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from structlog.testing import capture_logs
+
+from tests.support.json_schema import fits
+from workspaced.app import running
+from workspaced.settings import Limits, Settings
+from workspaced.storage.sqlite_store import transact
+
+_ID = "123e4567-e89b-12d3-a456-426614174000"
+_URL = "https://hooks.example/in"
+_SECRET = re.compile(r"whsec_[A-Za-z0-9+/]{43}=")
+_MASKED = re.compile(r"whsec_….{4}")
+
+
+async def _create(http: httpx.AsyncClient, **members: Any) -> str:
+    """The path of a new webhook."""
+    answer = await http.post("/v1/webhooks", json={"url": _URL, **members})
+    assert answer.status_code == 201, answer.text
+    return answer.headers["Location"]
+
+
+def _as(key: str) -> dict[str, str]:
+    return {"x-api-key": key}
+
+
+async def test_a_webhook_is_created_without_a_body_in_the_answer_and_read_with_every_member(
+    http: httpx.AsyncClient,
+) -> None:
+    created = await http.post("/v1/webhooks", json={"id": _ID, "url": _URL})
+    assert (created.status_code, created.content) == (201, b"")
+    assert "Content-Type" not in created.headers
+    assert created.headers["Location"] == f"/v1/webhooks/{_ID}"
+    read = await http.get(created.headers["Location"])
+    record = read.json()
+    assert (read.headers["ETag"], read.headers["Cache-Control"]) == ('"1"', "no-store")
+    assert _SECRET.fullmatch(record.pop("signingSecret"))
+    assert record.pop("createdAt") == record.pop("updatedAt")
+    assert record == {
+        "id": _ID,
+        "label": "hooks.example",
+        "url": _URL,
+        "headers": [],
+        "dataEvents": ["*"],
+        "oauthConnection": {},
+        "createdBy": "svc:test",
+        "updatedBy": "svc:test",
+        "enabled": True,
+        "disabledReason": "",
+        "workspaceIds": [],
+        "ignoreClientIds": [],
+        "coalesce": False,
+        "unknownDataEvents": [],
+    }
+
+
+async def test_every_member_that_is_shown_can_be_set(http: httpx.AsyncClient) -> None:
+    given = {
+        "label": "Line 4",
+        "url": "https://hooks.example:8443/in?a=%2F",
+        "signingSecret": "whsec_" + base64.b64encode(os.urandom(24)).decode(),
+        "headers": ["X-Tenant: 7"],
+        "dataEvents": ["data_sink.*", "block.moved"],
+        "enabled": False,
+        "workspaceIds": [_ID],
+        "ignoreClientIds": ["tab-1"],
+        "coalesce": True,
+    }
+    oauth = {"tokenUrl": "https://id.example/token", "clientId": "c", "clientSecret": "hidden", "scope": "a b"}
+    path = await _create(http, **given, oauthConnection=oauth)
+    read = await http.get(path)
+    assert {name: read.json()[name] for name in given} == given
+    assert read.json()["unknownDataEvents"] == ["block.moved"]
+    assert read.json()["oauthConnection"] == {name: oauth[name] for name in ("tokenUrl", "clientId", "scope")}
+    assert "hidden" not in read.text
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ({}, 400, "required"),
+        ({"url": 7}, 400, "wrong_type"),
+        ({"url": _URL, "headers": ["Host: x"]}, 400, "bad_header"),
+        ({"url": "http://hooks.example/"}, 422, "unsafe_url"),
+        ({"url": "https://169.254.169.254/"}, 422, "unsafe_url"),
+        ({"url": "https://hooks.internal/"}, 422, "unsafe_url"),
+    ],
+)
+async def test_what_can_not_be_a_webhook_is_refused(
+    http: httpx.AsyncClient, body: object, status: int, code: str
+) -> None:
+    for method, path in (("POST", "/v1/webhooks"), ("PATCH", await _create(http))):
+        answer = await http.request(method, path, json=body)
+        if method == "PATCH" and body == {}:
+            assert answer.status_code == 200
+            continue
+        assert (answer.status_code, answer.json()["code"]) == (status, code)
+        assert isinstance(answer.json()["error"], str)
+    assert len((await http.get("/v1/webhooks")).json()) == 1
+
+
+async def test_bodies_that_are_no_json_or_too_large_are_refused(http: httpx.AsyncClient) -> None:
+    path = await _create(http)
+    for method, target in (("POST", "/v1/webhooks"), ("PATCH", path)):
+        assert (await http.request(method, target, content=b"{")).status_code == 400
+        assert (await http.request(method, target, content=b" " * 2_000_000)).status_code == 413
+        assert (
+            await http.request(method, target, content=b"x", headers={"Content-Type": "text/plain"})
+        ).status_code == 415
+    assert (await http.post(f"{path}/rotate-secret", content=b"{")).status_code == 400
+    assert (await http.post(f"{path}/rotate-secret", json={"gracePeriodSeconds": 604_801})).status_code == 400
+
+
+async def test_an_id_is_used_once_and_an_owner_has_so_many(settings: Settings, make_key: Callable[..., str]) -> None:
+    small = dataclasses.replace(settings, limits=Limits(webhooks_per_owner=2))
+    async with (
+        running(small) as app,
+        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=_as(make_key())) as http,
+    ):
+        await _create(http, id=_ID)
+        taken = await http.post("/v1/webhooks", json={"url": _URL, "id": _ID.upper()})
+        assert (taken.status_code, taken.json()["code"]) == (409, "id_in_use")
+        await _create(http)
+        full = await http.post("/v1/webhooks", json={"url": _URL})
+        assert (full.status_code, full.json()["code"]) == (409, "quota_exceeded")
+        await http.post("/v1/webhooks", json={"url": _URL}, headers=_as(make_key(name="other")))
+        await http.delete(f"/v1/webhooks/{_ID}")
+        await _create(http, id=_ID)
+
+
+async def test_a_repeated_create_makes_one_and_another_body_is_422(http: httpx.AsyncClient) -> None:
+    headers = {"Idempotency-Key": "k"}
+    first = await http.post("/v1/webhooks", json={"url": _URL}, headers=headers)
+    again = await http.post("/v1/webhooks", json={"url": _URL}, headers=headers)
+    assert (again.status_code, again.headers["Location"]) == (201, first.headers["Location"])
+    other = await http.post("/v1/webhooks", json={"url": _URL, "label": "x"}, headers=headers)
+    assert other.status_code == 422
+    assert len((await http.get("/v1/webhooks")).json()) == 1
+
+
+async def test_a_repeated_rotation_answers_the_same_secret_and_it_is_not_kept_in_clear(
+    settings: Settings, make_key: Callable[..., str]
+) -> None:
+    sealed = dataclasses.replace(settings, encryption_key=os.urandom(32))
+    async with (
+        running(sealed) as app,
+        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=_as(make_key())) as http,
+    ):
+        path = await _create(http, headers=["Authorization: Bearer very-hidden"])
+        headers = {"Idempotency-Key": "k"}
+        first = await http.post(f"{path}/rotate-secret", headers=headers)
+        again = await http.post(f"{path}/rotate-secret", headers=headers)
+        assert (again.headers["Idempotent-Replayed"], again.json()) == ("true", first.json())
+        read = (await http.get(path)).json()
+        assert read == first.json()
+    stored = b"".join(file.read_bytes() for file in settings.data.iterdir() if file.is_file())
+    assert read["signingSecret"].encode() not in stored
+    assert b"very-hidden" not in stored
+
+
+async def test_without_a_key_for_secrets_the_log_warns_and_a_key_that_comes_later_seals_them(
+    settings: Settings, make_key: Callable[..., str]
+) -> None:
+    headers = _as(make_key())
+    with capture_logs() as lines:
+        async with (
+            running(settings) as app,
+            httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
+        ):
+            path = await _create(http)
+            secret = (await http.get(path)).json()["signingSecret"]
+    assert [line["log_level"] for line in lines if line["event"] == "secrets_stored_plainly"] == ["warning"]
+    assert secret not in str(lines)
+    sealing = dataclasses.replace(settings, encryption_key=os.urandom(32))
+    async with (
+        running(sealing) as app,
+        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
+    ):
+        assert (await http.get(path)).json()["signingSecret"] == secret
+    kept = transact(settings.database, lambda tx: tx.all("SELECT secret FROM webhook_secret"))
+    assert len(kept) == 1
+    assert secret.encode() not in kept[0][0]
+
+
+async def test_a_patch_merges_and_replaces_arrays(http: httpx.AsyncClient) -> None:
+    path = await _create(http, label="a", dataEvents=["block.*"], headers=["X: 1"])
+    before = (await http.get(path)).json()
+    changed = await http.patch(path, json={"label": "b", "headers": "Y: 2", "createdAt": "x", "id": _ID})
+    assert changed.status_code == 200
+    after = changed.json()
+    assert (after["label"], after["headers"], after["dataEvents"], after["id"]) == (
+        "b",
+        ["Y: 2"],
+        ["block.*"],
+        before["id"],
+    )
+    assert (after["signingSecret"], changed.headers["ETag"]) == (before["signingSecret"], '"2"')
+    assert changed.headers["X-Ignored-Fields"] == "createdAt"
+    unset = (await http.patch(path, json={"label": None, "headers": None, "dataEvents": None})).json()
+    assert (unset["label"], unset["headers"], unset["dataEvents"]) == ("hooks.example", [], ["*"])
+    assert (await http.patch(path, json={"dataEvents": []})).json()["dataEvents"] == []
+    unchanged = await http.patch(path, json={})
+    assert unchanged.headers["ETag"] == (await http.get(path)).headers["ETag"] == '"4"'
+
+
+async def test_the_client_secret_is_written_only_and_kept_by_a_patch_without_it(http: httpx.AsyncClient) -> None:
+    oauth = {"tokenUrl": "https://id.example/token", "clientId": "c", "clientSecret": "hidden"}
+    path = await _create(http, oauthConnection=oauth)
+    shown = (await http.get(path)).json()["oauthConnection"]
+    assert shown == {"tokenUrl": oauth["tokenUrl"], "clientId": "c"}
+    assert (await http.patch(path, json={"oauthConnection": {**shown, "scope": "s"}})).status_code == 200
+    moved = {**shown, "tokenUrl": "https://elsewhere.example/"}
+    refused = await http.patch(path, json={"oauthConnection": moved})
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (400, "/oauthConnection/clientSecret")
+    assert (await http.patch(path, json={"oauthConnection": {}})).json()["oauthConnection"] == {}
+    assert (await http.patch(path, json={"oauthConnection": shown})).status_code == 400
+
+
+async def test_conditions_are_honoured(http: httpx.AsyncClient) -> None:
+    path = await _create(http)
+    assert (await http.get(path, headers={"If-None-Match": '"1"'})).status_code == 304
+    stale = {"If-Match": '"7"'}
+    assert (await http.patch(path, json={"label": "x"}, headers=stale)).status_code == 412
+    assert (await http.delete(path, headers=stale)).status_code == 412
+    assert (await http.patch(path, json={"label": "x"}, headers={"If-Match": '"1"'})).status_code == 200
+
+
+async def test_a_deleted_webhook_is_answered_once_more_and_gone(http: httpx.AsyncClient) -> None:
+    path = await _create(http)
+    record = (await http.get(path)).json()
+    deleted = await http.delete(path)
+    assert (deleted.status_code, deleted.json()) == (200, record)
+    for method, target in (("GET", path), ("DELETE", path), ("PATCH", path), ("POST", f"{path}/rotate-secret")):
+        answer = await http.request(method, target, json={} if method == "PATCH" else None)
+        assert (answer.status_code, answer.json()["code"]) == (404, "webhook_not_found"), method
+    assert (await http.get("/v1/webhooks/not-a-uuid")).status_code == 404
+
+
+async def test_rotating_gives_a_new_secret_each_time(http: httpx.AsyncClient) -> None:
+    path = await _create(http)
+    seen = {(await http.get(path)).json()["signingSecret"]}
+    for body in (None, {}, {"gracePeriodSeconds": 0}, {"gracePeriodSeconds": 604_800}):
+        rotated = await http.post(f"{path}/rotate-secret", json=body)
+        assert rotated.status_code == 200
+        assert _SECRET.fullmatch(rotated.json()["signingSecret"])
+        assert rotated.json() == (await http.get(path)).json()
+        seen.add(rotated.json()["signingSecret"])
+    assert len(seen) == 5
+
+
+@pytest.fixture
+async def many(http: httpx.AsyncClient) -> httpx.AsyncClient:
+    for number in range(12):
+        await _create(http, label=f"Line {number:02}", url=f"https://h{11 - number:02}.example/100%_x")
+    return http
+
+
+async def _labels(http: httpx.AsyncClient, query: str) -> list[str]:
+    answer = await http.get(f"/v1/webhooks{query}")
+    assert answer.status_code == 200, answer.text
+    return [record["label"][-2:] for record in answer.json()]
+
+
+async def test_a_list_is_of_ten_the_newest_first_and_can_be_paged(many: httpx.AsyncClient) -> None:
+    first = await many.get("/v1/webhooks")
+    assert len(first.json()) == 10
+    assert first.headers["X-Total-Count"] == "12"
+    assert 'rel="next"' in first.headers["Link"]
+    stamps = [record["createdAt"] for record in first.json()]
+    assert stamps == sorted(stamps, reverse=True)
+    assert len(await _labels(many, "?skip=10")) == 2
+    assert await _labels(many, "?sortedBy=label&sortOrder=asc&take=3&skip=1") == ["01", "02", "03"]
+    assert await _labels(many, "?sortedBy=url&sortOrder=ASC&take=2") == ["11", "10"]
+    assert await _labels(many, "?sortedBy=label&take=2") == ["11", "10"]
+
+
+async def test_a_search_is_a_part_of_label_or_url_in_any_case_and_nothing_in_it_is_special(
+    many: httpx.AsyncClient,
+) -> None:
+    assert await _labels(many, "?search=lInE%2004") == ["04"]
+    assert await _labels(many, "?search=H04.EXAMPLE") == ["07"]
+    assert len(await _labels(many, "?search=100%25_")) == 10
+    assert await _labels(many, "?search=%25x") == []
+    assert await _labels(many, "?search=_%25") == []
+    assert len(await _labels(many, "?search=")) == 10
+
+
+@pytest.mark.parametrize(
+    "query", ["take=0", "take=1001", "take=x", "skip=-1", "sortOrder=UP", "sortedBy=secret", "take=1.0"]
+)
+async def test_a_query_out_of_range_is_400_and_nothing_is_clamped(http: httpx.AsyncClient, query: str) -> None:
+    assert (await http.get(f"/v1/webhooks?{query}")).status_code == 400
+
+
+async def test_a_webhook_is_its_owners_and_open_to_admins_only_in_part(
+    http: httpx.AsyncClient, workspace: dict[str, Any], make_key: Callable[..., str]
+) -> None:
+    mine, other = (make_key(name=name, role="editor", workspace_id=workspace["id"]) for name in ("mine", "other"))
+    headers = ["Authorization: Bearer hidden"]
+    answer = await http.post("/v1/webhooks", json={"url": _URL, "headers": headers}, headers=_as(mine))
+    path = answer.headers["Location"]
+    own = (await http.get(path, headers=_as(mine))).json()
+    assert (own["createdBy"], own["headers"]) == ("mine", headers)
+    assert _SECRET.fullmatch(own["signingSecret"])
+    for method, target in (("GET", path), ("DELETE", path), ("PATCH", path), ("POST", f"{path}/rotate-secret")):
+        refused = await http.request(method, target, json={} if method == "PATCH" else None, headers=_as(other))
+        assert refused.status_code == 404
+    assert (await http.get("/v1/webhooks", headers=_as(other))).json() == []
+    seen = await http.get(path)
+    assert (seen.json()["headers"], seen.status_code) == (["Authorization: …"], 200)
+    assert _MASKED.fullmatch(seen.json()["signingSecret"])
+    assert "hidden" not in seen.text
+    assert [one["id"] for one in (await http.get("/v1/webhooks")).json()] == [own["id"]]
+
+
+async def test_a_reader_sees_his_webhooks_masked_and_may_not_write(
+    http: httpx.AsyncClient, workspace: dict[str, Any], make_key: Callable[..., str]
+) -> None:
+    path = await _create(http)
+    reader = make_key(name="svc:reader", role="reader", workspace_id=workspace["id"])
+    for method, target in (
+        ("POST", "/v1/webhooks"),
+        ("DELETE", path),
+        ("PATCH", path),
+        ("POST", f"{path}/rotate-secret"),
+    ):
+        assert (await http.request(method, target, json={}, headers=_as(reader))).status_code == 403
+    assert (await http.get("/v1/webhooks", headers=_as(make_key(name="p", role="pusher")))).status_code == 403
+    assert (await http.get("/v1/webhooks", headers=_as(reader))).json() == []
+
+
+async def test_no_key_is_401_before_anything_is_parsed_and_other_methods_are_405(http: httpx.AsyncClient) -> None:
+    path = await _create(http)
+    for method, target in (("POST", "/v1/webhooks"), ("PATCH", path), ("GET", path), ("POST", f"{path}/rotate-secret")):
+        answer = await http.request(method, target, content=b"{", headers={"x-api-key": "no"})
+        assert answer.status_code == 401
+    put = await http.put(path, json={})
+    assert (put.status_code, put.headers["Allow"]) == (405, "DELETE, GET, HEAD, OPTIONS, PATCH")
+
+
+async def test_the_types_of_events_are_listed_with_schemas_that_can_be_used(http: httpx.AsyncClient) -> None:
+    listed = (await http.get("/v1/webhooks/event-types")).json()
+    schemas = {kind["type"]: kind["schema"] for kind in listed}
+    assert len(schemas) == 20
+    body = {
+        "id": f"evt_{'0' * 32}",
+        "type": "webhook.test",
+        "timestamp": "2026-01-01T00:00:00.000Z",
+        "workspaceId": None,
+        "clientId": None,
+        "actor": "a",
+        "sequence": 0,
+        "data": {"object": {"webhookId": _ID}, "previous": {}},
+    }
+    assert fits(body, schemas["webhook.test"], schemas["webhook.test"])
+    assert not fits({**body, "type": "block.created"}, schemas["webhook.test"], schemas["webhook.test"])

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import base64
+import os
+from datetime import UTC, datetime
+
+import pytest
+from standardwebhooks.webhooks import Webhook, WebhookVerificationError
+
+from workspaced.egress.rules import EgressRules
+from workspaced.problems import Invalid, Unavailable, Unprocessable
+from workspaced.settings import Limits, Settings
+from workspaced.webhooks.rules import header_of, merged_oauth, read_new_webhook, read_rotation
+from workspaced.webhooks.sealing import Vault, encryption_key
+from workspaced.webhooks.signing import key_of, masked, new_secret, signature_headers
+from workspaced.webhooks.values import GivenOAuth, OAuth
+
+URL = "https://hooks.example/in"
+
+
+def _read(body: object) -> object:
+    return read_new_webhook(body, Limits(), EgressRules())[0].definition
+
+
+def test_only_the_url_is_needed_and_the_rest_has_defaults() -> None:
+    new, ignored = read_new_webhook({"url": URL, "extra": 1}, Limits(), EgressRules())
+    chosen = new.definition
+    assert (chosen.url, chosen.label, chosen.data_events, chosen.enabled) == (URL, "hooks.example", ("*",), True)
+    assert (chosen.headers, chosen.oauth, chosen.workspace_ids, chosen.coalesce) == ((), None, (), False)
+    assert ignored == ("extra",)
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ([], ""),
+        ({}, "/url"),
+        ({"url": None}, "/url"),
+        ({"url": 7}, "/url"),
+        ({"url": URL + "x" * 2_048}, "/url"),
+        ({"url": URL, "id": "x"}, "/id"),
+        ({"url": URL, "label": " "}, "/label"),
+        ({"url": URL, "enabled": "yes"}, "/enabled"),
+        ({"url": URL, "coalesce": 1}, "/coalesce"),
+        ({"url": URL, "dataEvents": ["with space"]}, "/dataEvents"),
+        ({"url": URL, "dataEvents": ["x" * 129]}, "/dataEvents"),
+        ({"url": URL, "dataEvents": [7]}, "/dataEvents"),
+        ({"url": URL, "headers": ["no colon"]}, "/headers"),
+        ({"url": URL, "headers": ["X: a\r\nHost: b"]}, "/headers"),
+        ({"url": URL, "headers": [f"X-{n}: 1" for n in range(21)]}, "/headers"),
+        ({"url": URL, "headers": ["X: " + "v" * 2_048]}, "/headers"),
+        ({"url": URL, "headers": 7}, "/headers"),
+        ({"url": URL, "workspaceIds": ["w"]}, "/workspaceIds"),
+        ({"url": URL, "ignoreClientIds": ["x" * 129]}, "/ignoreClientIds"),
+        ({"url": URL, "signingSecret": "secret"}, "/signingSecret"),
+        ({"url": URL, "signingSecret": "whsec_" + base64.b64encode(b"short").decode()}, "/signingSecret"),
+        ({"url": URL, "oauthConnection": "x"}, "/oauthConnection"),
+        ({"url": URL, "oauthConnection": {"tokenUrl": URL}}, "/oauthConnection/clientId"),
+        ({"url": URL, "oauthConnection": {"tokenUrl": URL, "clientId": "c"}}, "/oauthConnection/clientSecret"),
+    ],
+)
+def test_what_is_wrong_is_pointed_at(body: object, pointer: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        _read(body)
+    assert refused.value.mistakes[0].pointer == pointer
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"url": "http://hooks.example/"},
+        {"url": "https://127.0.0.1/"},
+        {"url": URL, "oauthConnection": {"tokenUrl": "https://[::1]/", "clientId": "c", "clientSecret": "s"}},
+    ],
+)
+def test_an_unsafe_url_is_well_formed_and_impossible(body: object) -> None:
+    with pytest.raises(Unprocessable) as refused:
+        _read(body)
+    assert refused.value.code == "unsafe_url"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Host", "content-length", "Content-Type", "Transfer-Encoding", "Connection", "Proxy-Authorization", "WEBHOOK-id"],
+)
+def test_headers_that_the_delivery_sets_are_refused(name: str) -> None:
+    assert header_of(f"{name}: x") is None
+
+
+@pytest.mark.parametrize("text", ["", ":", "a b: x", "X: a\nb", "X: a\rb", "X: a\0b", "Ü: x", "X : y"])
+def test_what_is_no_header_is_refused(text: str) -> None:
+    assert header_of(text) is None
+
+
+def test_a_header_is_name_and_value() -> None:
+    assert header_of("Authorization: Bearer a:b") == ("Authorization", "Bearer a:b")
+    assert header_of("X-Empty:") == ("X-Empty", "")
+
+
+def test_the_client_secret_is_kept_unless_it_would_go_elsewhere() -> None:
+    stored = OAuth(token_url=URL, client_id="c", client_secret="hidden", scope="a")
+    given = GivenOAuth(token_url=URL, client_id="d", client_secret=None, scope="", audience="x")
+    merged = merged_oauth(stored, given)
+    assert merged == OAuth(token_url=URL, client_id="d", client_secret="hidden", audience="x")
+    assert merged_oauth(stored, None) is None
+    elsewhere = GivenOAuth(token_url=URL + "2", client_id="c", client_secret=None, scope="", audience="")
+    with pytest.raises(Invalid, match="clientSecret"):
+        merged_oauth(stored, elsewhere)
+
+
+@pytest.mark.parametrize("grace", [-1, 604_801, "1", 1.5, True])
+def test_a_grace_out_of_range_is_refused(grace: object) -> None:
+    with pytest.raises(Invalid):
+        read_rotation({"gracePeriodSeconds": grace})
+
+
+def test_a_grace_may_be_left_out() -> None:
+    assert read_rotation({})[0] == 86_400
+    assert read_rotation({"gracePeriodSeconds": None})[0] == 86_400
+    assert read_rotation({"gracePeriodSeconds": 0})[0] == 0
+
+
+def test_a_signature_is_verified_by_the_standards_own_library_with_each_secret() -> None:
+    secrets = [new_secret(os.urandom), new_secret(os.urandom)]
+    body = '{"a": "ü"}'.encode()
+    now = int(datetime.now(UTC).timestamp())
+    headers = dict(signature_headers("evt_1", body, seconds=now, secrets=secrets))
+    for secret in secrets:
+        assert Webhook(secret).verify(body, headers) == {"a": "ü"}
+    for verifier, sent in ((Webhook(new_secret(os.urandom)), body), (Webhook(secrets[0]), body + b" ")):
+        with pytest.raises(WebhookVerificationError):
+            verifier.verify(sent, headers)
+
+
+def test_a_secret_has_256_random_bits_and_shows_its_end_only() -> None:
+    secret = new_secret(os.urandom)
+    assert len(key_of(secret) or b"") == 32
+    assert masked(secret) == f"whsec_…{secret[-4:]}"
+    assert key_of("whsec_!") is None
+    assert key_of("sk_" + secret) is None
+
+
+def test_what_is_sealed_opens_with_its_key_and_purpose_only() -> None:
+    vault = Vault(os.urandom(32))
+    sealed = vault.seal(b"secret", purpose="a")
+    assert b"secret" not in sealed
+    assert vault.open(sealed, purpose="a") == b"secret"
+    for other, purpose in ((vault, "b"), (Vault(os.urandom(32)), "a"), (Vault(None), "a")):
+        with pytest.raises(Unavailable, match="WORKSPACED_ENCRYPTION_KEY"):
+            other.open(sealed, purpose=purpose)
+
+
+def test_without_a_key_it_is_stored_plainly_and_can_be_read_with_one() -> None:
+    stored = Vault(None).seal(b"secret", purpose="a")
+    assert Vault(os.urandom(32)).open(stored, purpose="a") == b"secret"
+
+
+def test_a_key_that_is_none_is_told_without_quoting_it() -> None:
+    assert encryption_key({}) is None
+    key = os.urandom(32)
+    assert encryption_key({"WORKSPACED_ENCRYPTION_KEY": base64.b64encode(key).decode()}) == key
+    for wrong in ("c2hvcnQ=", "not base64!"):
+        with pytest.raises(ValueError, match="must be 32 bytes") as refused:
+            encryption_key({"WORKSPACED_ENCRYPTION_KEY": wrong})
+        assert wrong not in str(refused.value)
+
+
+def test_no_repr_tells_a_secret(tmp_path: object) -> None:
+    body = {
+        "url": URL,
+        "signingSecret": new_secret(os.urandom),
+        "headers": ["Authorization: Bearer hidden"],
+        "oauthConnection": {"tokenUrl": URL, "clientId": "c", "clientSecret": "hidden"},
+    }
+    new, _ = read_new_webhook(body, Limits(), EgressRules())
+    assert "hidden" not in repr(new)
+    assert str(body["signingSecret"]) not in repr(new)
+    settings = Settings(data=tmp_path, encryption_key=b"k" * 32)  # type: ignore[arg-type]
+    assert "kkk" not in repr(settings)

@@ -1,0 +1,88 @@
+-- Webhooks. The columns of every SELECT of webhooks are in the order that store.opened reads.
+
+-- name: list_webhooks
+-- Of one owner, or (everybody = 1) of all. Each with the secret that it shows.
+SELECT w.number, w.id, w.owner, w.label, w.url, w.headers, w.data_events, w.oauth, w.workspace_ids, w.ignore_client_ids,
+       w.coalesce_updates, w.enabled, w.disabled_reason, s.secret, w.version, w.created_at, w.updated_at, w.created_by,
+       w.updated_by
+FROM webhook w JOIN webhook_secret s ON s.webhook = w.number AND s.valid_until IS NULL
+WHERE w.owner = :owner OR :everybody = 1 ORDER BY w.number
+
+-- name: find_webhook
+SELECT w.number, w.id, w.owner, w.label, w.url, w.headers, w.data_events, w.oauth, w.workspace_ids, w.ignore_client_ids,
+       w.coalesce_updates, w.enabled, w.disabled_reason, s.secret, w.version, w.created_at, w.updated_at, w.created_by,
+       w.updated_by
+FROM webhook w JOIN webhook_secret s ON s.webhook = w.number AND s.valid_until IS NULL
+WHERE w.id = :id AND (w.owner = :owner OR :everybody = 1)
+
+-- name: find_webhook_by_number
+SELECT w.number, w.id, w.owner, w.label, w.url, w.headers, w.data_events, w.oauth, w.workspace_ids, w.ignore_client_ids,
+       w.coalesce_updates, w.enabled, w.disabled_reason, s.secret, w.version, w.created_at, w.updated_at, w.created_by,
+       w.updated_by
+FROM webhook w JOIN webhook_secret s ON s.webhook = w.number AND s.valid_until IS NULL
+WHERE w.number = :number
+
+-- name: id_in_use
+SELECT 1 FROM webhook WHERE id = :id
+
+-- name: count_of_owner
+SELECT count(*) FROM webhook WHERE owner = :owner
+
+-- name: insert_webhook
+INSERT INTO webhook (id, owner, label, url, headers, data_events, oauth, workspace_ids, ignore_client_ids,
+                     coalesce_updates, enabled, disabled_reason, version, created_at, updated_at, created_by, updated_by)
+VALUES (:id, :owner, :label, :url, :headers, :data_events, :oauth, :workspace_ids, :ignore_client_ids,
+        :coalesce_updates, :enabled, :disabled_reason, 1, :now, :now, :actor, :actor)
+RETURNING number
+
+-- name: update_webhook
+-- Being enabled again forgets the failures so far.
+UPDATE webhook
+SET label = :label, url = :url, headers = :headers, data_events = :data_events, oauth = :oauth,
+    workspace_ids = :workspace_ids, ignore_client_ids = :ignore_client_ids, coalesce_updates = :coalesce_updates,
+    failing_since = CASE WHEN enabled = 0 AND :enabled = 1 THEN NULL ELSE failing_since END,
+    failures = CASE WHEN enabled = 0 AND :enabled = 1 THEN 0 ELSE failures END,
+    enabled = :enabled, disabled_reason = :disabled_reason, version = version + 1,
+    updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
+WHERE number = :number
+
+-- name: touch_webhook
+UPDATE webhook
+SET version = version + 1, updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
+WHERE number = :number
+
+-- name: delete_webhook
+-- Its secrets, deliveries and their attempts go with it.
+DELETE FROM webhook WHERE number = :number
+
+-- name: insert_secret
+INSERT INTO webhook_secret (webhook, secret, valid_until) VALUES (:webhook, :secret, NULL)
+
+-- name: end_secrets
+-- The secrets so far end with the overlap; one that ends sooner keeps its end.
+UPDATE webhook_secret SET valid_until = :until
+WHERE webhook = :webhook AND (valid_until IS NULL OR valid_until > :until)
+
+-- name: drop_secrets
+-- Those that have ended, and all but the newest few.
+DELETE FROM webhook_secret
+WHERE webhook = :webhook
+  AND (valid_until <= :now
+       OR number NOT IN (SELECT number FROM webhook_secret WHERE webhook = :webhook ORDER BY number DESC LIMIT :most))
+
+-- name: signing_secrets
+-- All that sign now, the newest first.
+SELECT secret FROM webhook_secret
+WHERE webhook = :webhook AND (valid_until IS NULL OR valid_until > :now) ORDER BY number DESC
+
+-- name: sealed_texts
+SELECT number, id, headers, oauth FROM webhook ORDER BY number
+
+-- name: sealed_secrets
+SELECT s.number, w.id, s.secret FROM webhook_secret s JOIN webhook w ON w.number = s.webhook ORDER BY s.number
+
+-- name: set_sealed_texts
+UPDATE webhook SET headers = :headers, oauth = :oauth WHERE number = :number
+
+-- name: set_secret
+UPDATE webhook_secret SET secret = :secret WHERE number = :number
