@@ -17,8 +17,11 @@ class Difference:
         self._seen.append(hashes)
         if self._before is None:
             return pl.repeat(value=True, n=hashes.len(), dtype=pl.Boolean, eager=True)
-        places = self._before.search_sorted(hashes).clip(0, self._before.len() - 1)
-        return self._before.gather(places) != hashes
+        # In order, because a search that jumps about in eight megabytes waits for memory: measured at half the time.
+        order = hashes.arg_sort()
+        ordered = hashes.gather(order)
+        places = self._before.search_sorted(ordered).clip(0, self._before.len() - 1)
+        return (self._before.gather(places) != ordered).gather(order.arg_sort())
 
     def seen(self) -> pl.Series:
         """All hashes of this reading, sorted (``pl.UInt64``)."""

@@ -60,7 +60,8 @@ class IntakeSide:
                 connection.execute(SQL["partition_free_conflicts"])
             # No run is open at start: what one left behind was never read to its end.
             connection.execute(SQL["staging_clear_all"])
-            connection.execute(SQL["runs_forget"])
+            if connection.execute(SQL["runs_total"]).fetchone()[0] > _RUNS_KEPT:
+                connection.execute(SQL["runs_forget"])
 
     def open_partition(self, pipeline: str, partition: str, sink: SinkAddress, digest: str) -> PartitionState:
         """See `Intake.open_partition`."""
@@ -272,6 +273,9 @@ class IntakeSide:
         self._count(connection, run, None, removed=removed)
         return removed
 
+
+_RUNS_KEPT = 20_000
+"""Runs are kept until there are so many; then, at start, those are forgotten on which nothing stands any more."""
 
 _SUMMARY = ("id", "records", "created", "updated", "unchanged", "removed", "rejected")
 _STAGED = {"key": pl.String, "value": pl.String, "data_type": pl.String, "row_hash": pl.Int64, "position": None}

@@ -85,7 +85,10 @@ DELETE FROM snapshot WHERE partition IN (
 -- name: partition_without_snapshot
 UPDATE partition SET valid_through = -1 WHERE id = ?
 
--- Runs on which no value and no rejection stands any more, and which are no partition's last.
+-- name: runs_total
+SELECT count(*) FROM run
+
+-- Runs on which no value and no rejection stands any more, and which are no partition's last. Looks through all entries.
 -- name: runs_forget
 DELETE FROM run WHERE id NOT IN (SELECT run FROM entry) AND id NOT IN (SELECT run FROM rejected)
   AND id NOT IN (SELECT last_run FROM partition WHERE last_run IS NOT NULL)

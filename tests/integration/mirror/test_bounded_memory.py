@@ -1,0 +1,64 @@
+"""What the state file remembers stays bounded, and what it forgets is only what nobody needs."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from ingestd.core.address import SinkAddress
+from ingestd.core.mapping import EntrySpec, Mapping
+from ingestd.intake import Reader
+from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.mirror.sqlite.snapshots import KEPT
+from tests.support.scripted_source import Script, ScriptedConnector
+
+
+def read(path: Path, script: Script) -> SqliteMirror:
+    mirror = SqliteMirror.open(path)
+    mirror.intake.activate(["p"])
+    Reader(
+        pipeline="p", connector=ScriptedConnector(script), mapping=Mapping([EntrySpec(key="{k}", value="{v}")]),
+        sink=SinkAddress(workspace="w", by="label", name="s"), mirror=mirror.intake, emit=lambda event: None,
+    ).read_pass()  # fmt: skip
+    return mirror
+
+
+def test_runs_on_which_nothing_stands_are_forgotten_at_start_and_origins_are_kept(tmp_path: Path) -> None:
+    script = Script()
+    script.write("a", [{"k": "x", "v": "1"}])
+    read(tmp_path / "state.db", script).close()
+    database = sqlite3.connect(tmp_path / "state.db")
+    with database:
+        database.executemany(
+            "INSERT INTO run (partition, started, created) VALUES (1, ?, 1)", [(n,) for n in range(20_000)]
+        )
+    mirror = read(tmp_path / "state.db", script)
+    assert database.execute("SELECT count(*) FROM run").fetchone()[0] == 1
+    database.close()
+    (origin,) = mirror.status.origins("x")
+    assert origin.read_at is not None
+    assert origin.facts["file.name"] == "a"
+    mirror.close()
+
+
+def test_only_the_snapshots_of_the_partitions_read_last_are_kept_and_a_dropped_one_is_read_whole(
+    tmp_path: Path,
+) -> None:
+    script = Script()
+    script.write("first", [{"k": "x", "v": "1"}])
+    read(tmp_path / "state.db", script).close()
+    database = sqlite3.connect(tmp_path / "state.db")
+    with database:
+        rows = [(f"later-{n}", n) for n in range(KEPT)]
+        database.executemany(
+            "INSERT INTO partition (pipeline, sink, name, digest, last_run) VALUES (1, 1, ?, '', 10 + ?)", rows
+        )
+    script.write("second", [{"k": "y", "v": "1"}])
+    read(tmp_path / "state.db", script).close()
+    held = {name for (name,) in database.execute("SELECT name FROM snapshot JOIN partition ON id = snapshot.partition")}
+    database.close()
+    assert held == set(), "both were read before the later ones"
+    script.write("first", [{"k": "x", "v": "2"}])
+    mirror = read(tmp_path / "state.db", script)
+    assert [origin.value for origin in mirror.status.origins("x")] == ["2"]
+    mirror.close()
