@@ -123,7 +123,8 @@ def _quickly(text: bytes, limits: Limits) -> Bulk | None:
     types = all(kind is None or is_data_type(kind, limits) for kind in {change[2] for change in changes})
     if not (complete and ids and types and _plain_keys([change[0] for change in changes], limits)):
         return None
-    return Bulk(changes=changes, enveloped=enveloped) if _short_values(changes, limits) else None
+    values = [item.value for item in items if not isinstance(item.value, UnsetType)]
+    return Bulk(changes=changes, enveloped=enveloped) if _short_values(values, limits) else None
 
 
 def _plain_keys(keys: Sequence[str], limits: Limits) -> bool:
@@ -139,11 +140,10 @@ def _plain_keys(keys: Sequence[str], limits: Limits) -> bool:
     return fits and trimmed and not {".", ".."}.intersection(keys)
 
 
-def _short_values(changes: Sequence[Change], limits: Limits) -> bool:
-    longest = max(len(change[1] or "") for change in changes)
-    if longest * 4 <= limits.value_bytes:
+def _short_values(values: Sequence[str], limits: Limits) -> bool:
+    if max(map(len, values), default=0) * 4 <= limits.value_bytes:
         return True
-    return all(byte_length(change[1] or "") <= limits.value_bytes for change in changes)
+    return all(byte_length(value) <= limits.value_bytes for value in values)
 
 
 def _carefully(value: object, limits: Limits) -> Bulk:

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from workspaced.data_sinks.mass_body import Bulk, Single, _carefully, _quickly, read_mass
@@ -37,6 +37,7 @@ GOOD = st.fixed_dictionaries(
 
 
 @given(st.lists(st.one_of(GOOD, ITEMS), max_size=6), st.booleans())
+@example(items=[{"key": "a", "value": "x" * 255, "delete": True}], enveloped=False)
 def test_whatever_the_quick_way_takes_the_careful_way_takes_as_the_same(
     items: list[dict[str, Any]], enveloped: bool
 ) -> None:
