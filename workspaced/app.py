@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,15 +11,28 @@ from functools import partial
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
+from workspaced.access import store as access_store
 from workspaced.access.authentication import Authentication
+from workspaced.audit import log as audit
+from workspaced.audit import routes as audit_log
 from workspaced.blocks import routes as blocks
+from workspaced.blocks import store as block_store
 from workspaced.data_sinks import routes as data_sinks
+from workspaced.data_sinks import store as sink_store
 from workspaced.settings import Settings
 from workspaced.storage.sqlite_store import SqliteStore
+from workspaced.upkeep import Upkeep
 from workspaced.web import health
 from workspaced.web.dispatch import Dispatch
 from workspaced.web.tracing import Tracing
+from workspaced.webhooks import routes as webhooks
+from workspaced.webhooks import store as webhook_store
+from workspaced.webhooks.sealing import Vault
+from workspaced.workspaces import retention
 from workspaced.workspaces import routes as workspaces
+
+# What belongs to a workspace, in the order in which rows refer to each other.
+_PURGE_STEPS = (sink_store.purge, block_store.purge, access_store.purge)
 
 
 def now_ms() -> int:
@@ -38,18 +52,33 @@ class Application:
         )
         self._authentication = Authentication(self._store, cache_seconds=settings.key_cache_seconds, now=now_ms)
         self._draining = False
+        self._vault = Vault(settings.encryption_key)
         dispatch = Dispatch(
             (
                 *health.operations(lambda: self._draining),
                 *workspaces.operations(settings.limits),
                 *data_sinks.operations(settings.limits),
                 *blocks.operations(settings.limits),
+                *audit_log.operations(),
+                *webhooks.operations(settings.limits, self._vault),
             ),
             settings=settings,
             store=self._store,
             authentication=self._authentication,
             is_public=partial(workspaces.is_public, self._store),
             now=now_ms,
+        )
+        days = 86_400_000
+        self._upkeep = Upkeep(
+            {
+                "purge_workspaces": lambda: retention.purge(
+                    self._store, _PURGE_STEPS, before=now_ms() - settings.limits.deleted_days * days, now=now_ms()
+                ),
+                "drop_audit_log": lambda: audit.drop_older(
+                    self._store, before=now_ms() - settings.limits.audit_days * days
+                ),
+            },
+            every_seconds=settings.upkeep_seconds,
         )
         self._router = Router(
             default=Tracing(dispatch), redirect_slashes=False, lifespan=lambda _router: self.started()
@@ -68,7 +97,14 @@ class Application:
         """
         try:
             await self._store.start()
-            yield
+            if self._vault.seals:
+                await self._store.write(lambda tx: webhook_store.seal_what_is_plain(tx, self._vault))
+            upkeep = asyncio.create_task(self._upkeep.run())
+            try:
+                yield
+            finally:
+                upkeep.cancel()
+                await asyncio.wait([upkeep])
         finally:
             await self._authentication.close()
             await self._store.stop()
@@ -76,6 +112,10 @@ class Application:
     def drain(self) -> None:
         """The end is near: /readyz says 503 from now on; requests are still answered."""
         self._draining = True
+
+    async def keep_up(self) -> None:
+        """Do now what the service does by itself from time to time: purge, and drop what has had its time."""
+        await self._upkeep.once()
 
     async def check(self) -> None:
         """Whether the service can read and write.

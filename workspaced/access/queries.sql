@@ -1,8 +1,8 @@
 -- Keys, their secrets, and grants.
 
 -- name: insert_key
-INSERT INTO api_key (id, name, principal, scopes, last_four, created_at, expires_at)
-VALUES (:id, :name, :principal, :scopes, :last_four, :now, :expires_at)
+INSERT INTO api_key (id, name, principal, scopes, guest, last_four, created_at, expires_at)
+VALUES (:id, :name, :principal, :scopes, :guest, :last_four, :now, :expires_at)
 
 -- name: insert_secret
 INSERT INTO api_key_secret (key_id, sha256, valid_until) VALUES (:id, :sha256, NULL)
@@ -12,18 +12,38 @@ INSERT INTO api_key_secret (key_id, sha256, valid_until) VALUES (:id, :sha256, N
 INSERT INTO access_grant (principal, workspace_id, role, created_at) VALUES (:principal, :workspace_id, :role, :now)
 ON CONFLICT (principal, workspace_id, role) DO NOTHING
 
+-- name: workspace_is_there
+SELECT 1 FROM workspace WHERE id = :workspace_id AND deleted_at IS NULL
+
+-- name: purge_grants
+DELETE FROM access_grant WHERE workspace_id = (SELECT id FROM workspace WHERE number = :workspace)
+
 -- name: key_for_authentication
-SELECT name, principal, scopes, expires_at, last_used_at, revoked_at FROM api_key WHERE id = :id
+SELECT principal, scopes, guest, expires_at, last_used_at, revoked_at FROM api_key WHERE id = :id
 
 -- name: secrets_of_key
 SELECT sha256, valid_until FROM api_key_secret WHERE key_id = :id
 
 -- name: grants_of_principal
-SELECT workspace_id, role FROM access_grant WHERE principal = :principal
+-- A grant on a workspace that is not there, or is deleted, gives nothing: the caller learns no more than of any other (G15).
+SELECT g.workspace_id, g.role FROM access_grant g LEFT JOIN workspace w ON w.id = g.workspace_id
+WHERE g.principal = :principal AND (g.workspace_id = '' OR (w.id IS NOT NULL AND w.deleted_at IS NULL))
+
+-- name: grants_of_guest
+-- A grant on all workspaces is one on each that lets guests in, and none beyond workspaces (A7).
+SELECT w.id, g.role FROM access_grant g JOIN workspace w ON g.workspace_id IN (w.id, '')
+WHERE g.principal = :principal AND w.deleted_at IS NULL AND w.guests_enabled = 1
 
 -- name: list_keys
-SELECT id, name, principal, last_four, created_at, expires_at, last_used_at, revoked_at
+SELECT id, name, principal, last_four, created_at, expires_at, last_used_at, revoked_at, scopes, guest
 FROM api_key ORDER BY created_at, id
+
+-- name: find_key
+SELECT id, name, principal, last_four, created_at, expires_at, last_used_at, revoked_at, scopes, guest
+FROM api_key WHERE id = :id
+
+-- name: all_grants
+SELECT workspace_id, role FROM access_grant WHERE principal = :principal ORDER BY workspace_id, role
 
 -- name: keys_named
 -- A name stands for every key that bears it and is not revoked.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ingestd.process.statements import load_statements
 from workspaced.access.key_form import digest, new_key, new_key_id
 from workspaced.access.permissions import EVERYWHERE, ROLES, Grant
-from workspaced.storage.port import Reader, Transaction
+from workspaced.storage.port import Reader, Row, Transaction
 
 _SQL = load_statements("workspaced.access", "queries.sql")
 
@@ -26,6 +26,8 @@ class StoredKey:
     expires_at: int | None
     last_used_at: int | None
     revoked_at: int | None
+    scopes: tuple[str, ...]
+    guest: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +44,20 @@ class Credentials:
 
 
 def create_key(
-    tx: Transaction, *, name: str, role: str, now: int, expires_at: int | None, workspace_id: str = EVERYWHERE
+    tx: Transaction,
+    *,
+    name: str,
+    role: str,
+    now: int,
+    expires_at: int | None,
+    workspace_id: str = EVERYWHERE,
+    scopes: frozenset[str] | None = None,
+    guest: bool = False,
 ) -> str:
-    """A new key, and the role for its principal, who bears the key's name; returns the key, which is stored nowhere."""
+    """A new key, and the role for its principal, who bears the key's name; returns the key, which is stored nowhere.
+
+    ``scopes`` None: all that the role has. ``guest``: the grants hold only in workspaces that let guests in (A7).
+    """
     key_id = new_key_id(secrets.choice)
     key = new_key(key_id, secrets.choice)
     tx.run(
@@ -53,7 +66,8 @@ def create_key(
             "id": key_id,
             "name": name,
             "principal": name,
-            "scopes": json.dumps(sorted(ROLES[role])),
+            "scopes": json.dumps(sorted(ROLES[role] if scopes is None else scopes)),
+            "guest": guest,
             "last_four": key[-4:],
             "now": now,
             "expires_at": expires_at,
@@ -69,21 +83,37 @@ def grant(tx: Transaction, *, principal: str, workspace_id: str, role: str, now:
     tx.run(_SQL["insert_grant"], {"principal": principal, "workspace_id": workspace_id, "role": role, "now": now})
 
 
+def purge(tx: Transaction, workspace: int, _most: int) -> int:
+    """Drop the grants on a workspace that is being purged; how many they were, 0 when none is left."""
+    return tx.run(_SQL["purge_grants"], {"workspace": workspace})
+
+
 def list_keys(reader: Reader) -> list[StoredKey]:
     """Every key, oldest first."""
-    return [
-        StoredKey(
-            id=row[0],
-            name=row[1],
-            principal=row[2],
-            last_four=row[3],
-            created_at=row[4],
-            expires_at=row[5],
-            last_used_at=row[6],
-            revoked_at=row[7],
-        )
-        for row in reader.all(_SQL["list_keys"])
-    ]
+    return [_key(row) for row in reader.all(_SQL["list_keys"])]
+
+
+def find_key(reader: Reader, key_id: str) -> StoredKey | None:
+    """The key with this id, revoked or not."""
+    row = reader.one(_SQL["find_key"], {"id": key_id})
+    return _key(row) if row else None
+
+
+def all_grants(reader: Reader, principal: str) -> tuple[Grant, ...]:
+    """What was granted to a principal, whether it gives anything now or not."""
+    rows = reader.all(_SQL["all_grants"], {"principal": principal})
+    return tuple(Grant(workspace_id=row[0], role=row[1]) for row in rows)
+
+
+def live_grants(reader: Reader, principal: str, *, guest: bool) -> tuple[Grant, ...]:
+    """What gives a principal anything now: workspaces that are deleted, or closed to a guest, are not among it."""
+    rows = reader.all(_SQL["grants_of_guest" if guest else "grants_of_principal"], {"principal": principal})
+    return tuple(Grant(workspace_id=row[0], role=row[1]) for row in rows)
+
+
+def workspace_is_there(reader: Reader, workspace_id: str) -> bool:
+    """Whether there is such a workspace, not deleted."""
+    return reader.one(_SQL["workspace_is_there"], {"workspace_id": workspace_id}) is not None
 
 
 def keys_named(reader: Reader, name: str) -> list[str]:
@@ -115,7 +145,7 @@ def credentials(reader: Reader, key_id: str) -> Credentials | None:
     row = reader.one(_SQL["key_for_authentication"], {"id": key_id})
     if row is None:
         return None
-    _, principal, scopes, expires_at, last_used_at, revoked_at = row
+    principal, scopes, guest, expires_at, last_used_at, revoked_at = row
     return Credentials(
         principal=principal,
         scopes=frozenset(json.loads(scopes)),
@@ -123,8 +153,20 @@ def credentials(reader: Reader, key_id: str) -> Credentials | None:
         expires_at=expires_at,
         last_used_at=last_used_at,
         revoked_at=revoked_at,
-        grants=tuple(
-            Grant(workspace_id=found[0], role=found[1])
-            for found in reader.all(_SQL["grants_of_principal"], {"principal": principal})
-        ),
+        grants=live_grants(reader, principal, guest=bool(guest)),
+    )
+
+
+def _key(row: Row) -> StoredKey:
+    return StoredKey(
+        id=row[0],
+        name=row[1],
+        principal=row[2],
+        last_four=row[3],
+        created_at=row[4],
+        expires_at=row[5],
+        last_used_at=row[6],
+        revoked_at=row[7],
+        scopes=tuple(json.loads(row[8])),
+        guest=bool(row[9]),
     )

@@ -101,3 +101,9 @@ WITH RECURSIVE down (id) AS (
     SELECT b.id FROM down JOIN block b ON b.workspace = :workspace AND b.parent_id = down.id
 )
 DELETE FROM block WHERE id IN (SELECT id FROM down)
+
+-- name: purge_blocks
+-- Leaves only, since a child refers to its parent.
+DELETE FROM block
+WHERE id IN (SELECT b.id FROM block b
+             WHERE b.workspace = :workspace AND NOT EXISTS (SELECT 1 FROM block c WHERE c.parent_id = b.id) LIMIT :most)

@@ -8,7 +8,7 @@ from typing import Final
 
 from ingestd.wire import names
 from workspaced.access.permissions import BLOCKS_READ, BLOCKS_WRITE
-from workspaced.blocks import store
+from workspaced.blocks import changes, happenings, store
 from workspaced.blocks.records import record
 from workspaced.blocks.rules import read_block_changes, read_new_block
 from workspaced.blocks.tree import Place, Tree
@@ -60,6 +60,7 @@ def create_block(call: Call) -> Work:
         placed = store.create_block(
             tx, new, workspace_id=call.workspace_id, block_id=block_id, actor=call.actor, now=call.now, limits=limits
         )
+        happenings.tell_created(tx, call, placed)
         location = ("Location", f"/v1/workspace/{call.workspace_id}/blocks/{block_id}")
         return json_answer(record(placed), status=201, headers=(location, etag(placed.block.version)))
 
@@ -82,7 +83,7 @@ def delete_block(call: Call) -> Work:
     def act(tx: Transaction) -> Answer:
         placed = _found(tx, call)
         call.require_match(placed.block.version)
-        store.delete_block(tx, placed, force=force, actor=call.actor, now=call.now)
+        changes.delete_block(tx, call, placed, force=force)
         return json_answer(record(placed))
 
     return Work(act=act)
@@ -90,18 +91,17 @@ def delete_block(call: Call) -> Work:
 
 def update_block(call: Call) -> Work:
     """BL5: answers the types only, as the document has it, unless the whole record is preferred."""
-    limits = call.settings.limits
-    changes, ignored = read_block_changes(call.json(), limits)
+    wanted, ignored = read_block_changes(call.json(), call.settings.limits)
     whole = call.prefers_representation()
 
     def act(tx: Transaction) -> Answer:
-        before = _found(tx, call).block
-        call.require_match(before.version)
-        block, _changed = store.update_block(tx, before, changes, actor=call.actor, now=call.now, limits=limits)
+        before = _found(tx, call)
+        call.require_match(before.block.version)
+        placed = changes.change_block(tx, call, before, wanted)
+        tag = etag(placed.block.version)
         if not whole:
-            return json_answer({"type": decode(block.type.encode())}, headers=(etag(block.version),))
-        applied = (names.PREFERENCE_APPLIED, names.RETURN_REPRESENTATION)
-        return json_answer(record(_found(tx, call)), headers=(applied, etag(block.version)))
+            return json_answer({"type": decode(placed.block.type.encode())}, headers=(tag,))
+        return json_answer(record(placed), headers=((names.PREFERENCE_APPLIED, names.RETURN_REPRESENTATION), tag))
 
     return Work(act=act, ignored=ignored)
 

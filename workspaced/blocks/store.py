@@ -140,43 +140,66 @@ def update_block(
     return get_block(tx, block.workspace_id, block.id), (*content, *moved)
 
 
-def delete_block(tx: Transaction, placed: Placed, *, force: bool, actor: str, now: int) -> tuple[str, ...]:
-    """The block is gone and, with ``force``, all below it; the ids of what is gone, children before parents (B6).
+def require_block(reader: Reader, workspace_id: str, block_id: str) -> None:
+    """Refuse what is no block of the workspace as its root.
+
+    Raises:
+        Unprocessable: it is none.
+    """
+    if not _path(reader, get_home(reader, workspace_id), block_id):
+        raise Unprocessable("root_block_not_found", "The root block must be a block of this workspace.")
+
+
+def require_deletable(tx: Transaction, placed: Placed, *, force: bool) -> None:
+    """Hold a delete back that would take more than was asked for (B6); the workspace is locked from here on.
 
     Raises:
         Conflict: it is the root block, or it has children and ``force`` was not asked for.
     """
-    block = placed.block
-    home = _home(tx.one(_SQL["lock_workspace"], {"workspace_id": block.workspace_id}))
-    if block.id == home.root_block:
+    home = _home(tx.one(_SQL["lock_workspace"], {"workspace_id": placed.block.workspace_id}))
+    if placed.block.id == home.root_block:
         raise Conflict("root_block", "The root block goes with its workspace only; another block can be made the root.")
     if placed.children and not force:
         raise Conflict("has_children", "The block has children. Delete them first, or ask for force=true.")
-    where = {"workspace": home.number, "id": block.id}
-    gone = tuple(row[0] for row in tx.all(_SQL["subtree"], where))
-    tx.run(_SQL["delete_subtree"], where)
+
+
+def get_subtree(reader: Reader, block: StoredBlock) -> tuple[str, ...]:
+    """The ids of a block and all below it, children before parents."""
+    home = get_home(reader, block.workspace_id)
+    return tuple(row[0] for row in reader.all(_SQL["subtree"], {"workspace": home.number, "id": block.id}))
+
+
+def delete_subtree(tx: Transaction, block: StoredBlock, *, count: int, actor: str, now: int) -> None:
+    """The block and all below it, ``count`` in all, are gone."""
+    home = get_home(tx, block.workspace_id)
+    tx.run(_SQL["delete_subtree"], {"workspace": home.number, "id": block.id})
     tx.run(_SQL["show_anew"], {"id": block.parent_id})
     tx.one(
         _SQL["grow_workspace"],
-        {"workspace_id": block.workspace_id, "added": -len(gone), "actor": actor, "now": now},
+        {"workspace_id": block.workspace_id, "added": -count, "actor": actor, "now": now},
     )
-    return gone
+
+
+def purge(tx: Transaction, workspace: int, most: int) -> int:
+    """Drop blocks of a workspace that is being purged, leaves first; how many they were, 0 when none is left."""
+    return tx.run(_SQL["purge_blocks"], {"workspace": workspace, "most": most})
 
 
 def promote(tx: Transaction, workspace_id: str, block_id: str, *, actor: str, now: int, limits: Limits) -> None:
     """Make a block the root; the old root becomes its last child (W5). The root itself stays what it is.
 
     Raises:
-        Unprocessable: it is no block of this workspace, or the old root's subtree would be too deep below it.
+        Unprocessable: the old root's subtree would be too deep below it.
     """
     home = _home(tx.one(_SQL["lock_workspace"], {"workspace_id": workspace_id}))
     if block_id == home.root_block:
         return
-    path = _path(tx, home, block_id)
-    if not path:
-        raise Unprocessable("root_block_not_found", "The root block must be a block of this workspace.")
     below = {row[0] for row in tx.all(_SQL["subtree"], {"workspace": home.number, "id": block_id})}
-    rest = [row[1] for row in tx.all(_SQL["subtree"], {"workspace": home.number, "id": path[0]}) if row[0] not in below]
+    rest = [
+        row[1]
+        for row in tx.all(_SQL["subtree"], {"workspace": home.number, "id": home.root_block})
+        if row[0] not in below
+    ]
     _require_depth(1 + max(rest) + 1, limits)
     last = _last(tx, home, block_id)
     stamped = {"actor": actor, "now": now}

@@ -7,6 +7,7 @@ import click
 from workspaced import __version__
 from workspaced.cli.keys import keys
 from workspaced.cli.serve import serve
+from workspaced.cli.workspaces import workspaces
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "WORKSPACED"})
@@ -17,5 +18,6 @@ def main() -> None:
 
 main.add_command(serve)
 main.add_command(keys)
+main.add_command(workspaces)
 
 __all__ = ["main"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from workspaced.data_sinks import entry_store, store
+from workspaced.data_sinks.deeds import note_entry
 from workspaced.data_sinks.happenings import tell_entry
 from workspaced.data_sinks.records import entry_record
 from workspaced.data_sinks.rules import read_entry_changes, read_new_entry
@@ -31,6 +32,7 @@ def create_entry(call: Call) -> Work:
         sink = store.get_sink(tx, call.workspace_id, named(call))
         limits = call.settings.limits
         entry = entry_store.create_entry(tx, sink, new, actor=call.actor, now=call.now, limits=limits)
+        note_entry(tx, call, before=None, after=entry)
         tell_entry(tx, call, sink, before=None, after=entry)
         location = f"/v1/workspace/{sink.workspace_id}/data-sink/{sink.id}/{quote(entry.key, safe='')}"
         headers = (("Location", location), etag(entry.version))
@@ -47,6 +49,7 @@ def update_entry(call: Call) -> Work:
         sink, before = _found(tx, call)
         call.require_match(before.version)
         entry = entry_store.update_entry(tx, sink, before, changes, actor=call.actor, now=call.now)
+        note_entry(tx, call, before=before, after=entry)
         tell_entry(tx, call, sink, before=before, after=entry)
         return json_answer(entry_record(entry, sink.id), headers=(etag(entry.version),))
 
@@ -60,6 +63,7 @@ def delete_entry(call: Call) -> Work:
         sink, entry = _found(tx, call)
         call.require_match(entry.version)
         entry_store.delete_entry(tx, sink, entry, actor=call.actor, now=call.now)
+        note_entry(tx, call, before=entry, after=None)
         tell_entry(tx, call, sink, before=entry, after=None)
         return NO_CONTENT
 

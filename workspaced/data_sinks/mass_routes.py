@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ingestd.wire import names
 from workspaced.data_sinks import entry_store, mass_store, store
+from workspaced.data_sinks.deeds import note_bulk, note_entry
 from workspaced.data_sinks.happenings import tell_entry, telling_entries
 from workspaced.data_sinks.mass_body import Bulk, Single, read_mass
 from workspaced.data_sinks.records import entry_record
@@ -45,6 +46,7 @@ def _single(call: Call, single: Single, *, may_create: bool) -> Work:
         entry = entry_store.upsert_entry(
             tx, sink, change, existing, actor=call.actor, now=call.now, limits=call.settings.limits
         )
+        note_entry(tx, call, before=existing, after=entry)
         tell_entry(tx, call, sink, before=existing, after=entry)
         stale = existing is not None and existing.version == entry.version
         headers: Headers = ((STALE_WRITE, "ignored"),) if stale else ()
@@ -108,7 +110,9 @@ def _applied(tx: Transaction, sink: StoredSink, changes: Sequence[Change], call:
     if not changes:
         return Tally()
     with telling_entries(tx, call, sink, changes):
-        return mass_store.apply_changes(tx, sink, changes, actor=call.actor, now=call.now, limits=call.settings.limits)
+        tally = mass_store.apply_changes(tx, sink, changes, actor=call.actor, now=call.now, limits=call.settings.limits)
+    note_bulk(tx, call, sink, tally)
+    return tally
 
 
 def _headers(tally: Tally, *, minimal: bool) -> Headers:

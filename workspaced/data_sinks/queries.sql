@@ -55,6 +55,14 @@ DELETE FROM data_sink WHERE number = :number
 -- name: count_sink_out
 UPDATE workspace SET sink_count = sink_count - 1 WHERE id = :workspace_id
 
+-- name: purge_entries
+DELETE FROM data_sink_entry
+WHERE number IN (SELECT e.number FROM data_sink s JOIN data_sink_entry e ON e.sink = s.number
+                 WHERE s.workspace = :workspace LIMIT :most)
+
+-- name: purge_sinks
+DELETE FROM data_sink WHERE number IN (SELECT number FROM data_sink WHERE workspace = :workspace LIMIT :most)
+
 -- name: find_entry
 SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
 FROM data_sink_entry WHERE sink = :sink AND key = :key

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from ingestd.wire import names
 from workspaced.data_sinks import entry_store, mass_store, store
 from workspaced.data_sinks.addressing import SinkName, sink_name
+from workspaced.data_sinks.deeds import note_sink
 from workspaced.data_sinks.happenings import tell_changed_sink, tell_deleted_sink, tell_new_sink
 from workspaced.data_sinks.records import joined_entries, open_sink, sink_record, whole_sink
 from workspaced.data_sinks.rules import read_new_sink, read_sink_changes
@@ -77,6 +78,7 @@ def create_sink(call: Call) -> Work:
         changes = [entry.as_change() for entry in new.entries]
         by_key = mass_store.entries_of(tx, sink, changes) if changes else {}
         body = whole_sink(sink, [by_key[entry.key] for entry in new.entries], call.settings)
+        note_sink(tx, call, before=None, after=sink)
         tell_new_sink(tx, call, sink, body)
         location = ("Location", f"/v1/workspace/{sink.workspace_id}/data-sink/{sink.id}")
         headers = (("Content-Type", names.JSON), location, etag(sink.version))
@@ -94,6 +96,7 @@ def update_sink(call: Call) -> Work:
         call.require_match(sink.version)
         store.update_sink(tx, sink, changes, actor=call.actor, now=call.now)
         after = store.get_sink(tx, call.workspace_id, SinkName(id=sink.id))
+        note_sink(tx, call, before=sink, after=after)
         tell_changed_sink(tx, call, before=sink, after=after, settings=call.settings)
         return NO_CONTENT
 
@@ -107,6 +110,7 @@ def delete_sink(call: Call) -> Work:
         sink = store.get_sink(tx, call.workspace_id, named(call))
         call.require_match(sink.version)
         store.delete_sink(tx, sink)
+        note_sink(tx, call, before=sink, after=None)
         tell_deleted_sink(tx, call, sink, call.settings)
         return NO_CONTENT
 

@@ -105,5 +105,11 @@ def delete_sink(tx: Transaction, sink: StoredSink) -> None:
     tx.run(_SQL["count_sink_out"], {"workspace_id": sink.workspace_id})
 
 
+def purge(tx: Transaction, workspace: int, most: int) -> int:
+    """Drop entries, then sinks, of a workspace that is being purged; how many rows they were, 0 when none is left."""
+    values = {"workspace": workspace, "most": most}
+    return tx.run(_SQL["purge_entries"], values) or tx.run(_SQL["purge_sinks"], values)
+
+
 def _no_workspace() -> NotFound:
     return NotFound("workspace_not_found", "There is no such workspace.")

@@ -99,6 +99,8 @@ class Dispatch:
             body=body,
             principal=principal,
             client_id=_client_id(headers, self._settings.limits.client_id_length, required=operation.client_id),
+            request_id=request_id_of(scope),
+            address=_address(scope),
             now=self._now(),
             settings=self._settings,
             store=self._store,
@@ -165,7 +167,8 @@ class Dispatch:
         headers = [(name.encode(), value.encode()) for name, value in answer.headers]
         if path[:2] == ("v1", "workspace") and path[3:4] == ("data-sink",):
             headers.append((self._bulk[0].encode(), self._bulk[1].encode()))
-        headers.append((b"Cache-Control", b"private, no-cache"))
+        if not any(name == "Cache-Control" for name, _ in answer.headers):
+            headers.append((b"Cache-Control", b"private, no-cache"))
         unsaid = scope["method"] == "HEAD" and not answer.body  # a read need not build what HEAD does not send
         if answer.parts is None and answer.status not in {204, 304} and not unsaid:
             headers.append((b"Content-Length", str(len(answer.body)).encode()))
@@ -186,6 +189,12 @@ def _without_operation(method: str, match: Match[Operation]) -> Answer:
     if method == "OPTIONS":
         return Answer(status=204, headers=(("Allow", allowed),))
     raise MethodNotAllowed(allowed)
+
+
+def _address(scope: Scope) -> str:
+    """Where the request came from, as far as the server tells."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
 
 
 def _readable(found: Mapping[str, Segment]) -> dict[str, str]:

@@ -19,7 +19,7 @@ from workspaced.storage import idempotency
 from workspaced.storage.idempotency import KeptAnswer
 from workspaced.storage.port import Transaction
 from workspaced.web.answers import Answer
-from workspaced.web.operations import Call, Work
+from workspaced.web.operations import Call, Sealing, Work
 
 _FORM = re.compile(r'(?:"([\x20-\x21\x23-\x7e]{1,255})"|([\x21\x23-\x7e][\x20-\x7e]{0,254}))', re.ASCII)
 
@@ -59,7 +59,7 @@ def once(work: Work, slot: Slot, *, now: int, keep_ms: int, refused: Callable[[P
     def act(tx: Transaction) -> Answer:
         kept = idempotency.find(tx, slot.digest, since=since)
         if kept is not None:
-            return _replayed(kept, slot)
+            return _replayed(kept, slot, work.vault)
         try:
             with tx.nested():
                 answer = work.act(tx)
@@ -67,19 +67,25 @@ def once(work: Work, slot: Slot, *, now: int, keep_ms: int, refused: Callable[[P
             if problem.status >= 500:
                 raise
             answer = refused(problem)
-        keep = KeptAnswer(fingerprint=slot.fingerprint, status=answer.status, headers=answer.headers, body=answer.body)
+        body = work.vault.seal(answer.body, purpose=_purpose(slot)) if work.vault else answer.body
+        keep = KeptAnswer(fingerprint=slot.fingerprint, status=answer.status, headers=answer.headers, body=body)
         idempotency.save(tx, slot.digest, keep, now=now, since=since)
         return answer
 
     return dataclasses.replace(work, act=act)
 
 
-def _replayed(kept: KeptAnswer, slot: Slot) -> Answer:
+def _purpose(slot: Slot) -> str:
+    return f"answer/{slot.digest.hex()}"
+
+
+def _replayed(kept: KeptAnswer, slot: Slot, vault: Sealing | None) -> Answer:
     if kept.fingerprint != slot.fingerprint:
         raise Unprocessable(
             "idempotency_key_reused", "This Idempotency-Key was used before for a request with another content."
         )
-    return Answer(status=kept.status, headers=(*kept.headers, ("Idempotent-Replayed", "true")), body=kept.body)
+    body = vault.open(kept.body, purpose=_purpose(slot)) if vault else kept.body
+    return Answer(status=kept.status, headers=(*kept.headers, ("Idempotent-Replayed", "true")), body=body)
 
 
 class InFlight:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from starlette.datastructures import Headers
 
 from ingestd.wire import names
 from workspaced.access.permissions import Principal
+from workspaced.audit import log as audit
+from workspaced.audit.log import Deed, Doer
 from workspaced.problems import Invalid
 from workspaced.settings import Settings
 from workspaced.storage.port import Store, Transaction
@@ -22,7 +24,8 @@ from workspaced.web.json_body import decode
 class Call:
     """One authorized request.
 
-    ``path`` is the path as sent; ``wants_body`` is False for HEAD; ``now`` is milliseconds since 1970.
+    ``path`` is the path as sent; ``wants_body`` is False for HEAD; ``now`` is milliseconds since 1970; ``address`` is the
+    caller's, empty where the server does not tell.
     """
 
     path: str
@@ -33,6 +36,8 @@ class Call:
     body: bytes
     principal: Principal | None
     client_id: str | None
+    request_id: str
+    address: str
     now: int
     settings: Settings
     store: Store
@@ -46,6 +51,17 @@ class Call:
     def workspace_id(self) -> str:
         """The workspace in the path, in lower case."""
         return self.names["workspace"]
+
+    def note(self, tx: Transaction, deed: Deed) -> None:
+        """Have the audit log say what this request does, in the transaction that does it (G26)."""
+        doer = Doer(
+            principal=self.actor,
+            key_id=self.principal.key_id if self.principal else "",
+            client_id=self.client_id or "",
+            request_id=self.request_id,
+            address=self.address,
+        )
+        audit.note(tx, doer, deed, now=self.now)
 
     def json(self) -> object:
         """The body's value.
@@ -93,16 +109,28 @@ class Call:
         conditions.require_match(self.headers.get("If-Match"), version)
 
 
+class Sealing(Protocol):
+    """Keeps secrets at rest; ``purpose`` binds what is sealed to its place."""
+
+    def seal(self, text: bytes, *, purpose: str) -> bytes:
+        """What is stored."""
+
+    def open(self, stored: bytes, *, purpose: str) -> bytes:
+        """What was sealed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """What a write does inside the transaction. ``weight`` is roughly its number of rows; it must not block.
 
-    ``ignored`` names the members of the body that nobody knows (G5).
+    ``ignored`` names the members of the body that nobody knows (G5). ``vault``: the answer holds a secret, so what is kept
+    of it for a repetition (G18) is sealed.
     """
 
     act: Callable[[Transaction], Answer]
     weight: int = 1
     ignored: tuple[str, ...] = ()
+    vault: Sealing | None = None
 
 
 Read: TypeAlias = Callable[[Call], Awaitable[Answer]]

@@ -27,3 +27,34 @@ FROM workspace WHERE deleted_at IS NULL ORDER BY created_at, id
 -- name: block_ids
 -- The root first. The order does not depend on the tree, so that only a block more or less is another version.
 SELECT id FROM block WHERE workspace = :number ORDER BY parent_id IS NOT NULL, created_at, id
+
+-- name: update_workspace
+UPDATE workspace
+SET label = :label, public_can_read = :public_can_read, exports_enabled = :exports_enabled,
+    guests_enabled = :guests_enabled, version = version + 1, updated_at = max(updated_at, :now), updated_by = :actor
+WHERE number = :number
+
+-- name: delete_workspace
+UPDATE workspace
+SET deleted_at = :now, version = version + 1, updated_at = max(updated_at, :now), updated_by = :actor
+WHERE number = :number
+
+-- name: all_workspaces
+SELECT id, label, created_at, deleted_at, purging FROM workspace ORDER BY created_at, id
+
+-- name: find_any
+SELECT deleted_at, purging FROM workspace WHERE id = :id
+
+-- name: restore
+UPDATE workspace SET deleted_at = NULL, version = version + 1, updated_at = max(updated_at, :now), updated_by = :actor
+WHERE id = :id
+
+-- name: due
+-- The workspaces whose time to be restored is over.
+SELECT number, id FROM workspace WHERE deleted_at < :before ORDER BY deleted_at, id
+
+-- name: begin_purge
+UPDATE workspace SET purging = 1 WHERE number = :number AND deleted_at < :before
+
+-- name: purge_workspace
+DELETE FROM workspace WHERE number = :number

@@ -1,21 +1,29 @@
-"""The workspace operations that exist so far: WS1, WS2, WS3."""
+"""The workspaces' operations: WS1 to WS5."""
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 
 from workspaced.access import store as access
-from workspaced.access.permissions import WORKSPACES_CREATE, WORKSPACES_READ
-from workspaced.problems import NotFound
+from workspaced.access.permissions import (
+    ADMIN,
+    WORKSPACES_CREATE,
+    WORKSPACES_DELETE,
+    WORKSPACES_READ,
+    WORKSPACES_WRITE,
+)
+from workspaced.blocks.changes import change_root
+from workspaced.problems import Forbidden
 from workspaced.settings import Limits
 from workspaced.storage.port import Reader, Store, Transaction
 from workspaced.web.answers import Answer, etag, json_answer
 from workspaced.web.operations import Call, Operation, Work
 from workspaced.web.paging import read_page
-from workspaced.workspaces import store
+from workspaced.workspaces import happenings, store
 from workspaced.workspaces.filters import FIELDS, read_filters
 from workspaced.workspaces.records import filterable, record
-from workspaced.workspaces.rules import read_new_workspace
+from workspaced.workspaces.rules import FLAGS, read_new_workspace, read_workspace_changes
 
 _COLLECTION = "/v1/workspace"
 _ONE = "/v1/workspace/{workspace}"
@@ -56,6 +64,7 @@ def create_workspace(call: Call) -> Work:
             tx, new, workspace_id=workspace_id, root_block=root_block, actor=call.actor, now=call.now
         )
         access.grant(tx, principal=call.actor, workspace_id=workspace.id, role="owner", now=call.now)
+        happenings.tell_created(tx, call, workspace)
         headers = (("Location", f"{_COLLECTION}/{workspace.id}"), etag(workspace.version))
         return json_answer(record(workspace, [root_block]), status=201, headers=headers)
 
@@ -66,15 +75,60 @@ async def get_workspace(call: Call) -> Answer:
     """WS3."""
 
     def question(reader: Reader) -> tuple[store.StoredWorkspace, list[str]]:
-        workspace = store.find_workspace(reader, call.workspace_id)
-        if workspace is None:
-            raise NotFound("workspace_not_found", "There is no such workspace.")
+        workspace = store.get_workspace(reader, call.workspace_id)
         return workspace, store.block_ids(reader, workspace)
 
     workspace, blocks = await call.store.read(question)
     if call.has_seen(workspace.version):
         return Answer(status=304, headers=(etag(workspace.version),))
     return json_answer(record(workspace, blocks), headers=(etag(workspace.version),))
+
+
+def delete_workspace(call: Call) -> Work:
+    """WS4: soft, so that it can be restored for a while; answers what it was."""
+
+    def act(tx: Transaction) -> Answer:
+        workspace = store.get_workspace(tx, call.workspace_id)
+        call.require_match(workspace.version)
+        happenings.tell_deleted(tx, call, workspace)  # before, while those who are told may still read it
+        answer = json_answer(record(workspace, store.block_ids(tx, workspace)))
+        store.delete_workspace(tx, workspace, actor=call.actor, now=call.now)
+        return answer
+
+    return Work(act=act)
+
+
+def update_workspace(call: Call) -> Work:
+    """WS5. No body at all is an empty one (W5)."""
+    limits = call.settings.limits
+    changes, ignored = read_workspace_changes(call.json() if call.body else {}, limits)
+
+    def act(tx: Transaction) -> Answer:
+        before = store.get_workspace(tx, call.workspace_id)
+        call.require_match(before.version)
+        changed = {name: value for name, value in changes.given.items() if getattr(before, name) != value}
+        _require_ownership(call, changed)
+        if changes.root is not None:
+            change_root(tx, call, before.root_block, promoted=changes.root.id, changes=changes.root.changes)
+        after = store.get_workspace(tx, call.workspace_id)
+        if changed or after.root_block != before.root_block:
+            store.update_workspace(tx, after, changed, actor=call.actor, now=call.now)
+            after = store.get_workspace(tx, call.workspace_id)
+            happenings.tell_updated(tx, call, before=before, after=after)
+        return json_answer(record(after, store.block_ids(tx, after)), headers=(etag(after.version),))
+
+    return Work(act=act, ignored=ignored)
+
+
+def _require_ownership(call: Call, changed: Mapping[str, object]) -> None:
+    """Who may change what is in a workspace may not therefore open it to others.
+
+    Raises:
+        Forbidden: a flag would change, and the key does not own the workspace.
+    """
+    flags = {field for field, _ in FLAGS.values()}
+    if flags & changed.keys() and not (call.principal and call.principal.may(ADMIN, call.workspace_id)):
+        raise Forbidden
 
 
 async def is_public(service_store: Store, workspace_id: str) -> bool:
@@ -103,4 +157,19 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
             body_bytes=limits.body_bytes,
         ),
         Operation(name="workspaces.get", method="GET", path=_ONE, scope=WORKSPACES_READ, read=get_workspace),
+        Operation(
+            name="workspaces.delete",
+            method="DELETE",
+            path=_ONE,
+            scope=WORKSPACES_DELETE,
+            prepare=delete_workspace,
+        ),
+        Operation(
+            name="workspaces.update",
+            method="PATCH",
+            path=_ONE,
+            scope=WORKSPACES_WRITE,
+            prepare=update_workspace,
+            body_bytes=limits.body_bytes,
+        ),
     )

@@ -1,11 +1,23 @@
-"""What a new workspace may be, and what it is with its defaults. Pure."""
+"""What a workspace may be, and what it is with its defaults. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from msgspec import UNSET
+
+from workspaced.blocks.rules import block_changes
+from workspaced.blocks.values import BlockChanges
 from workspaced.members import Members
 from workspaced.settings import Limits
+
+FLAGS: Mapping[str, tuple[str, bool]] = {
+    "publicCanReadEnabled": ("public_can_read", False),
+    "exportsEnabled": ("exports_enabled", True),
+    "guestsEnabled": ("guests_enabled", False),
+}
+"""Member, field and default of what opens or closes a workspace to others (A7)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +33,52 @@ class NewWorkspace:
     statuses: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RootChanges:
+    """A checked ``rootBlock`` of an update body. ``id`` None: the block that is the root already."""
+
+    id: str | None
+    changes: BlockChanges
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceChanges:
+    """A checked update body: the fields that are given, and what is to become of the root block."""
+
+    given: Mapping[str, str | bool]
+    root: RootChanges | None
+
+
+def read_workspace_changes(body: object, limits: Limits) -> tuple[WorkspaceChanges, tuple[str, ...]]:
+    """The update body and the names of members that were ignored (W5).
+
+    Raises:
+        Invalid: something is wrong with it.
+    """
+    members = Members(body)
+    given: dict[str, str | bool] = {}
+    label = members.label(longest=limits.label_length, required=False)
+    if isinstance(label, str):
+        given["label"] = label
+    for member, (field, default) in FLAGS.items():
+        if members.raw(member) is not UNSET:
+            given[field] = members.flag(member, default=default)
+    root = _root(members, limits)
+    return WorkspaceChanges(given=given, root=root), members.finish()
+
+
+def _root(members: Members, limits: Limits) -> RootChanges | None:
+    value = members.raw("rootBlock")
+    if value is UNSET or value is None:
+        return None
+    if isinstance(value, str):
+        value = {"id": members.identifier("rootBlock")}
+    child = members.child("rootBlock", value)
+    root = RootChanges(id=child.identifier("id"), changes=block_changes(child, limits))
+    child.close()
+    return root
+
+
 def read_new_workspace(body: object, limits: Limits) -> tuple[NewWorkspace, tuple[str, ...]]:
     """The create body and the names of members that were ignored.
 
@@ -32,9 +90,7 @@ def read_new_workspace(body: object, limits: Limits) -> tuple[NewWorkspace, tupl
     new = NewWorkspace(
         id=members.identifier("id"),
         label=label if isinstance(label, str) else "",
-        public_can_read=members.flag("publicCanReadEnabled", default=False),
-        exports_enabled=members.flag("exportsEnabled", default=True),
-        guests_enabled=members.flag("guestsEnabled", default=False),
+        **{field: members.flag(member, default=default) for member, (field, default) in FLAGS.items()},
         current_version=members.identifier("currentWorkspaceVersion") or "",
         statuses=members.texts("statuses", most=limits.statuses, longest=limits.status_length),
     )

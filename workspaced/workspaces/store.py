@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ingestd.process.statements import load_statements
-from workspaced.problems import Conflict
+from workspaced.problems import Conflict, NotFound
 from workspaced.storage.port import Reader, Row, Transaction
 from workspaced.workspaces.rules import NewWorkspace
 
@@ -64,6 +65,33 @@ def create_workspace(
     if row is None:
         raise LookupError(f"workspace {workspace_id} is not there right after it was inserted")
     return _workspace(row)
+
+
+def get_workspace(reader: Reader, workspace_id: str) -> StoredWorkspace:
+    """The workspace with this id, unless it is deleted.
+
+    Raises:
+        NotFound: there is none.
+    """
+    workspace = find_workspace(reader, workspace_id)
+    if workspace is None:
+        raise NotFound("workspace_not_found", "There is no such workspace.")
+    return workspace
+
+
+def update_workspace(
+    tx: Transaction, workspace: StoredWorkspace, changed: Mapping[str, str | bool], *, actor: str, now: int
+) -> None:
+    """Give fields other values. No field is a change, too: of something that the record shows and another table holds."""
+    values = {
+        name: getattr(workspace, name) for name in ("label", "public_can_read", "exports_enabled", "guests_enabled")
+    }
+    tx.run(_SQL["update_workspace"], {**values, **changed, "number": workspace.number, "now": now, "actor": actor})
+
+
+def delete_workspace(tx: Transaction, workspace: StoredWorkspace, *, actor: str, now: int) -> None:
+    """From now on it is as absent, with all that is in it, until somebody restores it (W6)."""
+    tx.run(_SQL["delete_workspace"], {"number": workspace.number, "now": now, "actor": actor})
 
 
 def find_workspace(reader: Reader, workspace_id: str) -> StoredWorkspace | None:

@@ -1,0 +1,165 @@
+"""The audit log: a row for every change, in its transaction, and who may read it (G26)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from workspaced.app import running
+from workspaced.audit.log import SYSTEM, Deed, note
+from workspaced.settings import Limits, Settings
+from workspaced.storage.sqlite_store import transact
+
+
+async def _actions(http: httpx.AsyncClient, **query: str) -> list[str]:
+    answer = await http.get("/v1/audit-log", params={"sortOrder": "ASC", **query})
+    assert answer.status_code == 200, answer.text
+    return [row["action"] for row in answer.json()]
+
+
+async def test_every_kind_of_change_leaves_one_row(http: httpx.AsyncClient) -> None:
+    workspace = (await http.post("/v1/workspace", json={"label": "a"})).json()
+    path = f"/v1/workspace/{workspace['id']}"
+    block = (await http.post(f"{path}/blocks", json={"workspace": workspace["id"]})).json()["id"]
+    await http.patch(f"{path}/blocks/{block}", json={"label": "x"})
+    await http.delete(f"{path}/blocks/{block}")
+    sink = f"{path}/data-sink/{(await http.post(f'{path}/data-sink', json={'label': 's'})).json()['id']}"
+    await http.patch(sink, json={"tags": "t"})
+    await http.post(sink, json={"key": "a", "dataType": "t"})
+    await http.patch(f"{sink}/a", json={"value": "1"})
+    await http.post(f"{sink}/mass", json={"key": "a", "value": "1"})
+    await http.post(f"{sink}/mass", json={"key": "b", "value": "1"})
+    await http.post(f"{sink}/mass", json=[{"key": str(n), "value": "1"} for n in range(50)])
+    await http.delete(f"{sink}/a")
+    await http.delete(sink)
+    await http.patch(path, json={"label": "b"})
+    await http.delete(path)
+    assert await _actions(http) == [
+        "workspace.created",
+        "block.created",
+        "block.created",
+        "block.updated",
+        "block.deleted",
+        "data_sink.created",
+        "data_sink.updated",
+        "data_sink.entry.created",
+        "data_sink.entry.updated",
+        "data_sink.entry.updated",
+        "data_sink.entry.created",
+        "data_sink.mass_updated",
+        "data_sink.entry.deleted",
+        "data_sink.deleted",
+        "workspace.updated",
+        "workspace.deleted",
+    ]
+
+
+async def test_a_row_tells_who_what_where_and_no_values(http: httpx.AsyncClient, sink: str) -> None:
+    await http.post(f"{sink}/mass", json=[{"key": "k", "value": "hidden"}], headers={"X-Request-Id": "r1"})
+    await http.patch(f"{sink}/k", json={"value": "hidden too"}, headers={"X-Request-Id": "r2"})
+    newest, bulk = (await http.get("/v1/audit-log?take=2")).json()
+    entry = (await http.get(f"{sink}/k")).json()
+    workspace_id = sink.split("/")[3]
+    assert newest.pop("time")[:2] == "20"
+    assert int(newest.pop("id")) > int(bulk["id"])
+    assert newest == {
+        "principal": "svc:test",
+        "keyId": http.headers["x-api-key"][4:12],
+        "clientId": "tests",
+        "requestId": "r2",
+        "ip": "127.0.0.1",
+        "action": "data_sink.entry.updated",
+        "resourceType": "data_sink.entry",
+        "resourceId": entry["id"],
+        "workspaceId": workspace_id,
+        "changed": ["value"],
+        "counts": {},
+    }
+    assert (bulk["requestId"], bulk["resourceId"]) == ("r1", sink.rsplit("/", 1)[1])
+    assert bulk["counts"] == {"created": 1, "updated": 0, "unchanged": 0, "deleted": 0}
+    text = (await http.get("/v1/audit-log")).text
+    assert "hidden" not in text
+    assert http.headers["x-api-key"] not in text
+
+
+async def test_what_changes_nothing_or_fails_leaves_no_row(http: httpx.AsyncClient, sink: str) -> None:
+    path = "/".join(sink.split("/")[:4])
+    await http.post(sink, json={"key": "a", "dataType": "t"})
+    before = await _actions(http)
+    root = (await http.get(path)).json()["rootBlock"]
+    observed = {"key": "o", "value": "1", "observedAt": "2026-05-01T12:00:00Z"}
+    for method, target, body in (
+        ("PATCH", sink, {}),
+        ("PATCH", f"{sink}/a", {}),
+        ("PATCH", path, {}),
+        ("PATCH", f"{path}/blocks/{root}", {"parentBlock": ""}),
+        ("POST", sink, {"key": "a", "dataType": "t"}),
+        ("DELETE", f"{path}/blocks/{root}", None),
+        ("PATCH", f"{path}/blocks/{root}", {"label": "x", "parentBlock": root}),
+        ("POST", f"{sink}/mass", [{"key": "gone", "delete": True}]),
+    ):
+        await http.request(method, target, json=body)
+    assert await _actions(http) == before
+    await http.post(f"{sink}/mass", json=observed)
+    await http.post(f"{sink}/mass", json={**observed, "observedAt": "2026-05-01T11:00:00Z"})
+    assert await _actions(http) == [*before, "data_sink.entry.created"]
+
+
+async def test_a_repeated_request_leaves_no_second_row(http: httpx.AsyncClient, sink: str) -> None:
+    for _ in range(2):
+        await http.post(f"{sink}/mass", json={"key": "a", "value": "1"}, headers={"Idempotency-Key": "1"})
+    assert (await _actions(http)).count("data_sink.entry.created") == 1
+
+
+async def test_the_log_is_narrowed_and_taken_in_pages(http: httpx.AsyncClient) -> None:
+    first, second = [(await http.post("/v1/workspace", json={"label": label})).json()["id"] for label in "ab"]
+    for workspace in (first, second):
+        await http.post(f"/v1/workspace/{workspace}/data-sink", json={"label": "s"})
+    assert await _actions(http, workspaceId=first) == ["workspace.created", "block.created", "data_sink.created"]
+    assert await _actions(http, action="workspace.created") == ["workspace.created"] * 2
+    assert await _actions(http, action="data_sink.*", workspaceId=second) == ["data_sink.created"]
+    assert await _actions(http, action="data_sink") == []
+    assert await _actions(http, to="2020-01-01T00:00:00Z") == []
+    assert len(await _actions(http, **{"from": "2020-01-01T00:00:00Z"})) == 6
+    page = await http.get("/v1/audit-log?take=2&skip=1")
+    assert [row["action"] for row in page.json()] == ["data_sink.created", "block.created"]
+    assert page.headers["X-Total-Count"] == "6"
+    assert "skip=3" in page.headers["Link"]
+    for wrong in ("take=0", "take=1001", "workspaceId=x", "from=yesterday", "to=1", "action=%27;", "sortedBy=x"):
+        assert (await http.get(f"/v1/audit-log?{wrong}")).status_code == 400
+
+
+async def test_only_who_may_read_the_log_reads_it_and_of_a_workspace_its_owner(
+    http: httpx.AsyncClient, workspace: dict[str, Any], make_key: Callable[..., str]
+) -> None:
+    other = (await http.post("/v1/workspace", json={"label": "Other"})).json()["id"]
+    owner = {"x-api-key": make_key(name="limited", workspace_id=other)}
+    statuses = [
+        (await http.get(f"/v1/audit-log{query}", headers=owner)).status_code
+        for query in (f"?workspaceId={other}", f"?workspaceId={workspace['id']}", "")
+    ]
+    assert statuses == [200, 403, 403]
+    editor = {"x-api-key": make_key(name="editor", role="editor")}
+    assert (await http.get(f"/v1/audit-log?workspaceId={other}", headers=editor)).status_code == 403
+    del http.headers["x-api-key"]
+    assert (await http.get("/v1/audit-log")).status_code == 401
+    assert (await http.delete("/v1/audit-log", headers=owner)).status_code == 405
+
+
+@pytest.mark.parametrize(("days", "kept"), [(400, 1), (1, 0)])
+async def test_rows_are_dropped_when_they_have_had_their_time(
+    settings: Settings, make_key: Callable[..., str], days: int, kept: int
+) -> None:
+    old = time.time_ns() // 1_000_000 - 2 * 86_400_000
+    transact(settings.database, lambda tx: note(tx, SYSTEM, Deed(action="old.deed", resource_id=""), now=old))
+    headers = {"x-api-key": make_key()}
+    async with (
+        running(Settings(data=settings.data, limits=Limits(audit_days=days))) as app,
+        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
+    ):
+        await app.keep_up()
+        assert len(await _actions(http, action="old.deed")) == kept
