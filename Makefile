@@ -38,6 +38,7 @@ lint: $(STAMP)
 
 types: $(STAMP)
 	@$(BIN)/mypy
+	@$(BIN)/mypy --explicit-package-bases tests bench
 
 contracts: $(STAMP)
 	@$(BIN)/lint-imports

@@ -17,7 +17,7 @@ IN_CI = os.environ.get("CI") == "true"
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    report: pytest.TestReport = yield  # type: ignore[misc,assignment]
+    report: pytest.TestReport = yield  # type: ignore[assignment]
     excused = hasattr(report, "wasxfail") or item.get_closest_marker("workplace_data")
     if IN_CI and report.skipped and not excused:
         report.outcome = "failed"
@@ -27,7 +27,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
-    report: pytest.CollectReport = yield  # type: ignore[misc,assignment]
+    report: pytest.CollectReport = yield  # type: ignore[assignment]
     if IN_CI and report.skipped:
         report.outcome = "failed"
         report.longrepr = f"skipped, and CI skips nothing: {report.longrepr}"

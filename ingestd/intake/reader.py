@@ -20,6 +20,7 @@ from ingestd.telemetry.catalogue.intake import (
     PartitionRead,
     PartitionReadAgain,
     PartitionSettled,
+    PartitionUnchanged,
     RecordsParked,
     SettlingFailed,
     SourceStopped,
@@ -161,6 +162,14 @@ class Reader:
         self._last_stop = sentence
 
     def _tell(self, partition: Partition, summary: RunSummary, first_reject: str, seconds: float) -> None:
+        seconds = round(seconds, 3)
+        if not summary.changed:
+            self._emit(
+                PartitionUnchanged(
+                    pipeline=self.pipeline, partition=partition.name, records=summary.records, seconds=seconds
+                )
+            )
+            return
         self._emit(
             PartitionRead(
                 pipeline=self.pipeline,
@@ -171,7 +180,7 @@ class Reader:
                 unchanged=summary.unchanged,
                 removed=summary.removed,
                 rejected=summary.rejected,
-                seconds=round(seconds, 3),
+                seconds=seconds,
             )
         )
         if summary.rejected:

@@ -67,6 +67,11 @@ class RunSummary:
     collided: bool
     """The differences alone could not decide who owns a key: read the partition again, whole."""
 
+    @property
+    def changed(self) -> bool:
+        """Whether the run brought anything new, good or bad."""
+        return bool(self.created or self.updated or self.removed or self.rejected)
+
 
 class Intake(Protocol):
     """The intake's side of the mirror. Methods block; the caller owns a thread for them."""

@@ -162,14 +162,22 @@ class IntakeSide:
                     repeats = current.repeats or standing
                     connection.execute(SQL["partition_snapshot"], (changes, int(repeats), current.partition))
                 connection.execute(SQL["rejected_partition"], (current.partition,))
-                connection.execute(SQL["partition_end"], (json.dumps(cursor), run, current.partition))
-                drop_old_snapshots(connection, current.partition)
             row = connection.execute(SQL["run_end"], (self._now(), "", run)).fetchone()
+            summary = RunSummary(**dict(zip(_SUMMARY, row, strict=True)), collided=collided)
+            if not collided:
+                end = {
+                    "changed": summary.changed,
+                    "cursor": json.dumps(cursor),
+                    "run": run,
+                    "partition": current.partition,
+                }
+                connection.execute(SQL["partition_end"], end)
+                drop_old_snapshots(connection, current.partition)
             connection.execute(SQL["run_forget_idle"], (current.partition, run))
         del self._runs[run]
         if removed:
             self._announce()
-        return RunSummary(**dict(zip(_SUMMARY, row, strict=True)), collided=collided)
+        return summary
 
     def fail_run(self, run: int, reason: str, *, broken: bool) -> None:
         """See `Intake.fail_run`."""

@@ -34,8 +34,10 @@ UPDATE partition SET cursor = ? WHERE id = ?
 -- name: partition_place
 SELECT l.name, p.sink, p.repeats FROM partition p JOIN pipeline l ON l.id = p.pipeline WHERE p.id = ?
 
+-- A reading that brought nothing new and ended where the last one did has nothing to tell the source.
 -- name: partition_end
-UPDATE partition SET cursor = ?, awaiting = 1, last_run = ? WHERE id = ?
+UPDATE partition SET awaiting = awaiting OR :changed OR cursor IS NOT :cursor, cursor = :cursor, last_run = :run
+WHERE id = :partition
 
 -- name: partition_snapshot
 UPDATE partition SET valid_through = ?, repeats = ? WHERE id = ?

@@ -24,6 +24,17 @@ class PartitionRead(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionUnchanged(Event):
+    """A partition was read to its end and held nothing new; a database that is asked every minute says so every minute."""
+
+    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "debug"
+    pipeline: str
+    partition: str
+    records: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordsParked(Event):
     """Some records of a partition can't become entries; the sentence tells the first one's position and reason."""
 

@@ -10,7 +10,7 @@ import pytest
 
 from workspaced.access import store as access
 from workspaced.app import running
-from workspaced.settings import Settings
+from workspaced.settings import Limits, Settings
 from workspaced.storage.sqlite_store import transact
 
 MakeKey = Callable[..., str]
@@ -18,7 +18,9 @@ MakeKey = Callable[..., str]
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(data=tmp_path / "data", key_cache_seconds=0, busy_seconds=1)
+    """Without limits of rate, which a test may exceed within a second."""
+    limits = Limits(requests_per_minute=0)
+    return Settings(data=tmp_path / "data", limits=limits, key_cache_seconds=0, busy_seconds=1)
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ def test_a_touched_file_of_equal_content_says_that_it_is_unchanged(drop: Any, re
     assert batch.unchanged
     assert batch.last
     assert batch.records.height == 0
-    assert batch.cursor == cursor | {"mtime_ns": 5000 * 10**9}
+    assert batch.cursor == {**cursor, "mtime_ns": 5000 * 10**9}
     assert read_all(connector, "a.csv", batch.cursor) == []
     assert read_all(connector, "a.csv")[0].records.height == 1
 

@@ -10,7 +10,8 @@ from ingestd.intake import PassReport
 
 GOOD = PassReport(pipeline="a")
 AWAY = PassReport(pipeline="a", away="gone")
-BROKEN = PassReport(pipeline="a", broken=("a.csv: no header",))
+BROKEN = PassReport(pipeline="a", broken="The folder may not be listed.")
+PARKED = PassReport(pipeline="a", parked=("a.csv: no such column",))
 STUCK = LaneReport(sink=SinkAddress(workspace="w", by="label", name="s"), standing="paused", since=0.0, sentence="key")
 
 
@@ -20,6 +21,7 @@ STUCK = LaneReport(sink=SinkAddress(workspace="w", by="label", name="s"), standi
         ((GOOD,), 0, 0, "", ExitCode.DONE),
         ((), 0, 0, "", ExitCode.DONE),
         ((GOOD,), 0, 1, "", ExitCode.REJECTED),
+        ((PARKED, GOOD), 0, 1, "", ExitCode.REJECTED),
         ((GOOD,), 1, 1, "", ExitCode.PENDING),
         ((GOOD,), 0, 0, "timeout", ExitCode.PENDING),
         ((GOOD,), 0, 1, "signal", ExitCode.PENDING),
