@@ -84,7 +84,7 @@ def workspace_service(folder: Path) -> Iterator[Endpoint]:
         -1
     ]
     command = python("workspaced", "serve", "--data", str(data), "--port", "0")
-    with running(command, log=folder / "service.log") as child:
+    with running(command, log=folder / "service.log", extra={"WORKSPACED_REQUESTS_PER_MINUTE": "0"}) as child:
         url = child.line(lambda line: line.startswith("http"))
         service = Endpoint(url=url, api_key=key, workspace="", child=child)
         made = service.ask("POST", "/v1/workspace", {"label": "Bench"})

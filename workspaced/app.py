@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,8 +12,10 @@ from functools import partial
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
+from workspaced.access import routes as api_keys
 from workspaced.access import store as access_store
 from workspaced.access.authentication import Authentication
+from workspaced.access.rate_limits import RateLimit
 from workspaced.audit import log as audit
 from workspaced.audit import routes as audit_log
 from workspaced.blocks import routes as blocks
@@ -20,6 +23,7 @@ from workspaced.blocks import store as block_store
 from workspaced.data_sinks import routes as data_sinks
 from workspaced.data_sinks import store as sink_store
 from workspaced.settings import Settings
+from workspaced.storage.fixed import fixed
 from workspaced.storage.sqlite_store import SqliteStore
 from workspaced.upkeep import Upkeep
 from workspaced.web import health
@@ -44,21 +48,34 @@ class Application:
     """ASGI. Serves between start and stop, which the lifespan protocol or `running` bring about."""
 
     def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         self._store = SqliteStore(
             settings.database,
             readers=settings.readers,
             streams=settings.streams,
             busy_seconds=settings.busy_seconds,
         )
-        self._authentication = Authentication(self._store, cache_seconds=settings.key_cache_seconds, now=now_ms)
+        limits = settings.limits
+        self._authentication = Authentication(
+            self._store,
+            failures=RateLimit(
+                "failed-authentications",
+                per_minute=limits.failed_authentications_per_minute,
+                burst=limits.failed_authentications_per_minute,
+                clock=time.monotonic,
+            ),
+            cache_seconds=settings.key_cache_seconds,
+            now=now_ms,
+        )
         self._draining = False
         self._vault = Vault(settings.encryption_key)
-        dispatch = Dispatch(
+        self._dispatch = Dispatch(
             (
                 *health.operations(lambda: self._draining),
                 *workspaces.operations(settings.limits),
                 *data_sinks.operations(settings.limits),
                 *blocks.operations(settings.limits),
+                *api_keys.operations(settings.limits),
                 *audit_log.operations(),
                 *webhooks.operations(settings.limits, self._vault),
             ),
@@ -66,6 +83,9 @@ class Application:
             store=self._store,
             authentication=self._authentication,
             is_public=partial(workspaces.is_public, self._store),
+            rate=RateLimit(
+                "default", per_minute=limits.requests_per_minute, burst=limits.request_burst, clock=time.monotonic
+            ),
             now=now_ms,
         )
         days = 86_400_000
@@ -81,7 +101,7 @@ class Application:
             every_seconds=settings.upkeep_seconds,
         )
         self._router = Router(
-            default=Tracing(dispatch), redirect_slashes=False, lifespan=lambda _router: self.started()
+            default=Tracing(self._dispatch), redirect_slashes=False, lifespan=lambda _router: self.started()
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -97,6 +117,7 @@ class Application:
         """
         try:
             await self._store.start()
+            await self._settle()
             if self._vault.seals:
                 await self._store.write(lambda tx: webhook_store.seal_what_is_plain(tx, self._vault))
             upkeep = asyncio.create_task(self._upkeep.run())
@@ -108,6 +129,16 @@ class Application:
         finally:
             await self._authentication.close()
             await self._store.stop()
+
+    async def _settle(self) -> None:
+        """Go by what the data fixed.
+
+        Raises:
+            StorageUnusable: the settings want something else.
+        """
+        wanted = self._settings.visible_id_prefix
+        prefix = await self._store.write(lambda tx: fixed(tx, "visible_id_prefix", wanted, default="SNK"))
+        self._dispatch.settle(dataclasses.replace(self._settings, visible_id_prefix=prefix))
 
     def drain(self) -> None:
         """The end is near: /readyz says 503 from now on; requests are still answered."""

@@ -13,6 +13,7 @@
       TooLarge              413  send less
       UnsupportedMediaType  415  send JSON
       Unprocessable         422  well-formed, but impossible
+      TooManyRequests       429  wait, then go slower
       Unavailable           503  wait, then try again
 
 Rules and stores raise them; one place in `workspaced.web` turns them into bodies.
@@ -165,6 +166,22 @@ class Unprocessable(Problem):
 
     status = 422
     title = "Unprocessable"
+
+
+class TooManyRequests(Problem):
+    """The caller comes too often."""
+
+    status = 429
+    title = "Too many requests"
+
+    def __init__(self, code: str, detail: str, *, retry_seconds: int) -> None:
+        self.retry_seconds = retry_seconds
+        super().__init__(code, detail)
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """When to come back."""
+        return (("Retry-After", str(self.retry_seconds)),)
 
 
 class Unavailable(Problem):

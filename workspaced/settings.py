@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from workspaced.egress.rules import EgressRules
+from workspaced.web.addresses import Proxies
+
+_PREFIX = re.compile(r"[A-Za-z]{1,8}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """How much is accepted (contract, G8, G9, G19, M3). Lengths count code points unless the name says bytes.
 
-    A quota (``…_per_…``) of 0 means none.
+    A quota or a rate (``…_per_…``) of 0 means none. Rates are of one process: whoever runs several divides them.
     """
 
     label_length: int = 255
@@ -37,6 +41,10 @@ class Limits:
     bulk_items: int = 5_000
     new_sink_entries: int = 5_000
     page_length: int = 1_000
+    requests_per_minute: int = 1_200
+    request_burst: int = 200
+    failed_authentications_per_minute: int = 20
+    key_days: int = 365
     deleted_days: int = 30
     audit_days: int = 400
     webhook_url_length: int = 2_048
@@ -69,13 +77,17 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """One running service. ``data`` is the folder that holds everything it remembers."""
+    """One running service. ``data`` is the folder that holds everything it remembers.
+
+    ``visible_id_prefix`` empty: the one that the data was begun with, or SNK.
+    """
 
     data: Path
     limits: Limits = dataclasses.field(default_factory=Limits)
     egress: EgressRules = dataclasses.field(default_factory=EgressRules)
     encryption_key: bytes | None = dataclasses.field(default=None, repr=False)
-    visible_id_prefix: str = "SNK"
+    visible_id_prefix: str = ""
+    proxies: Proxies = dataclasses.field(default_factory=Proxies)
     icon_as_text: bool = False
     mass_creates: bool = True
     key_cache_seconds: float = 5.0
@@ -89,3 +101,15 @@ class Settings:
     def database(self) -> Path:
         """The SQLite file."""
         return self.data / "workspaced.db"
+
+
+def visible_id_prefix(environment: Mapping[str, str]) -> str:
+    """``WORKSPACED_VISIBLE_ID_PREFIX``; empty where it is not given.
+
+    Raises:
+        ValueError: it is not one to eight letters.
+    """
+    text = environment.get("WORKSPACED_VISIBLE_ID_PREFIX", "")
+    if text and not _PREFIX.fullmatch(text):
+        raise ValueError(f"WORKSPACED_VISIBLE_ID_PREFIX is '{text}', but must be one to eight letters A-Z.")
+    return text.upper()

@@ -33,7 +33,8 @@ class Child:
         self.process: Daemon | None = None
 
     def start(self) -> None:
-        self.process = Daemon(self._command, env=environment(self._folder), cwd=self._folder)
+        settings = environment(self._folder, WORKSPACED_REQUESTS_PER_MINUTE="0")
+        self.process = Daemon(self._command, env=settings, cwd=self._folder)
 
     def wait_until_ready(self) -> None:
         assert self.process is not None

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from workspaced.access import store as access
 from workspaced.app import create_app
-from workspaced.settings import Settings
+from workspaced.settings import Limits, Settings
 from workspaced.storage.sqlite_store import transact
 
 DEADLINE_SECONDS = 30.0
@@ -84,7 +84,7 @@ class RecordedWorkspaced:
     """A context manager. What a test may ask of it is what it may ask of a `DocumentServer`."""
 
     def __init__(self, folder: Path) -> None:
-        settings = Settings(data=folder)
+        settings = Settings(data=folder, limits=Limits(requests_per_minute=0))
         self.api_key = transact(
             settings.database,
             lambda tx: access.create_key(

@@ -39,7 +39,7 @@ def new_key(data: Path, *, name: str = "svc:test", role: str = "owner") -> str:
 
 
 class WorkspaceService(AbstractContextManager["WorkspaceService"]):
-    """``workspaced serve`` on a free port; killed when the block ends, if it is still there."""
+    """``workspaced serve`` on a free port, without a limit of rate; killed when the block ends, if it is still there."""
 
     def __init__(self, data: Path, *more: str, environment: Mapping[str, str] | None = None) -> None:
         words: Sequence[str] = ("-m", "workspaced", "serve", "--data", str(data), "--port", "0", *more)
@@ -49,7 +49,7 @@ class WorkspaceService(AbstractContextManager["WorkspaceService"]):
             stdout=subprocess.PIPE,
             stderr=self._log,
             text=True,
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, "WORKSPACED_REQUESTS_PER_MINUTE": "0", **(environment or {})},
         )
         assert self.process.stdout
         self.url = self.process.stdout.readline().strip()  # the end of the pipe if it fails, so this can't hang

@@ -12,8 +12,11 @@ import structlog
 from workspaced.access import store as keys
 from workspaced.access.key_form import digest, key_id_of
 from workspaced.access.permissions import Principal, principal_of
-from workspaced.problems import Problem, Unauthenticated
-from workspaced.storage.port import Store
+from workspaced.access.rate_limits import RateLimit
+from workspaced.audit import log as audit
+from workspaced.audit.log import Deed, Doer
+from workspaced.problems import Problem, TooManyRequests, Unauthenticated
+from workspaced.storage.port import Store, Transaction
 
 _REMEMBERED = 1_000
 _TOUCH_MS = 60_000
@@ -26,20 +29,27 @@ class _Verified:
 
 
 class Authentication:
-    """Verifies keys; a good one is remembered for ``cache_seconds``, so a revoked one ends that much later at most."""
+    """Verifies keys; a good one is remembered for ``cache_seconds``, so a revoked one ends that much later at most.
 
-    def __init__(self, store: Store, *, cache_seconds: float, now: Callable[[], int]) -> None:
+    From an address with too many failures only keys are looked at that were good before: who guesses is kept from the
+    database, and who shares the address with him goes on.
+    """
+
+    def __init__(self, store: Store, *, failures: RateLimit, cache_seconds: float, now: Callable[[], int]) -> None:
+        self.failures = failures
         self._store = store
         self._cache_ms = int(cache_seconds * 1000)
         self._now = now
         self._known: dict[bytes, _Verified] = {}
-        self._touching: set[asyncio.Task[None]] = set()
+        self._writing: set[asyncio.Task[None]] = set()
+        self._sampled = RateLimit("sampled", per_minute=1, burst=1, clock=lambda: now() / 1_000)
 
-    async def principal(self, key: str | None) -> Principal | None:
+    async def principal(self, key: str | None, *, address: str, request_id: str) -> Principal | None:
         """Who calls; None for a caller without a key.
 
         Raises:
             Unauthenticated: a key was sent that is unknown, mistyped, expired or revoked; the log tells which.
+            TooManyRequests: too many such keys came from this address.
         """
         if key is None:
             return None
@@ -48,7 +58,18 @@ class Authentication:
         known = self._known.get(sha256)
         if known and now - known.at < self._cache_ms:
             return known.principal
-        principal = await self._verify(key, sha256, now)
+        if known is None and not (left := self.failures.look(address)).allowed:
+            raise TooManyRequests(
+                "too_many_failed_authentications",
+                "Too many requests from this address had no valid API key.",
+                retry_seconds=left.retry_seconds,
+            )
+        try:
+            principal = await self._verify(key, sha256, now)
+        except _Refused as refused:
+            self._known.pop(sha256, None)
+            self._note_failure(refused, address=address, request_id=request_id, now=now)
+            raise Unauthenticated from None
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
         self._known[sha256] = _Verified(principal=principal, at=now)
@@ -56,36 +77,54 @@ class Authentication:
 
     async def close(self) -> None:
         """Wait for what is still being noted."""
-        if self._touching:
-            await asyncio.wait(self._touching)
+        if self._writing:
+            await asyncio.wait(self._writing)
 
     async def _verify(self, key: str, sha256: bytes, now: int) -> Principal:
         key_id = key_id_of(key)
         if key_id is None:
-            raise _refused("malformed", None)
+            raise _Refused("malformed", "")
         found = await self._store.read(lambda reader: keys.credentials(reader, key_id))
         if found is None:
-            raise _refused("unknown", key_id)
+            raise _Refused("unknown", key_id)
         if not any(hmac.compare_digest(stored, sha256) and (end is None or now < end) for stored, end in found.digests):
-            raise _refused("wrong_secret", key_id)
+            raise _Refused("wrong_secret", key_id)
         if found.revoked_at is not None:
-            raise _refused("revoked", key_id)
+            raise _Refused("revoked", key_id)
         if found.expires_at is not None and now >= found.expires_at:
-            raise _refused("expired", key_id)
+            raise _Refused("expired", key_id)
         if found.last_used_at is None or now - found.last_used_at >= _TOUCH_MS:
-            task = asyncio.create_task(self._touch(key_id, now))
-            self._touching.add(task)
-            task.add_done_callback(self._touching.discard)
+            self._beside("key_use_not_noted", lambda tx: keys.touch_key(tx, key_id=key_id, now=now))
         return principal_of(name=found.principal, key_id=key_id, key_scopes=found.scopes, grants=found.grants)
 
-    async def _touch(self, key_id: str, now: int) -> None:
-        """Beside the request: a database too busy to note the use of a key must not refuse its reads."""
+    def _note_failure(self, refused: _Refused, *, address: str, request_id: str, now: int) -> None:
+        """In the log each time; in the audit log once a minute and address, since anybody can fail as often as he likes."""
+        structlog.get_logger().info(
+            "authentication_refused", reason=refused.reason, key_id=refused.key_id or None, address=address
+        )
+        self.failures.take(address)
+        if self._sampled.take(address).allowed:
+            deed = Deed(action="authentication.refused", resource_id=refused.key_id)
+            doer = Doer(principal="", key_id=refused.key_id, request_id=request_id, address=address)
+            self._beside("failure_not_noted", lambda tx: audit.note(tx, doer, deed, now=now))
+
+    def _beside(self, failed: str, work: Callable[[Transaction], None]) -> None:
+        """Write beside the request: a database too busy for it must not hold the answer up."""
+        task = asyncio.create_task(self._write(failed, work))
+        self._writing.add(task)
+        task.add_done_callback(self._writing.discard)
+
+    async def _write(self, failed: str, work: Callable[[Transaction], None]) -> None:
         try:
-            await self._store.write(lambda tx: keys.touch_key(tx, key_id=key_id, now=now))
+            await self._store.write(work)
         except Problem as problem:
-            structlog.get_logger().warning("key_use_not_noted", key_id=key_id, reason=problem.detail)
+            structlog.get_logger().warning(failed, reason=problem.detail)
 
 
-def _refused(reason: str, key_id: str | None) -> Unauthenticated:
-    structlog.get_logger().info("authentication_refused", reason=reason, key_id=key_id)
-    return Unauthenticated()
+class _Refused(Exception):
+    """Why a key is not good: for our own log only."""
+
+    def __init__(self, reason: str, key_id: str) -> None:
+        self.reason = reason
+        self.key_id = key_id
+        super().__init__(reason)

@@ -56,6 +56,9 @@ UPDATE api_key SET revoked_at = :now WHERE id = :id AND revoked_at IS NULL
 -- The secrets so far end with the overlap; one that ends sooner keeps its end.
 UPDATE api_key_secret SET valid_until = :until WHERE key_id = :id AND (valid_until IS NULL OR valid_until > :until)
 
+-- name: drop_ended_secrets
+DELETE FROM api_key_secret WHERE key_id = :id AND valid_until <= :now
+
 -- name: set_last_four
 UPDATE api_key SET last_four = :last_four WHERE id = :id
 

@@ -129,6 +129,7 @@ def revoke_key(tx: Transaction, *, key_id: str, now: int) -> None:
 def rotate_key(tx: Transaction, *, key_id: str, now: int, overlap_ms: int) -> str:
     """A new secret under the same id; the old ones end after the overlap (A4). Returns the new key."""
     key = new_key(key_id, secrets.choice)
+    tx.run(_SQL["drop_ended_secrets"], {"id": key_id, "now": now})
     tx.run(_SQL["end_secrets"], {"id": key_id, "until": now + overlap_ms})
     tx.run(_SQL["insert_secret"], {"id": key_id, "sha256": digest(key)})
     tx.run(_SQL["set_last_four"], {"id": key_id, "last_four": key[-4:]})

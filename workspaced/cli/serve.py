@@ -13,8 +13,9 @@ from ingestd.process.notify import Notifier
 from workspaced import server
 from workspaced.cli.failure import AWAY, UNUSABLE, Failure
 from workspaced.egress.rules import EgressRules
-from workspaced.settings import Limits, Settings
+from workspaced.settings import Limits, Settings, visible_id_prefix
 from workspaced.storage.port import StorageUnusable
+from workspaced.web.addresses import Proxies
 from workspaced.webhooks.sealing import encryption_key
 
 
@@ -44,6 +45,8 @@ def serve(data: Path, host: str, port: int, *, dev: bool) -> None:
             limits=Limits.from_environment(os.environ),
             egress=EgressRules.from_environment(os.environ, dev=dev),
             encryption_key=encryption_key(os.environ),
+            visible_id_prefix=visible_id_prefix(os.environ),
+            proxies=Proxies.from_environment(os.environ),
         )
     except ValueError as error:
         raise Failure(str(error), UNUSABLE) from error

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ingestd.process.statements import load_statements
-from workspaced.access.permissions import Grant, Principal, principal_of
+from workspaced.access.permissions import Principal, principal_of
+from workspaced.access.store import live_grants
 from workspaced.events.catalogue import EVENT_TYPES, picks
 from workspaced.events.payload import Event, Origin, body_of, with_previous
 from workspaced.storage.port import Reader, Row, Transaction
@@ -156,9 +157,10 @@ def _may(principals: Sequence[Principal], name: str, workspace_id: str) -> bool:
 def _principals(reader: Reader, owner: str, now: int) -> Sequence[Principal]:
     """What the owner may do through each key that is good now: a webhook reads no more than its owner could."""
     keys = reader.all(_SQL["scopes_of_live_keys"], {"principal": owner, "now": now})
-    granted = reader.all(_SQL["grants_of_owner"], {"principal": owner}) if keys else []
-    grants = tuple(Grant(workspace_id=row[0], role=row[1]) for row in granted)
-    return [principal_of(name=owner, key_id="", key_scopes=frozenset(_texts(row[0])), grants=grants) for row in keys]
+    grants = {guest: live_grants(reader, owner, guest=bool(guest)) for guest in {row[1] for row in keys}}
+    return [
+        principal_of(name=owner, key_id="", key_scopes=frozenset(_texts(row[0])), grants=grants[row[1]]) for row in keys
+    ]
 
 
 @lru_cache(maxsize=1_024)

@@ -5,11 +5,8 @@ SELECT number, owner, data_events, workspace_ids, ignore_client_ids, coalesce_up
 FROM webhook WHERE enabled = 1 ORDER BY number
 
 -- name: scopes_of_live_keys
-SELECT scopes FROM api_key
+SELECT scopes, guest FROM api_key
 WHERE principal = :principal AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > :now)
-
--- name: grants_of_owner
-SELECT workspace_id, role FROM access_grant WHERE principal = :principal
 
 -- name: take_sequence
 INSERT INTO event_sequence (workspace_id, last_sequence) VALUES (:workspace_id, :count)

@@ -1,6 +1,6 @@
 """One request, in the order of checks that the contract lays down (G12).
 
-route and method → 401 → syntax of the workspace's id → 403 → 413 → 415 → 400 → then, in the transaction: 404, 412, 409 and
+route and method → 401 → 429 → syntax of the workspace's id → 403 → 413 → 415 → 400 → then, in the transaction: 404, 412, 409 and
 422. It stands here as one function instead of a pile of middleware, so that the order can be read. FastAPI and
 Starlette's own routing are not used for it: they decode paths before routing, parse bodies before authorizing, and
 answer HEAD, 405 and trailing slashes otherwise (contract, E6).
@@ -19,7 +19,16 @@ from starlette.types import Receive, Scope, Send
 from ingestd.wire import bulk, names
 from workspaced.access.authentication import Authentication
 from workspaced.access.permissions import Principal
-from workspaced.problems import Forbidden, Invalid, MethodNotAllowed, NotFound, Problem, Unauthenticated
+from workspaced.access.rate_limits import RateLimit
+from workspaced.problems import (
+    Forbidden,
+    Invalid,
+    MethodNotAllowed,
+    NotFound,
+    Problem,
+    TooManyRequests,
+    Unauthenticated,
+)
 from workspaced.settings import Settings
 from workspaced.storage.port import Store, Transaction
 from workspaced.text import as_uuid
@@ -46,6 +55,7 @@ class Dispatch:
         store: Store,
         authentication: Authentication,
         is_public: Callable[[str], Awaitable[bool]],
+        rate: RateLimit,
         now: Callable[[], int],
     ) -> None:
         self._routes: Routes[Operation] = Routes()
@@ -55,10 +65,15 @@ class Dispatch:
         self._store = store
         self._authentication = authentication
         self._is_public = is_public
+        self._rate = rate
         self._now = now
         self._in_flight = InFlight()
         limits = settings.limits
         self._bulk = (bulk.HEADER, str(bulk.BulkLimits(max_items=limits.bulk_items, max_bytes=limits.bulk_body_bytes)))
+
+    def settle(self, settings: Settings) -> None:
+        """Go by these settings from now on: the start has found out what the data fixed."""
+        self._settings = settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
@@ -85,7 +100,8 @@ class Dispatch:
         self, operation: Operation, found: Mapping[str, Segment], scope: Scope, receive: Receive, path: str
     ) -> Answer:
         headers = Headers(scope=scope)
-        principal, workspace = await self._authorized(operation, found.get("workspace"), headers)
+        address = self._address(scope, headers)
+        principal, workspace = await self._authorized(operation, found.get("workspace"), headers, scope, address)
         body = b""
         if operation.body_bytes:
             body = await read_body(receive, headers, limit=operation.body_bytes)
@@ -100,7 +116,7 @@ class Dispatch:
             principal=principal,
             client_id=_client_id(headers, self._settings.limits.client_id_length, required=operation.client_id),
             request_id=request_id_of(scope),
-            address=_address(scope),
+            address=address,
             now=self._now(),
             settings=self._settings,
             store=self._store,
@@ -110,12 +126,12 @@ class Dispatch:
         return await self._write(operation, call, scope)
 
     async def _authorized(
-        self, operation: Operation, workspace: Segment, headers: Headers
+        self, operation: Operation, workspace: Segment, headers: Headers, scope: Scope, address: str
     ) -> tuple[Principal | None, str | None]:
         """Who calls, and the workspace's id in lower case where the path has one."""
         if operation.scope is None:
             return None, None
-        principal = await self._authentication.principal(headers.get(names.API_KEY))
+        principal = await self._authenticated(headers.get(names.API_KEY), scope, address)
         workspace_id = as_uuid(workspace) if workspace else None
         if principal is None:
             readable = operation.method == "GET" and workspace_id is not None and await self._is_public(workspace_id)
@@ -131,6 +147,34 @@ class Dispatch:
         if not allowed:
             raise Forbidden
         return principal, workspace_id
+
+    async def _authenticated(self, key: str | None, scope: Scope, address: str) -> Principal | None:
+        """Who calls; a token of his bucket is used, or of his address's where he does not say who he is (G20).
+
+        Raises:
+            Unauthenticated: the key is not good.
+            TooManyRequests: he comes too often, or too many keys from his address were not good.
+        """
+        try:
+            principal = await self._authentication.principal(key, address=address, request_id=request_id_of(scope))
+        except (Unauthenticated, TooManyRequests):
+            scope["state"]["rate"] = self._authentication.failures.look(address).headers
+            raise
+        allowance = self._rate.take(principal.key_id if principal else f"address {address}")
+        scope["state"]["rate"] = allowance.headers
+        if not allowance.allowed:
+            raise TooManyRequests(
+                "rate_limited",
+                "This caller sends more requests than it may. Send fewer, or more entries in each.",
+                retry_seconds=allowance.retry_seconds,
+            )
+        return principal
+
+    def _address(self, scope: Scope, headers: Headers) -> str:
+        """Where the request came from, as far as the server tells."""
+        client = scope.get("client")
+        peer = str(client[0]) if client else ""
+        return self._settings.proxies.caller(peer, headers.get("X-Forwarded-For"))
 
     async def _write(self, operation: Operation, call: Call, scope: Scope) -> Answer:
         if operation.prepare is None:
@@ -169,6 +213,7 @@ class Dispatch:
             headers.append((self._bulk[0].encode(), self._bulk[1].encode()))
         if not any(name == "Cache-Control" for name, _ in answer.headers):
             headers.append((b"Cache-Control", b"private, no-cache"))
+        headers.extend((name.encode(), value.encode()) for name, value in scope["state"].get("rate", ()))
         unsaid = scope["method"] == "HEAD" and not answer.body  # a read need not build what HEAD does not send
         if answer.parts is None and answer.status not in {204, 304} and not unsaid:
             headers.append((b"Content-Length", str(len(answer.body)).encode()))
@@ -189,12 +234,6 @@ def _without_operation(method: str, match: Match[Operation]) -> Answer:
     if method == "OPTIONS":
         return Answer(status=204, headers=(("Allow", allowed),))
     raise MethodNotAllowed(allowed)
-
-
-def _address(scope: Scope) -> str:
-    """Where the request came from, as far as the server tells."""
-    client = scope.get("client")
-    return str(client[0]) if client else ""
 
 
 def _readable(found: Mapping[str, Segment]) -> dict[str, str]:

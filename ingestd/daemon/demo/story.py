@@ -31,7 +31,8 @@ async def tell(say: Say, *, stay: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="ingestd-demo-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         data = str(folder / "workspace")
-        environment = environment_for_children()
+        # The demo looks into the service at every word of the daemon, oftener than callers usually may.
+        environment = environment_for_children() | {"WORKSPACED_REQUESTS_PER_MINUTE": "0"}
         say(f"Starting the workspace service and the daemon in {folder}")
         key = await output_of(
             ["workspaced", "keys", "create", "demo", "--role", "owner", "--data", data], environment=environment

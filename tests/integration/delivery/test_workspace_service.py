@@ -19,7 +19,7 @@ from tests.support.sqlite_desires import desire_all
 from workspaced.access.store import create_key
 from workspaced.app import Application, running
 from workspaced.cli.keys.database import in_transaction
-from workspaced.settings import Settings
+from workspaced.settings import Limits, Settings
 
 TO = SinkAddress(workspace="Bench", by="label", name="Mass budget")
 
@@ -42,7 +42,7 @@ def key(tmp_path: Path) -> str:
 
 @pytest_asyncio.fixture
 async def service(tmp_path: Path, key: str) -> AsyncIterator[Application]:
-    async with running(Settings(data=tmp_path / "service")) as app:
+    async with running(Settings(data=tmp_path / "service", limits=Limits(requests_per_minute=0))) as app:
         yield app
 
 

@@ -7,8 +7,10 @@ from pathlib import Path
 import click
 
 from workspaced.access import store
+from workspaced.access.key_form import key_id_of
 from workspaced.access.permissions import EVERYWHERE, ROLES
 from workspaced.app import now_ms
+from workspaced.audit.log import SYSTEM, Deed, note
 from workspaced.cli.failure import Failure
 from workspaced.cli.keys.database import data_option, in_transaction
 from workspaced.storage.port import Transaction
@@ -22,9 +24,10 @@ _DAY_MS = 86_400_000
 @click.option("--role", type=click.Choice(list(ROLES)), required=True, help="What the key may do.")
 @click.option("--workspace", default=EVERYWHERE, help="Id of the one workspace that it is for; default: all.")
 @click.option("--days", type=click.IntRange(min=1), default=365, show_default=True, help="How long it is valid.")
+@click.option("--guest", is_flag=True, help="It holds only in workspaces that let guests in.")
 @click.option("--never-expires", is_flag=True, help="It is valid until it is revoked.")
 @data_option
-def create(name: str, role: str, workspace: str, days: int, data: Path, *, never_expires: bool) -> None:
+def create(name: str, role: str, workspace: str, days: int, data: Path, *, guest: bool, never_expires: bool) -> None:
     """Make a key for NAME and print it: once, it is stored nowhere."""
     if not name.strip() or len(name) > 255 or has_controls(name):
         raise Failure("A key's name must have 1 to 255 characters, and no control characters.", 2)
@@ -35,8 +38,17 @@ def create(name: str, role: str, workspace: str, days: int, data: Path, *, never
     expires_at = None if never_expires else now + days * _DAY_MS
 
     def work(tx: Transaction) -> str:
-        return store.create_key(
-            tx, name=name.strip(), role=role, now=now, expires_at=expires_at, workspace_id=workspace_id
+        key = store.create_key(
+            tx,
+            name=name.strip(),
+            role=role,
+            now=now,
+            expires_at=expires_at,
+            workspace_id=workspace_id,
+            guest=guest,
         )
+        deed = Deed(action="api_key.created", resource_id=key_id_of(key) or "", workspace_id=workspace_id)
+        note(tx, SYSTEM, deed, now=now)
+        return key
 
     click.echo(in_transaction(data, work))

@@ -8,6 +8,7 @@ import click
 
 from workspaced.access import store
 from workspaced.app import now_ms
+from workspaced.audit.log import SYSTEM, Deed, note
 from workspaced.cli.keys.database import data_option, in_transaction, the_key
 from workspaced.storage.port import Transaction
 
@@ -19,8 +20,9 @@ def revoke(key: str, data: Path) -> None:
     """End KEY, given by id or name; a running service follows within seconds."""
 
     def work(tx: Transaction) -> str:
-        key_id = the_key(tx, key)
-        store.revoke_key(tx, key_id=key_id, now=now_ms())
+        key_id, now = the_key(tx, key), now_ms()
+        store.revoke_key(tx, key_id=key_id, now=now)
+        note(tx, SYSTEM, Deed(action="api_key.revoked", resource_id=key_id), now=now)
         return key_id
 
     click.echo(f"{in_transaction(data, work)} is revoked.")

@@ -1,0 +1,129 @@
+"""How often a caller may come (G20), and the setting that the first start fixes (S4)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from ipaddress import ip_network
+
+import httpx
+import pytest
+
+from workspaced.app import running
+from workspaced.settings import Limits, Settings
+from workspaced.storage.port import StorageUnusable
+from workspaced.web.addresses import Proxies
+
+
+@asynccontextmanager
+async def _client(settings: Settings, key: str | None, **more: object) -> AsyncIterator[httpx.AsyncClient]:
+    headers = {"ClientId": "tests", **({"x-api-key": key} if key else {})}
+    wanted = dataclasses.replace(settings, **more)  # type: ignore[arg-type]
+    async with (
+        running(wanted) as app,
+        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
+    ):
+        yield http
+
+
+async def test_who_comes_too_often_is_429_and_told_when_to_come_back(
+    settings: Settings, make_key: Callable[..., str]
+) -> None:
+    limits = Limits(requests_per_minute=1, request_burst=3)
+    async with _client(settings, make_key(), limits=limits) as http:
+        answers = [await http.post("/v1/workspace", content=b"{") for _ in range(4)]
+        assert [answer.status_code for answer in answers] == [400, 400, 400, 429]
+        assert [answer.headers["RateLimit"].split(";")[1] for answer in answers] == ["r=2", "r=1", "r=0", "r=0"]
+        assert {answer.headers["RateLimit-Policy"] for answer in answers} == {'"default";q=1;w=60'}
+        refused = answers[-1]
+        assert 1 <= int(refused.headers["Retry-After"]) <= 60
+        assert (refused.json()["code"], refused.json()["error"]) == ("rate_limited", "Too many requests")
+        other = {"x-api-key": make_key(name="other")}
+        assert (await http.get("/v1/workspace", headers=other)).status_code == 200
+        assert (await http.get("/v1/workspace/nonsense")).status_code == 429
+        assert (await http.get("/v1/nowhere")).status_code == 404
+        for _ in range(5):
+            assert (await http.get("/healthz")).status_code == 200
+        assert (await http.get("/v1/workspace", headers={"x-api-key": "wrong"})).status_code == 401
+
+
+async def test_the_defaults_are_those_of_the_contract(settings: Settings, make_key: Callable[..., str]) -> None:
+    async with _client(settings, make_key(), limits=Limits()) as http:
+        answer = await http.get("/v1/workspace")
+        assert answer.headers["RateLimit-Policy"] == '"default";q=1200;w=60'
+        assert answer.headers["RateLimit"].startswith('"default";r=199;')
+        wrong = await http.get("/v1/workspace", headers={"x-api-key": "wrong"})
+        assert wrong.headers["RateLimit-Policy"] == '"failed-authentications";q=20;w=60'
+
+
+async def test_zero_is_no_limit_and_says_nothing(http: httpx.AsyncClient) -> None:
+    answers = [await http.get("/v1/workspace") for _ in range(250)]
+    assert {answer.status_code for answer in answers} == {200}
+    assert not any(name.lower().startswith("ratelimit") for answer in answers for name in answer.headers)
+
+
+async def test_callers_without_a_key_share_the_bucket_of_their_address(
+    settings: Settings, make_key: Callable[..., str]
+) -> None:
+    limits = Limits(requests_per_minute=1, request_burst=2)
+    proxies = Proxies(networks=(ip_network("127.0.0.0/8"),))
+    async with _client(settings, None, limits=limits, proxies=proxies) as http:
+        path = "/v1/workspace/00000000-0000-4000-8000-000000000000"
+        assert [(await http.get(path)).status_code for _ in range(3)] == [401, 401, 429]
+        assert (await http.get(path, headers={"X-Forwarded-For": "203.0.113.7"})).status_code == 401
+        assert (await http.get("/v1/workspace", headers={"x-api-key": make_key()})).status_code == 200
+
+
+async def test_too_many_bad_keys_from_an_address_are_429_and_good_ones_go_on(
+    settings: Settings, make_key: Callable[..., str]
+) -> None:
+    limits = Limits(failed_authentications_per_minute=3)
+    good, fresh, expired = make_key(), make_key(name="fresh"), make_key(name="old", expires_at=1)
+    proxies = Proxies(networks=(ip_network("127.0.0.0/8"),))
+    async with _client(settings, good, limits=limits, proxies=proxies) as http:
+        assert (await http.get("/v1/workspace")).status_code == 200
+        statuses = []
+        for key in ("wrong", expired, "other", expired, "more"):
+            answer = await http.get("/v1/workspace", headers={"x-api-key": key})
+            statuses.append(answer.status_code)
+        assert statuses == [401, 401, 401, 429, 429]
+        assert (answer.json()["code"], int(answer.headers["Retry-After"]) <= 20) == (
+            "too_many_failed_authentications",
+            True,
+        )
+        assert (await http.get("/v1/workspace")).status_code == 200
+        assert (await http.get("/v1/workspace", headers={"x-api-key": fresh})).status_code == 429
+        elsewhere = {"x-api-key": fresh, "X-Forwarded-For": "203.0.113.7"}
+        assert (await http.get("/v1/workspace", headers=elsewhere)).status_code == 200
+
+
+async def test_failed_authentications_are_in_the_audit_log_once_a_minute_and_address(
+    settings: Settings, make_key: Callable[..., str]
+) -> None:
+    key, expired = make_key(), make_key(name="old", expires_at=1)
+    async with _client(settings, key) as http:
+        for _ in range(5):
+            refused = await http.get("/v1/workspace", headers={"x-api-key": expired, "X-Request-Id": "r1"})
+            assert refused.status_code == 401
+    async with _client(settings, key) as http:
+        rows = (await http.get("/v1/audit-log?action=authentication.refused")).json()
+    assert [(row["keyId"], row["requestId"], row["ip"], row["principal"]) for row in rows] == [
+        (expired[4:12], "r1", "127.0.0.1", "")
+    ]
+
+
+async def test_the_prefix_of_visible_ids_is_fixed_at_the_first_start(
+    settings: Settings, make_key: Callable[..., str]
+) -> None:
+    key = make_key()
+    async with _client(settings, key, visible_id_prefix="BUD") as http:
+        workspace = (await http.post("/v1/workspace", json={"label": "a"})).json()["id"]
+        sinks = f"/v1/workspace/{workspace}/data-sink"
+        assert (await http.post(sinks, json={"label": "s"})).json()["visibleId"] == "BUD-1"
+    async with _client(settings, key) as http:
+        assert (await http.get(f"{sinks}/bud-1")).json()["visibleId"] == "BUD-1"
+        assert (await http.get(f"{sinks}/SNK-1")).status_code == 404
+    with pytest.raises(StorageUnusable, match="WORKSPACED_VISIBLE_ID_PREFIX is 'SNK', but this data was begun with"):
+        async with _client(settings, key, visible_id_prefix="SNK"):
+            raise AssertionError("it has started")

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workspaced.access import rate_limits
+from workspaced.access.rate_limits import RateLimit
+from workspaced.settings import visible_id_prefix
+from workspaced.web.addresses import Proxies
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_burst_goes_through_then_one_for_each_token_that_comes_back() -> None:
+    clock = _Clock()
+    limit = RateLimit("default", per_minute=60, burst=3, clock=clock)
+    assert [limit.take("a").allowed for _ in range(5)] == [True, True, True, False, False]
+    assert limit.take("b").allowed
+    clock.now += 1
+    assert [limit.take("a").allowed for _ in range(2)] == [True, False]
+    clock.now += 1_000
+    assert [limit.take("a").allowed for _ in range(4)] == [True, True, True, False]
+
+
+def test_the_headers_tell_the_policy_and_what_is_left() -> None:
+    clock = _Clock()
+    limit = RateLimit("default", per_minute=1_200, burst=200, clock=clock)
+    first = limit.take("a")
+    assert dict(first.headers) == {
+        "RateLimit-Policy": '"default";q=1200;w=60',
+        "RateLimit": '"default";r=199;t=1',
+    }
+    for _ in range(199):
+        last = limit.take("a")
+    assert dict(last.headers)["RateLimit"] == '"default";r=0;t=1'
+    refused = limit.take("a")
+    assert (refused.allowed, refused.retry_seconds) == (False, 1)
+    slow = RateLimit("x", per_minute=2, burst=1, clock=clock)
+    slow.take("a")
+    assert (slow.look("a").allowed, slow.look("a").retry_seconds) == (False, 30)
+
+
+def test_looking_uses_nothing_and_zero_is_no_limit() -> None:
+    clock = _Clock()
+    limit = RateLimit("x", per_minute=60, burst=1, clock=clock)
+    assert all(limit.look("a").allowed for _ in range(5))
+    none = RateLimit("x", per_minute=0, burst=1, clock=clock)
+    assert all(none.take("a").allowed for _ in range(1_000))
+    assert none.take("a").headers == ()
+
+
+@given(st.lists(st.floats(0, 5), max_size=200), st.integers(1, 600), st.integers(1, 20))
+def test_no_stretch_of_time_has_more_than_the_burst_and_what_comes_back(
+    pauses: list[float], per_minute: int, burst: int
+) -> None:
+    clock = _Clock()
+    limit = RateLimit("x", per_minute=per_minute, burst=burst, clock=clock)
+    allowed = 0
+    for pause in pauses:
+        clock.now += pause
+        allowed += limit.take("a").allowed
+    assert allowed <= burst + (clock.now - 1_000) * per_minute / 60 + 1e-6
+    assert allowed >= min(len(pauses), burst)
+
+
+def test_callers_without_number_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rate_limits, "_REMEMBERED", 100)
+    clock = _Clock()
+    limit = RateLimit("x", per_minute=1, burst=5, clock=clock)
+    for number in range(1_000):
+        limit.take(f"caller {number}")
+        limit.take("regular")
+    assert len(limit._buckets) <= 101
+    assert not limit.take("regular").allowed
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "expected"),
+    [
+        ("10.0.0.1", "203.0.113.9", "203.0.113.9"),
+        ("10.0.0.1", "198.51.100.1, 203.0.113.9", "203.0.113.9"),
+        ("10.0.0.1", "198.51.100.1, 10.0.0.2", "198.51.100.1"),
+        ("10.0.0.1", "10.0.0.3, 10.0.0.2", "10.0.0.3"),
+        ("10.0.0.1", "nonsense", "10.0.0.1"),
+        ("10.0.0.1", None, "10.0.0.1"),
+        ("203.0.113.1", "198.51.100.1", "203.0.113.1"),
+        ("10.0.0.1", "2001:DB8::1", "2001:db8::1"),
+        ("", "198.51.100.1", ""),
+    ],
+)
+def test_only_known_proxies_are_believed(peer: str, forwarded: str | None, expected: str) -> None:
+    proxies = Proxies.from_environment({"WORKSPACED_TRUSTED_PROXIES": "10.0.0.0/8, fd00::/8"})
+    assert proxies.caller(peer, forwarded) == expected
+
+
+def test_without_proxies_nobody_is_believed() -> None:
+    assert Proxies.from_environment({}).caller("10.0.0.1", "198.51.100.1") == "10.0.0.1"
+    with pytest.raises(ValueError, match="WORKSPACED_TRUSTED_PROXIES holds 'x', which is no network"):
+        Proxies.from_environment({"WORKSPACED_TRUSTED_PROXIES": "10.0.0.1,x"})
+
+
+def test_a_prefix_is_letters() -> None:
+    assert visible_id_prefix({"WORKSPACED_VISIBLE_ID_PREFIX": "abc"}) == "ABC"
+    assert visible_id_prefix({}) == ""
+    for text in ("A1", "ABCDEFGHI", "Ä"):
+        with pytest.raises(ValueError, match="WORKSPACED_VISIBLE_ID_PREFIX"):
+            visible_id_prefix({"WORKSPACED_VISIBLE_ID_PREFIX": text})

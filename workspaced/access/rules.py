@@ -1,0 +1,93 @@
+"""What a new key may be (contract, A2 to A5). Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msgspec import UNSET
+
+from workspaced.access.permissions import EVERYWHERE, ROLES
+from workspaced.members import Members
+from workspaced.settings import Limits
+from workspaced.timestamps import microseconds
+
+DAY_MS = 86_400_000
+_GRACE_SECONDS = 86_400
+_LONGEST_GRACE_SECONDS = 7 * 86_400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewKey:
+    """A checked create body. ``workspace_id`` empty: all; ``expires_at`` None: never."""
+
+    name: str
+    role: str
+    workspace_id: str
+    scopes: frozenset[str]
+    expires_at: int | None
+    guest: bool
+
+
+def read_new_key(body: object, limits: Limits, *, now: int) -> tuple[NewKey, tuple[str, ...]]:
+    """The create body and the ignored names.
+
+    Raises:
+        Invalid: something is wrong; a scope that the role does not have would never hold, so it is a mistake.
+    """
+    members = Members(body)
+    name = members.text("name", longest=limits.label_length, required=True, one_line=True)
+    name = name.strip() if isinstance(name, str) else None
+    if name == "":
+        members.mistake("name", "blank", "can't be blank")
+    role = members.text("role", longest=limits.label_length, required=True)
+    if isinstance(role, str) and role not in ROLES:
+        members.mistake("role", "unknown_role", f"must be one of {', '.join(ROLES)}")
+    allowed = ROLES.get(role, frozenset()) if isinstance(role, str) else frozenset[str]()
+    scopes = allowed
+    if members.raw("scopes") not in (UNSET, None):
+        scopes = frozenset(members.texts("scopes", most=100, longest=100))
+        if allowed and (unknown := sorted(scopes - allowed)):
+            members.mistake("scopes", "unknown_scope", f"names what the role {role} has not: {', '.join(unknown)}")
+    new = NewKey(
+        name=name or "",
+        role=role if isinstance(role, str) else "",
+        workspace_id=members.identifier("workspaceId") or EVERYWHERE,
+        scopes=scopes,
+        expires_at=_expiry(members, now=now, days=limits.key_days),
+        guest=members.flag("guest", default=False),
+    )
+    return new, members.finish()
+
+
+def read_grace_ms(body: object) -> tuple[int, tuple[str, ...]]:
+    """A rotation's body: how many milliseconds the secrets so far stay valid, 24 hours unless it says otherwise (A4).
+
+    Raises:
+        Invalid: ``gracePeriodSeconds`` is no whole number from 0 to seven days.
+    """
+    members = Members(body)
+    seconds = members.number("gracePeriodSeconds", lowest=0)
+    if seconds is UNSET or seconds is None:
+        seconds = _GRACE_SECONDS
+    elif not isinstance(seconds, int) or seconds > _LONGEST_GRACE_SECONDS:
+        members.mistake(
+            "gracePeriodSeconds", "out_of_range", f"must be a whole number from 0 to {_LONGEST_GRACE_SECONDS}"
+        )
+    ignored = members.finish()
+    return int(str(seconds)) * 1_000, ignored
+
+
+def _expiry(members: Members, *, now: int, days: int) -> int | None:
+    """A date-time, or the word "never", which nobody gets by leaving something out (A3)."""
+    value = members.raw("expiresAt")
+    if value is UNSET or value is None:
+        return now + days * DAY_MS
+    if value == "never":
+        return None
+    try:
+        at = microseconds(value) // 1_000 if isinstance(value, str) else 0
+    except (ValueError, OverflowError):
+        at = 0
+    if at <= now:
+        members.mistake("expiresAt", "bad_timestamp", 'must be an RFC 3339 date-time in the future, or "never"')
+    return at
