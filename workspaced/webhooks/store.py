@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Sequence
 
 from ingestd.process.statements import load_statements
+from workspaced.events.outbox import DELIVERIES
 from workspaced.problems import Conflict, NotFound
 from workspaced.settings import Limits
 from workspaced.storage.port import Reader, Row, Transaction
@@ -80,6 +81,8 @@ def update_webhook(
         reason = "" if definition.enabled else BY_REQUEST
     values = {**_columns(definition, vault, webhook.id), "disabled_reason": reason, "now": now, "actor": actor}
     tx.run(_SQL["update_webhook"], {**values, "number": webhook.number})
+    if definition.enabled and not webhook.definition.enabled:
+        tx.notify(DELIVERIES)  # what waited while it was disabled
 
 
 def rotate_secret(

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.webhook_receiver import DEADLINE_SECONDS, Received, WebhookReceiver
+from workspaced.app import running
+from workspaced.egress.rules import EgressRules
+from workspaced.settings import Limits, Settings
+
+
+class ManualClock:
+    """Time that a test moves on."""
+
+    def __init__(self) -> None:
+        self._now = time.time_ns() // 1_000_000
+        self._alarms: list[tuple[int, asyncio.Event]] = []
+
+    def now(self) -> int:
+        return self._now
+
+    async def wait(self, event: asyncio.Event, until: int) -> None:
+        if until <= self._now:
+            return
+        alarm = asyncio.Event()
+        entry = (until, alarm)
+        self._alarms.append(entry)
+        waiting = [asyncio.create_task(event.wait()), asyncio.create_task(alarm.wait())]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._alarms.remove(entry)
+            for task in waiting:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+
+    async def advance(self, seconds: float) -> None:
+        self._now += round(seconds * 1_000)
+        for until, alarm in list(self._alarms):
+            if until <= self._now:
+                alarm.set()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Rig:
+    """A running service, its clock, and a caller that owns everything."""
+
+    http: httpx.AsyncClient
+    clock: ManualClock
+    settings: Settings
+    workspace: str
+
+    @property
+    def sinks(self) -> str:
+        return f"/v1/workspace/{self.workspace}/data-sink"
+
+    async def webhook(self, url: str, **members: Any) -> str:
+        answer = await self.http.post("/v1/webhooks", json={"url": url, **members})
+        assert answer.status_code == 201, answer.text
+        return str(answer.headers["Location"])
+
+    async def sink(self, label: str = "s") -> str:
+        answer = await self.http.post(self.sinks, json={"label": label})
+        assert answer.status_code == 201, answer.text
+        return str(answer.headers["Location"])
+
+    async def push(self, sink: str, key: str, value: str) -> None:
+        answer = await self.http.post(f"{sink}/mass", json={"key": key, "value": value})
+        assert answer.status_code == 200, answer.text
+
+    async def deliveries(self, webhook: str, query: str = "") -> list[dict[str, Any]]:
+        answer = await self.http.get(f"{webhook}/deliveries{query}")
+        assert answer.status_code == 200, answer.text
+        found: list[dict[str, Any]] = answer.json()
+        return found
+
+    async def until(self, webhook: str, good: Callable[[Sequence[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
+        """The log, once it is as wanted; each attempt is noted only after its answer."""
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while not good(found := await self.deliveries(webhook)):  # noqa: ASYNC110  a caller has nothing to be woken by
+                await asyncio.sleep(0.005)
+        return found
+
+    async def attempted(self, webhook: str, count: int) -> dict[str, Any]:
+        """The newest delivery, once so many attempts of it are noted."""
+        found = await self.until(webhook, lambda log: bool(log) and log[0]["attemptCount"] >= count)
+        return found[0]
+
+    async def detail(self, webhook: str, delivery: dict[str, Any]) -> dict[str, Any]:
+        answer = await self.http.get(f"{webhook}/deliveries/{delivery['id']}")
+        assert answer.status_code == 200, answer.text
+        record: dict[str, Any] = answer.json()
+        return record
+
+
+async def arrival(receiver: WebhookReceiver) -> Received:
+    return await asyncio.to_thread(receiver.next)
+
+
+@pytest.fixture
+def receiver() -> Iterator[WebhookReceiver]:
+    with WebhookReceiver() as receiver:
+        yield receiver
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(
+        data=tmp_path / "data",
+        key_cache_seconds=0,
+        busy_seconds=1,
+        limits=Limits(requests_per_minute=0),
+        egress=EgressRules.from_environment({}, dev=True),
+    )
+
+
+@pytest.fixture
+async def rig(settings: Settings, make_key: Callable[..., str]) -> AsyncIterator[Rig]:
+    clock = ManualClock()
+    headers = {"x-api-key": make_key(), "ClientId": "tests"}
+    async with running(settings, clock=clock, chance=lambda: 0.5) as app:
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as http:
+            workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
+            yield Rig(http=http, clock=clock, settings=settings, workspace=workspace)

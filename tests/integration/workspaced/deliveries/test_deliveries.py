@@ -1,0 +1,463 @@
+"""How deliveries are carried out: tried again, given up, kept in order, kept from where they must not go."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import dataclasses
+import threading
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+import httpx
+import pytest
+from standardwebhooks.webhooks import Webhook
+
+from tests.integration.workspaced.deliveries.conftest import ManualClock, Rig, arrival
+from tests.support.webhook_receiver import Reply, WebhookReceiver
+from workspaced.app import running
+from workspaced.egress.addresses import Address
+from workspaced.egress.rules import EgressRules
+from workspaced.settings import Settings
+from workspaced.storage.sqlite_store import transact
+
+_DAY = 86_400
+
+
+async def _one_event(rig: Rig, url: str, **members: Any) -> str:
+    """A webhook with one thing to deliver."""
+    webhook = await rig.webhook(url, dataEvents=["data_sink.created"], **members)
+    await rig.sink()
+    return webhook
+
+
+async def test_two_failures_and_a_success_are_three_attempts_under_one_id(rig: Rig) -> None:
+    with WebhookReceiver(500, 500, 200) as receiver:
+        webhook = await _one_event(rig, receiver.url)
+        begun = rig.clock.now()
+        for count, pause in ((1, 5), (2, 300)):
+            delivery = await rig.attempted(webhook, count)
+            assert (delivery["status"], delivery["attemptCount"]) == ("failed", count)
+            await rig.clock.advance(pause - 0.001)
+            assert len(receiver.received) == count
+            await rig.clock.advance(0.001)
+        delivery = await rig.attempted(webhook, 3)
+        sent = receiver.received
+    assert (delivery["status"], delivery["nextAttemptAt"]) == ("succeeded", None)
+    assert len({one.headers["webhook-id"] for one in sent}) == 1
+    assert len({one.body for one in sent}) == 1
+    seconds = [int(one.headers["webhook-timestamp"]) - begun // 1_000 for one in sent]
+    assert [seconds[0], seconds[1] // 5, seconds[2] // 305] == [0, 1, 1]
+    detail = await rig.detail(webhook, delivery)
+    assert [(one["number"], one["statusCode"]) for one in detail["attempts"]] == [(1, 500), (2, 500), (3, 200)]
+    assert detail["event"] == sent[0].event
+
+
+async def test_after_ten_attempts_it_is_dead_and_can_be_sent_once_more(rig: Rig) -> None:
+    with WebhookReceiver(*[500] * 10, 200) as receiver:
+        webhook = await _one_event(rig, receiver.url)
+        for count in range(1, 10):
+            assert (await rig.attempted(webhook, count))["status"] == "failed"
+            await rig.clock.advance(_DAY)
+            if count == 4:  # keep it from being disabled: something else succeeds from time to time
+                transact(rig.settings.database, lambda tx: tx.run("UPDATE webhook SET failing_since = NULL"))
+        delivery = await rig.attempted(webhook, 10)
+        assert delivery["status"] == "dead"
+        assert delivery["finishedAt"] is not None
+        again = await rig.http.post(f"{webhook}/deliveries/{delivery['id']}/redeliver")
+        assert again.status_code == 202
+        assert again.headers["Location"] == f"{webhook}/deliveries/{delivery['id']}"
+        delivered = await rig.attempted(webhook, 11)
+        assert delivered["status"] == "succeeded"
+        assert len({one.headers["webhook-id"] for one in receiver.received}) == 1
+
+
+async def test_a_receiver_that_asks_for_time_gets_it(rig: Rig) -> None:
+    with WebhookReceiver(Reply(status=429, headers={"Retry-After": "3600"}), 200) as receiver:
+        webhook = await _one_event(rig, receiver.url)
+        await rig.attempted(webhook, 1)
+        await rig.clock.advance(3_599)
+        assert (await rig.deliveries(webhook))[0]["status"] == "failed"
+        await rig.clock.advance(1)
+        assert (await rig.attempted(webhook, 2))["status"] == "succeeded"
+
+
+async def test_gone_disables_at_once_and_enabling_resumes_with_what_comes_then(rig: Rig) -> None:
+    with WebhookReceiver(410, 200) as receiver:
+        webhook = await _one_event(rig, receiver.url)
+        assert (await rig.attempted(webhook, 1))["status"] == "dead"
+        record = (await rig.http.get(webhook)).json()
+        assert (record["enabled"], record["disabledReason"]) == (False, "the receiver answered 410 Gone")
+        assert record["updatedBy"] == "system"
+        await rig.sink("while disabled")
+        assert len(await rig.deliveries(webhook)) == 1
+        for path in (f"{webhook}/test", f"{webhook}/deliveries/{(await rig.deliveries(webhook))[0]['id']}/redeliver"):
+            refused = await rig.http.post(path)
+            assert (refused.status_code, refused.json()["code"]) == (409, "webhook_disabled")
+        enabled = (await rig.http.patch(webhook, json={"enabled": True})).json()
+        assert (enabled["enabled"], enabled["disabledReason"]) == (True, "")
+        await rig.sink("afterwards")
+        await rig.until(webhook, lambda log: log[0]["status"] == "succeeded")
+        labels = [one.event["data"]["object"]["label"] for one in receiver.received]
+    assert labels == ["s", "afterwards"]
+
+
+async def test_five_days_of_failures_only_disable_it(rig: Rig) -> None:
+    with WebhookReceiver(500) as receiver:
+        webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.created"])
+        for _ in range(19):
+            await rig.sink()
+        await rig.until(webhook, lambda log: all(one["attemptCount"] == 1 for one in log))
+        assert (await rig.http.get(webhook)).json()["enabled"] is True
+        transact(
+            rig.settings.database,
+            lambda tx: tx.run("UPDATE webhook SET failing_since = failing_since - :gone", {"gone": 5 * _DAY * 1_000}),
+        )
+        await rig.sink()
+
+        async with asyncio.timeout(30):
+            while (record := (await rig.http.get(webhook)).json())["enabled"]:  # noqa: ASYNC110  nothing wakes a caller
+                await asyncio.sleep(0.005)
+    assert record["disabledReason"] == "every attempt failed for five days"
+
+
+async def test_a_success_ends_the_count_of_failures(rig: Rig) -> None:
+    with WebhookReceiver(500, 200) as receiver:
+        webhook = await _one_event(rig, receiver.url)
+        await rig.attempted(webhook, 1)
+        await rig.clock.advance(5)
+        await rig.attempted(webhook, 2)
+    kept = transact(rig.settings.database, lambda tx: tx.one("SELECT failing_since, failures FROM webhook"))
+    assert kept == (None, 0)
+
+
+async def test_a_redirection_to_an_inner_address_is_a_failure_and_is_not_followed(rig: Rig) -> None:
+    with WebhookReceiver(200) as inner:
+        away = Reply(status=302, headers={"Location": inner.url})
+        with WebhookReceiver(away) as receiver:
+            webhook = await _one_event(rig, receiver.url)
+            delivery = await rig.attempted(webhook, 1)
+            detail = await rig.detail(webhook, delivery)
+        assert (delivery["status"], detail["attempts"][0]["statusCode"]) == ("failed", 302)
+        assert inner.received == []
+
+
+async def test_a_name_that_turns_inward_is_never_connected_to(settings: Settings, make_key: Callable[..., str]) -> None:
+    answers = [["127.0.0.2"], ["127.0.0.1"]]
+
+    async def resolve(_host: str, _port: int) -> Sequence[Address]:
+        return [ip_address(text) for text in (answers.pop(0) if len(answers) > 1 else answers[0])]
+
+    # 127.0.0.2, where nobody listens, plays the public address.
+    rules = EgressRules(allow_http=True, allowed_networks=(ip_network("127.0.0.2/32"),))
+    clock = ManualClock()
+    headers = {"x-api-key": make_key(), "ClientId": "tests"}
+    guarded = dataclasses.replace(settings, egress=rules)
+    with WebhookReceiver(200) as receiver:
+        async with (
+            running(guarded, clock=clock, chance=lambda: 0.5, resolve=resolve) as app,
+            httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
+        ):
+            workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
+            rig = Rig(http=http, clock=clock, settings=guarded, workspace=workspace)
+            webhook = await _one_event(rig, f"http://rebinding.example:{receiver.port}/")
+            await rig.attempted(webhook, 1)
+            await rig.clock.advance(5)
+            delivery = await rig.attempted(webhook, 2)
+            errors = [one["error"].partition(":")[0] for one in (await rig.detail(webhook, delivery))["attempts"]]
+        assert errors == ["connection_failed", "unsafe_url"]
+        assert receiver.received == []
+
+
+async def test_after_a_rotation_old_and_new_secret_verify_until_the_grace_ends(
+    rig: Rig, receiver: WebhookReceiver
+) -> None:
+    webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.created"])
+    old = (await rig.http.get(webhook)).json()["signingSecret"]
+    new = (await rig.http.post(f"{webhook}/rotate-secret", json={"gracePeriodSeconds": 60})).json()["signingSecret"]
+    await rig.sink()
+    received = await arrival(receiver)
+    signatures = received.headers["webhook-signature"].split(" ")
+    for secret in (old, new):
+        assert Webhook(secret).verify(received.body, dict(received.headers)) == received.event
+    when = datetime.fromtimestamp(int(received.headers["webhook-timestamp"]), UTC)
+    signed = [
+        Webhook(secret).sign(received.headers["webhook-id"], when, received.body.decode()) for secret in (new, old)
+    ]
+    assert signatures == signed, "the newest first"
+    await rig.clock.advance(61)
+    await rig.sink()
+    assert len((await arrival(receiver)).headers["webhook-signature"].split(" ")) == 1
+
+
+async def test_rotating_often_keeps_the_newest_five(rig: Rig, receiver: WebhookReceiver) -> None:
+    webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.created"])
+    secrets = [(await rig.http.post(f"{webhook}/rotate-secret")).json()["signingSecret"] for _ in range(7)]
+    await rig.sink()
+    received = await arrival(receiver)
+    assert len(received.headers["webhook-signature"].split(" ")) == 5
+    for secret in secrets[-5:]:
+        Webhook(secret).verify(received.body, dict(received.headers))
+
+
+async def test_a_rotation_without_grace_ends_every_older_secret(rig: Rig, receiver: WebhookReceiver) -> None:
+    webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.created"])
+    await rig.http.post(f"{webhook}/rotate-secret")
+    await rig.http.post(f"{webhook}/rotate-secret", json={"gracePeriodSeconds": 0})
+    await rig.sink()
+    assert len((await arrival(receiver)).headers["webhook-signature"].split(" ")) == 1
+
+
+async def test_first_attempts_go_one_at_a_time_and_in_order(rig: Rig) -> None:
+    gate = threading.Event()
+    with WebhookReceiver(Reply(gate=gate), 200) as receiver:
+        webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.created"])
+        for number in range(10):
+            await rig.sink(str(number))
+        await arrival(receiver)
+        assert len(receiver.received) == 1
+        gate.set()
+        await rig.until(webhook, lambda log: all(one["status"] == "succeeded" for one in log))
+        assert [one.event["data"]["object"]["label"] for one in receiver.received] == [str(n) for n in range(10)]
+
+
+async def test_a_retry_that_waits_does_not_hold_what_comes_later(rig: Rig) -> None:
+    with WebhookReceiver(500, 200) as receiver:
+        webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.created"])
+        await rig.sink("first")
+        await rig.attempted(webhook, 1)
+        await rig.sink("second")
+        log = await rig.until(webhook, lambda log: log[0]["status"] == "succeeded")
+        assert [one["status"] for one in log] == ["succeeded", "failed"]
+        await rig.clock.advance(5)
+        await rig.until(webhook, lambda log: log[1]["status"] == "succeeded")
+        labels = [one.event["data"]["object"]["label"] for one in receiver.received]
+    assert labels == ["first", "second", "first"]
+
+
+async def test_a_receiver_that_hangs_holds_nobody_else(rig: Rig, receiver: WebhookReceiver) -> None:
+    gate = threading.Event()
+    with WebhookReceiver(Reply(gate=gate)) as hanging:
+        await rig.webhook(hanging.url, dataEvents=["data_sink.created"])
+        await rig.webhook(receiver.url, dataEvents=["data_sink.created"])
+        for number in range(3):
+            await rig.sink(str(number))
+        for number in range(3):
+            assert (await arrival(receiver)).event["data"]["object"]["label"] == str(number)
+        assert len(hanging.received) == 1
+        gate.set()
+
+
+async def test_coalescing_tells_the_last_of_updates_that_wait_against_what_was_told_before(rig: Rig) -> None:
+    gate = threading.Event()
+    with WebhookReceiver(Reply(gate=gate), 200) as receiver:
+        members = {"dataEvents": ["data_sink.entry.updated"]}
+        sink = await rig.sink()
+        for key in ("a", "b"):
+            await rig.push(sink, key, "0")
+        webhook = await rig.webhook(receiver.url, coalesce=True, **members)
+        await rig.push(sink, "a", "1")
+        await arrival(receiver)
+        for value in ("2", "3", "4"):
+            await rig.push(sink, "a", value)
+            await rig.push(sink, "b", value)
+        gate.set()
+        await rig.until(webhook, lambda log: all(one["status"] == "succeeded" for one in log))
+        told = [one.event["data"] for one in receiver.received]
+    assert [(data["object"]["key"], data["object"]["value"], data["previous"]["value"]) for data in told] == [
+        ("a", "1", "0"),
+        ("a", "4", "1"),
+        ("b", "4", "0"),
+    ]
+
+
+async def test_coalescing_does_not_carry_an_update_past_what_happened_before_it(rig: Rig) -> None:
+    gate = threading.Event()
+    with WebhookReceiver(Reply(gate=gate), 200) as receiver:
+        sink = await rig.sink()
+        await rig.push(sink, "a", "0")
+        webhook = await rig.webhook(receiver.url, coalesce=True, dataEvents=["data_sink.entry.*", "data_sink.created"])
+        await rig.sink("holds the line")
+        await arrival(receiver)
+        entry = "123e4567-e89b-12d3-a456-426614174000"
+        await rig.http.delete(f"{sink}/a")
+        for _ in range(2):
+            await rig.http.post(sink, json={"key": "a", "id": entry, "value": "0", "dataType": "t"})
+            await rig.push(sink, "a", "1")
+            await rig.http.delete(f"{sink}/a")
+        gate.set()
+        await rig.until(webhook, lambda log: all(one["status"] == "succeeded" for one in log))
+        verbs = [one.event["type"].rpartition(".")[2] for one in receiver.received[1:]]
+    assert verbs == ["deleted", "created", "updated", "deleted", "created", "updated", "deleted"]
+
+
+async def test_deleting_a_webhook_cancels_what_waits(rig: Rig) -> None:
+    gate = threading.Event()
+    with WebhookReceiver(Reply(gate=gate), 200) as receiver:
+        webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.created"])
+        for _ in range(3):
+            await rig.sink()
+        await arrival(receiver)
+        assert (await rig.http.delete(webhook)).status_code == 200
+        gate.set()
+        other = await rig.webhook(receiver.url, dataEvents=["data_sink.created"])
+        await rig.sink("last")
+        await rig.until(other, lambda log: log[0]["status"] == "succeeded")
+        assert len(receiver.received) == 2
+    assert transact(rig.settings.database, lambda tx: tx.one("SELECT count(*) FROM delivery")) == (1,)
+
+
+async def test_own_headers_and_the_token_of_the_connection_are_sent(rig: Rig, receiver: WebhookReceiver) -> None:
+    grant = Reply(body=b'{"access_token": "first", "token_type": "Bearer", "expires_in": 3600}')
+    renewed = Reply(body=b'{"access_token": "second", "expires_in": 3600}')
+    with WebhookReceiver(grant, renewed) as token_server, WebhookReceiver(200, 401, 200) as guarded:
+        oauth = {"tokenUrl": token_server.url, "clientId": "c:1", "clientSecret": "s%", "scope": "a b"}
+        webhook = await rig.webhook(
+            guarded.url,
+            dataEvents=["data_sink.created"],
+            headers=["X-Tenant: 7", "Authorization: Basic old"],
+            oauthConnection=oauth,
+        )
+        for _ in range(3):
+            await rig.sink()
+        await rig.until(webhook, lambda log: len(log) == 3 and all(one["status"] == "succeeded" for one in log))
+        assert [one.headers["authorization"] for one in guarded.received] == [
+            "Bearer first",
+            "Bearer first",
+            "Bearer second",
+            "Bearer second",
+        ]
+        assert {one.headers["x-tenant"] for one in guarded.received} == {"7"}
+        asked = token_server.received
+        assert len(asked) == 2
+        assert asked[0].body == b"grant_type=client_credentials&scope=a+b"
+        pair = base64.b64decode(asked[0].headers["authorization"].removeprefix("Basic ")).decode()
+        assert pair == "c%3A1:s%25"
+    assert receiver.received == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (Reply(status=500), "The token server answered 500"),
+        (Reply(body=b"{}"), "holds no access_token"),
+        (Reply(body=b'{"access_token": "a\\nb"}'), "holds no access_token that can be sent"),
+    ],
+)
+async def test_without_a_token_nothing_is_sent_and_the_log_says_why(rig: Rig, reply: Reply, why: str) -> None:
+    with WebhookReceiver(reply) as token_server, WebhookReceiver(200) as guarded:
+        oauth = {"tokenUrl": token_server.url, "clientId": "c", "clientSecret": "very-hidden"}
+        webhook = await _one_event(rig, guarded.url, oauthConnection=oauth)
+        delivery = await rig.attempted(webhook, 1)
+        detail = await rig.detail(webhook, delivery)
+        assert why in detail["attempts"][0]["error"]
+        assert "very-hidden" not in str(detail)
+        assert guarded.received == []
+
+
+async def test_the_log_can_be_filtered_and_paged_and_shows_answers_to_the_owner_only(
+    rig: Rig, make_key: Callable[..., str]
+) -> None:
+    answers = (Reply(status=500, body=b"no\0 " + b"x" * 5_000), 200)
+    with WebhookReceiver(*answers) as receiver:
+        key = {"x-api-key": make_key(name="svc:owner"), "ClientId": "tests"}
+        made = await rig.http.post(
+            "/v1/webhooks", json={"url": receiver.url, "dataEvents": ["data_sink.created"]}, headers=key
+        )
+        webhook = made.headers["Location"]
+        for _ in range(3):
+            await rig.sink()
+        log = await rig.until(webhook, lambda log: len(log) == 3 and all(one["attemptCount"] for one in log))
+        assert [one["status"] for one in log] == ["succeeded", "succeeded", "failed"]
+        assert [one["sequence"] for one in log] == [3, 2, 1]
+        assert await rig.deliveries(webhook, "?status=failed") == log[2:]
+        assert await rig.deliveries(webhook, "?take=1&skip=1") == log[1:2]
+        for query in ("?status=lost", "?take=0", "?skip=-1"):
+            assert (await rig.http.get(f"{webhook}/deliveries{query}")).status_code == 400
+        path = f"{webhook}/deliveries/{log[2]['id']}"
+        seen = (await rig.http.get(path)).json()
+        own = (await rig.http.get(path, headers=key)).json()
+        assert (seen["attempts"][0]["answer"], "event" in seen) == (None, False)
+        assert own["attempts"][0]["answer"] == "no� " + "x" * 1_020
+        assert own["event"]["sequence"] == 1
+        assert (await rig.http.get(f"{webhook}/deliveries/123e4567-e89b-12d3-a456-426614174000")).status_code == 404
+        stranger = {"x-api-key": make_key(name="stranger", role="editor", workspace_id=rig.workspace)}
+        for method, target in (("GET", path), ("GET", f"{webhook}/deliveries"), ("POST", f"{path}/redeliver")):
+            assert (await rig.http.request(method, target, headers=stranger)).status_code == 404
+
+
+async def test_a_trial_is_sent_whatever_the_webhook_is_subscribed_to(rig: Rig, receiver: WebhookReceiver) -> None:
+    webhook = await rig.webhook(receiver.url, dataEvents=[], ignoreClientIds=["tests"])
+    answer = await rig.http.post(f"{webhook}/test")
+    assert answer.status_code == 202
+    received = await arrival(receiver)
+    assert (received.event["type"], received.event["workspaceId"], received.event["sequence"]) == (
+        "webhook.test",
+        None,
+        0,
+    )
+    assert received.event["data"]["object"] == {"webhookId": webhook.rpartition("/")[2]}
+    assert received.headers["webhook-id"] == answer.json()["eventId"]
+    assert (await rig.attempted(webhook, 1))["status"] == "succeeded"
+
+
+async def test_old_events_are_forgotten_with_their_deliveries(
+    settings: Settings, make_key: Callable[..., str], receiver: WebhookReceiver
+) -> None:
+    headers = {"x-api-key": make_key(), "ClientId": "tests"}
+    async with (
+        running(settings) as app,
+        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
+    ):
+        webhook = (await http.post("/v1/webhooks", json={"url": receiver.url})).headers["Location"]
+        for _ in range(2):
+            await http.post(f"{webhook}/test")
+            await arrival(receiver)
+        month = {"gone": 31 * _DAY * 1_000}
+        transact(
+            settings.database,
+            lambda tx: tx.run("UPDATE event SET created_at = created_at - :gone WHERE number = 1", month),
+        )
+        await app.keep_up()
+        assert len((await http.get(f"{webhook}/deliveries")).json()) == 1
+
+
+async def test_what_is_cut_off_by_the_end_is_given_back_and_sent_by_the_next(
+    settings: Settings, make_key: Callable[..., str]
+) -> None:
+    gate = threading.Event()
+    hasty = dataclasses.replace(settings, pace=dataclasses.replace(settings.pace, stop_seconds=0.05))
+    headers = {"x-api-key": make_key(), "ClientId": "tests"}
+    with WebhookReceiver(Reply(gate=gate), 200) as receiver:
+        async with (
+            running(hasty) as app,
+            httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
+        ):
+            webhook = (await http.post("/v1/webhooks", json={"url": receiver.url})).headers["Location"]
+            await http.post(f"{webhook}/test")
+            first = await arrival(receiver)
+        kept = transact(settings.database, lambda tx: tx.all("SELECT status, lease, attempts FROM delivery"))
+        assert kept == [("pending", None, 0)]
+        async with running(settings):
+            second = await arrival(receiver)
+        assert second.headers["webhook-id"] == first.headers["webhook-id"]
+
+
+async def test_two_processes_share_the_work_and_nothing_is_sent_twice(
+    settings: Settings, make_key: Callable[..., str], receiver: WebhookReceiver
+) -> None:
+    headers = {"x-api-key": make_key(), "ClientId": "tests"}
+    async with (
+        running(settings) as one,
+        running(settings) as other,
+        httpx.AsyncClient(transport=httpx.ASGITransport(app=one), base_url="http://s", headers=headers) as http,
+        httpx.AsyncClient(transport=httpx.ASGITransport(app=other), base_url="http://s", headers=headers) as second,
+    ):
+        webhook = (await http.post("/v1/webhooks", json={"url": receiver.url})).headers["Location"]
+        for caller in (http, second) * 10:
+            assert (await caller.post(f"{webhook}/test")).status_code == 202
+        ids = [(await arrival(receiver)).headers["webhook-id"] for _ in range(20)]
+    assert len(set(ids)) == 20
+    assert len(receiver.received) == 20

@@ -1,0 +1,106 @@
+"""A receiver of webhooks: a real HTTP server on loopback that answers by a script and remembers what it was sent."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from queue import Queue
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+DEADLINE_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """Header names are in lower case."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def event(self) -> Any:
+        return msgspec.json.decode(self.body)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What is answered, once the gate is open."""
+
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    gate: threading.Event | None = None
+
+
+class WebhookReceiver(AbstractContextManager["WebhookReceiver"]):
+    """Answers with one reply after the other, and the last one from then on."""
+
+    def __init__(self, *replies: Reply | int, port: int = 0) -> None:
+        self._replies = [reply if isinstance(reply, Reply) else Reply(status=reply) for reply in replies or (200,)]
+        self._lock = threading.Lock()
+        self._arrived: Queue[Received] = Queue()
+        self.received: list[Received] = []
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                receiver._answer(self, Received(path=self.path, headers=headers, body=body))
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, name="receiver", daemon=True)
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/in"
+
+    def next(self) -> Received:
+        """The next request that nobody has asked for yet; fails where none comes in time."""
+        return self._arrived.get(timeout=DEADLINE_SECONDS)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for reply in self._replies:
+            if reply.gate:
+                reply.gate.set()
+        self._server.shutdown()
+        self._thread.join(DEADLINE_SECONDS)
+        self._server.server_close()
+
+    def _answer(self, handler: BaseHTTPRequestHandler, received: Received) -> None:
+        with self._lock:
+            reply = self._replies[min(len(self.received), len(self._replies) - 1)]
+            self.received.append(received)
+        self._arrived.put(received)
+        if reply.gate:
+            reply.gate.wait(DEADLINE_SECONDS)
+        try:
+            handler.send_response(reply.status)
+            for name, value in reply.headers.items():
+                handler.send_header(name, value)
+            handler.send_header("Content-Length", str(len(reply.body)))
+            handler.end_headers()
+            handler.wfile.write(reply.body)
+        except ConnectionError:
+            return  # whoever asked has gone

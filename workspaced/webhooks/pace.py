@@ -1,0 +1,85 @@
+"""When a delivery is tried again, and when a receiver is given up (contract, H11). Pure: time and chance are handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+_DAY_MS: Final = 86_400_000
+_LONGEST_RETRY_AFTER_MS: Final = _DAY_MS
+GIVE_UP_AFTER_MS: Final = 5 * _DAY_MS
+GIVE_UP_FAILURES: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How patiently things are delivered. ``retry_seconds`` has the pause before each try, the first one's too."""
+
+    retry_seconds: tuple[float, ...] = (0, 5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
+    jitter: float = 0.2
+    lease_seconds: float = 60.0
+    connect_seconds: float = 5.0
+    total_seconds: float = 15.0
+    answer_bytes: int = 65_536
+    kept_answer_bytes: int = 1_024
+    at_once: int = 64
+    sweep_seconds: float = 30.0
+    stop_seconds: float = 5.0
+    keep_days: int = 30
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Pace:
+        """``WORKSPACED_RETRY_SECONDS`` (a list with commas) and ``WORKSPACED_LEASE_SECONDS`` where they are given.
+
+        Raises:
+            ValueError: a value can't be read; the sentence names the variable.
+        """
+        given = environment.get("WORKSPACED_RETRY_SECONDS", "")
+        pauses = _numbers("WORKSPACED_RETRY_SECONDS", given, lowest=0) if given else cls().retry_seconds
+        given = environment.get("WORKSPACED_LEASE_SECONDS", "")
+        lease = _numbers("WORKSPACED_LEASE_SECONDS", given, lowest=1)[0] if given else cls().lease_seconds
+        return cls(retry_seconds=pauses, lease_seconds=lease, total_seconds=min(cls().total_seconds, lease / 4))
+
+
+def due_again(pace: Pace, tries: int, *, now: int, chance: float, retry_after: int | None) -> int | None:
+    """When to try again after ``tries`` tries, in milliseconds since 1970; None: no more.
+
+    ``chance`` is from 0 to 1. ``retry_after`` is how many milliseconds the receiver asked for; it only ever postpones.
+    """
+    if tries >= len(pace.retry_seconds):
+        return None
+    pause = pace.retry_seconds[tries] * 1_000 * (1 + pace.jitter * (2 * chance - 1))
+    return now + max(int(pause), retry_after or 0)
+
+
+def retry_after_ms(header: str | None, *, now: int) -> int | None:
+    """What a Retry-After says, in seconds or as a date, up to a day; None where it says nothing that can be read."""
+    if header is None:
+        return None
+    text = header.strip()
+    if text.isascii() and text.isdigit():
+        return min(int(text[:9]) * 1_000, _LONGEST_RETRY_AFTER_MS)
+    try:
+        moment = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return min(max(int(aware.timestamp() * 1_000) - now, 0), _LONGEST_RETRY_AFTER_MS)
+
+
+def is_given_up(*, failing_since: int, failures: int, now: int) -> bool:
+    """Whether a receiver has only failed for so long and so often that it is told nothing more."""
+    return now - failing_since >= GIVE_UP_AFTER_MS and failures >= GIVE_UP_FAILURES
+
+
+def _numbers(name: str, text: str, *, lowest: float) -> tuple[float, ...]:
+    try:
+        numbers = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        numbers = ()
+    if not numbers or not all(lowest <= number <= 604_800 for number in numbers):
+        raise ValueError(f"{name} is '{text}', but must hold seconds, each from {lowest:g} to 604800.")
+    return numbers
