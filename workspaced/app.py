@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import random
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -22,6 +23,7 @@ from workspaced.blocks import routes as blocks
 from workspaced.blocks import store as block_store
 from workspaced.data_sinks import routes as data_sinks
 from workspaced.data_sinks import store as sink_store
+from workspaced.egress.backend import Resolver, system_resolver
 from workspaced.settings import Settings
 from workspaced.storage.fixed import fixed
 from workspaced.storage.sqlite_store import SqliteStore
@@ -29,9 +31,11 @@ from workspaced.upkeep import Upkeep
 from workspaced.web import health
 from workspaced.web.dispatch import Dispatch
 from workspaced.web.tracing import Tracing
+from workspaced.webhooks import delivery_routes, delivery_store
 from workspaced.webhooks import routes as webhooks
 from workspaced.webhooks import store as webhook_store
 from workspaced.webhooks.sealing import Vault
+from workspaced.webhooks.worker import Clock, SystemClock, Worker
 from workspaced.workspaces import retention
 from workspaced.workspaces import routes as workspaces
 
@@ -47,7 +51,15 @@ def now_ms() -> int:
 class Application:
     """ASGI. Serves between start and stop, which the lifespan protocol or `running` bring about."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        clock: Clock | None = None,
+        chance: Callable[[], float] = random.random,
+        resolve: Resolver = system_resolver,
+    ) -> None:
+        """``clock``, ``chance`` and ``resolve`` are for deliveries, where a test would wait for days otherwise."""
         self._settings = settings
         self._store = SqliteStore(
             settings.database,
@@ -78,6 +90,7 @@ class Application:
                 *api_keys.operations(settings.limits),
                 *audit_log.operations(),
                 *webhooks.operations(settings.limits, self._vault),
+                *delivery_routes.operations(self._vault),
             ),
             settings=settings,
             store=self._store,
@@ -86,7 +99,17 @@ class Application:
             rate=RateLimit(
                 "default", per_minute=limits.requests_per_minute, burst=limits.request_burst, clock=time.monotonic
             ),
-            now=now_ms,
+            now=clock.now if clock else now_ms,
+        )
+        self._stop_seconds = settings.pace.stop_seconds
+        self._deliveries = Worker(
+            self._store,
+            self._vault,
+            rules=settings.egress,
+            pace=settings.pace,
+            clock=clock or SystemClock(now_ms),
+            chance=chance,
+            resolve=resolve,
         )
         days = 86_400_000
         self._upkeep = Upkeep(
@@ -96,6 +119,9 @@ class Application:
                 ),
                 "drop_audit_log": lambda: audit.drop_older(
                     self._store, before=now_ms() - settings.limits.audit_days * days
+                ),
+                "drop_old_events": lambda: delivery_store.drop_older(
+                    self._store, before=now_ms() - settings.pace.keep_days * days
                 ),
             },
             every_seconds=settings.upkeep_seconds,
@@ -121,11 +147,15 @@ class Application:
             if self._vault.seals:
                 await self._store.write(lambda tx: webhook_store.seal_what_is_plain(tx, self._vault))
             upkeep = asyncio.create_task(self._upkeep.run())
+            delivering = asyncio.create_task(self._deliveries.run())
             try:
                 yield
             finally:
                 upkeep.cancel()
-                await asyncio.wait([upkeep])
+                self._deliveries.stop()
+                await asyncio.wait([delivering], timeout=self._stop_seconds)
+                delivering.cancel()  # what is still under way is given back, to be tried again
+                await asyncio.wait([upkeep, delivering])
         finally:
             await self._authentication.close()
             await self._store.stop()
@@ -143,6 +173,7 @@ class Application:
     def drain(self) -> None:
         """The end is near: /readyz says 503 from now on; requests are still answered."""
         self._draining = True
+        self._deliveries.stop()
 
     async def keep_up(self) -> None:
         """Do now what the service does by itself from time to time: purge, and drop what has had its time."""
@@ -163,8 +194,14 @@ def create_app(settings: Settings) -> Application:
 
 
 @asynccontextmanager
-async def running(settings: Settings) -> AsyncIterator[Application]:
+async def running(
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    chance: Callable[[], float] = random.random,
+    resolve: Resolver = system_resolver,
+) -> AsyncIterator[Application]:
     """The application, started, for callers that bring no server (``httpx.ASGITransport(app=…)``)."""
-    app = create_app(settings)
+    app = Application(settings, clock=clock, chance=chance, resolve=resolve)
     async with app.started():
         yield app

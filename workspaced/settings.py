@@ -10,6 +10,7 @@ from pathlib import Path
 
 from workspaced.egress.rules import EgressRules
 from workspaced.web.addresses import Proxies
+from workspaced.webhooks.pace import Pace
 
 _PREFIX = re.compile(r"[A-Za-z]{1,8}", re.ASCII)
 
@@ -85,6 +86,7 @@ class Settings:
     data: Path
     limits: Limits = dataclasses.field(default_factory=Limits)
     egress: EgressRules = dataclasses.field(default_factory=EgressRules)
+    pace: Pace = dataclasses.field(default_factory=Pace)
     encryption_key: bytes | None = dataclasses.field(default=None, repr=False)
     visible_id_prefix: str = ""
     proxies: Proxies = dataclasses.field(default_factory=Proxies)

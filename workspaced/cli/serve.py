@@ -16,6 +16,7 @@ from workspaced.egress.rules import EgressRules
 from workspaced.settings import Limits, Settings, visible_id_prefix
 from workspaced.storage.port import StorageUnusable
 from workspaced.web.addresses import Proxies
+from workspaced.webhooks.pace import Pace
 from workspaced.webhooks.sealing import encryption_key
 
 
@@ -44,6 +45,7 @@ def serve(data: Path, host: str, port: int, *, dev: bool) -> None:
             data=data,
             limits=Limits.from_environment(os.environ),
             egress=EgressRules.from_environment(os.environ, dev=dev),
+            pace=Pace.from_environment(os.environ),
             encryption_key=encryption_key(os.environ),
             visible_id_prefix=visible_id_prefix(os.environ),
             proxies=Proxies.from_environment(os.environ),
