@@ -83,15 +83,11 @@ async def test_too_many_bad_keys_from_an_address_are_429_and_good_ones_go_on(
     proxies = Proxies(networks=(ip_network("127.0.0.0/8"),))
     async with _client(settings, good, limits=limits, proxies=proxies) as http:
         assert (await http.get("/v1/workspace")).status_code == 200
-        statuses = []
-        for key in ("wrong", expired, "other", expired, "more"):
-            answer = await http.get("/v1/workspace", headers={"x-api-key": key})
-            statuses.append(answer.status_code)
-        assert statuses == [401, 401, 401, 429, 429]
-        assert (answer.json()["code"], int(answer.headers["Retry-After"]) <= 20) == (
-            "too_many_failed_authentications",
-            True,
-        )
+        bad = ("wrong", expired, "other", expired, "more")
+        answers = [await http.get("/v1/workspace", headers={"x-api-key": key}) for key in bad]
+        assert [answer.status_code for answer in answers] == [401, 401, 401, 429, 429]
+        assert answers[-1].json()["code"] == "too_many_failed_authentications"
+        assert 1 <= int(answers[-1].headers["Retry-After"]) <= 20
         assert (await http.get("/v1/workspace")).status_code == 200
         assert (await http.get("/v1/workspace", headers={"x-api-key": fresh})).status_code == 429
         elsewhere = {"x-api-key": fresh, "X-Forwarded-For": "203.0.113.7"}

@@ -37,8 +37,7 @@ def test_the_headers_tell_the_policy_and_what_is_left() -> None:
         "RateLimit-Policy": '"default";q=1200;w=60',
         "RateLimit": '"default";r=199;t=1',
     }
-    for _ in range(199):
-        last = limit.take("a")
+    *_, last = [limit.take("a") for _ in range(199)]
     assert dict(last.headers)["RateLimit"] == '"default";r=0;t=1'
     refused = limit.take("a")
     assert (refused.allowed, refused.retry_seconds) == (False, 1)
