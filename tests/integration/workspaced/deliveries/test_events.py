@@ -158,6 +158,44 @@ async def test_a_webhook_reads_no_more_than_its_owner(
     assert _events_stored(rig) == 1
 
 
+async def test_a_guest_is_told_of_workspaces_that_let_guests_in(
+    rig: Rig, receiver: WebhookReceiver, make_key: Callable[..., str]
+) -> None:
+    key = make_key(name="svc:guest")
+    transact(rig.settings.database, lambda tx: tx.run("UPDATE api_key SET guest = 1 WHERE principal = 'svc:guest'"))
+    opened = (await rig.http.post("/v1/workspace", json={"label": "open", "guestsEnabled": True})).json()["id"]
+    members = {"url": receiver.url, "dataEvents": ["data_sink.created"]}
+    made = await rig.http.post("/v1/webhooks", json=members, headers={"x-api-key": key})
+    assert made.status_code == 201
+    await rig.sink("closed")
+    await rig.http.post(f"/v1/workspace/{opened}/data-sink", json={"label": "open"})
+    assert [event["data"]["object"]["label"] for event in await _told(rig, receiver, 1)] == ["open"]
+    assert _events_stored(rig) == 1
+
+
+async def test_workspaces_and_blocks_are_told_as_their_schemas_say(rig: Rig, receiver: WebhookReceiver) -> None:
+    await rig.webhook(receiver.url, dataEvents=["workspace.*", "block.*"])
+    workspace = (await rig.http.post("/v1/workspace", json={"label": "new"})).json()["id"]
+    blocks = f"/v1/workspace/{workspace}/blocks"
+    block = (await rig.http.post(blocks, json={"workspace": workspace, "label": "b"})).json()["id"]
+    await rig.http.patch(f"{blocks}/{block}", json={"type": ["part"]})
+    await rig.http.patch(f"/v1/workspace/{workspace}", json={"label": "newer"})
+    await rig.http.delete(f"{blocks}/{block}")
+    await rig.http.delete(f"/v1/workspace/{workspace}")
+    events = await _told(rig, receiver, 7)
+    assert [event["type"] for event in events] == [
+        "workspace.created",
+        "block.created",
+        "block.created",
+        "block.updated",
+        "workspace.updated",
+        "block.deleted",
+        "workspace.deleted",
+    ]
+    assert [event["sequence"] for event in events] == list(range(1, 8))
+    assert events[4]["data"]["previous"] == {"label": "new"}
+
+
 async def test_a_large_value_is_left_out_and_the_event_says_so(rig: Rig, receiver: WebhookReceiver) -> None:
     await rig.webhook(receiver.url, dataEvents=["data_sink.entry.*"])
     sink = await rig.sink()
