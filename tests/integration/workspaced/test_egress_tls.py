@@ -1,0 +1,89 @@
+"""Over TLS the certificate is judged by the name in the URL, although the socket was given an address."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import ssl
+from collections.abc import Callable, Sequence
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from workspaced.egress.addresses import Address
+from workspaced.egress.client import Bounds, EgressClient, Unreachable
+from workspaced.egress.rules import EgressRules
+
+_RULES = EgressRules(allowed_networks=(ip_network("127.0.0.0/8"),))
+
+
+def _certificate(folder: Path, name: str) -> Path:
+    """A self-signed certificate for the name, and its key, in one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = dt.datetime.now(dt.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_after(now + dt.timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    file = folder / "certificate.pem"
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    file.write_bytes(private + certificate.public_bytes(serialization.Encoding.PEM))
+    return file
+
+
+async def _resolve(_host: str, _port: int) -> Sequence[Address]:
+    return (ip_address("127.0.0.1"),)
+
+
+def _answering(asked_for: list[str | None]) -> Callable[..., None]:
+    def note(_socket: ssl.SSLObject, name: str | None, _context: ssl.SSLContext) -> None:
+        asked_for.append(name)
+
+    return note
+
+
+@pytest.mark.parametrize(("name", "trusted"), [("hooks.example", True), ("other.example", False)])
+async def test_the_name_of_the_url_is_what_tls_sees(tmp_path: Path, name: str, *, trusted: bool) -> None:
+    file = _certificate(tmp_path, "hooks.example")
+    asked_for: list[str | None] = []
+    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    serving.load_cert_chain(file)
+    serving.sni_callback = _answering(asked_for)
+    heard = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal heard
+        await reader.readuntil(b"\r\n\r\n")
+        heard += 1
+        writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=serving) as server:
+        port = server.sockets[0].getsockname()[1]
+        trust = ssl.create_default_context(cafile=file)
+        async with EgressClient(_RULES, bounds=Bounds(), resolve=_resolve, trust=trust) as client:
+            if trusted:
+                reply = await client.post(f"https://{name}:{port}/", headers=(), body=b"")
+                assert reply.status == 204
+            else:
+                with pytest.raises(Unreachable) as refused:
+                    await client.post(f"https://{name}:{port}/", headers=(), body=b"")
+                assert refused.value.code == "connection_failed"
+    assert asked_for == [name]
+    assert heard == int(trusted)
