@@ -60,7 +60,7 @@ class WebhookReceiver(AbstractContextManager["WebhookReceiver"]):
 
         self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, name="receiver", daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), name="receiver", daemon=True)
 
     @property
     def port(self) -> int:

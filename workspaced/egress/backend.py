@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from ipaddress import ip_address
 from typing import TypeAlias
 
@@ -19,11 +21,37 @@ Resolver: TypeAlias = Callable[[str, int], Awaitable[Sequence[Address]]]
 async def system_resolver(host: str, port: int) -> Sequence[Address]:
     """What the system's resolver says, in its order.
 
+    Each look-up has a thread of its own, which the process does not wait for: a name server that hangs, perhaps on
+    purpose, holds up neither the look-ups of others nor the end.
+
     Raises:
         OSError: it knows no such name, or can't be asked.
     """
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return tuple(dict.fromkeys(ip_address(str(entry[4][0]).partition("%")[0]) for entry in found))
+    loop = asyncio.get_running_loop()
+    found: asyncio.Future[Sequence[Address]] = loop.create_future()
+
+    def look_up() -> None:
+        addresses: Sequence[Address] = ()
+        failure: Exception | None = None
+        try:
+            entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            addresses = tuple(dict.fromkeys(ip_address(str(entry[4][0]).partition("%")[0]) for entry in entries))
+        except (OSError, ValueError) as error:  # a name that can't be encoded is a ValueError
+            failure = OSError(str(error))
+        with suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits any more
+            loop.call_soon_threadsafe(_tell, found, addresses, failure)
+
+    threading.Thread(target=look_up, name=f"resolve {host}", daemon=True).start()
+    return await found
+
+
+def _tell(found: asyncio.Future[Sequence[Address]], addresses: Sequence[Address], failure: Exception | None) -> None:
+    if found.done():  # given up
+        return
+    if failure is None:
+        found.set_result(addresses)
+    else:
+        found.set_exception(failure)
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import socket
+import threading
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from ipaddress import ip_address, ip_network
+from typing import Any
 
 import pytest
 
 from workspaced.egress.addresses import Address
+from workspaced.egress.backend import system_resolver
 from workspaced.egress.client import Bounds, EgressClient, Unreachable
 from workspaced.egress.rules import EgressRules
 
@@ -166,3 +170,38 @@ async def test_a_proxy_in_the_environment_is_not_used(
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
     async with EgressClient(OPEN, bounds=Bounds()) as client:
         assert (await client.post(f"http://127.0.0.1:{port}/", headers=(), body=b"")).status == 200
+
+
+async def test_the_systems_resolver_is_asked_for_names_and_its_failures_are_told() -> None:
+    assert ip_address("127.0.0.1") in await system_resolver("localhost", 80)
+    with pytest.raises(OSError, match="label"):
+        await system_resolver("x" * 64 + ".example", 80)
+
+
+async def test_a_name_server_that_hangs_holds_up_neither_others_nor_the_attempt(
+    receiver: tuple[Receiver, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released = threading.Event()
+    ask = socket.getaddrinfo
+
+    def hanging(host: str, *rest: Any, **more: Any) -> Any:
+        if host == "slow.example":
+            released.wait(30)
+        return ask("127.0.0.1", *rest, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", hanging)
+    _, port = receiver
+    async with EgressClient(OPEN, bounds=Bounds(connect_seconds=0.3)) as client, asyncio.TaskGroup() as tasks:
+        slow = [
+            tasks.create_task(_failure(client.post(f"http://slow.example:{port}/", headers=(), body=b"")))
+            for _ in range(40)
+        ]
+        assert (await client.post(f"http://quick.example:{port}/", headers=(), body=b"")).status == 200
+        assert {await task for task in slow} == {"timeout"}
+        released.set()
+
+
+async def _failure(attempt: Coroutine[Any, Any, object]) -> str:
+    with pytest.raises(Unreachable) as refused:
+        await attempt
+    return refused.value.code

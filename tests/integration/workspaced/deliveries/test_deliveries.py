@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 from standardwebhooks.webhooks import Webhook
+from structlog.testing import capture_logs
 
 from tests.integration.workspaced.deliveries.conftest import ManualClock, Rig, arrival
 from tests.support.webhook_receiver import Reply, WebhookReceiver
@@ -443,6 +444,46 @@ async def test_what_is_cut_off_by_the_end_is_given_back_and_sent_by_the_next(
         async with running(settings):
             second = await arrival(receiver)
         assert second.headers["webhook-id"] == first.headers["webhook-id"]
+
+
+async def test_an_outcome_that_comes_after_the_lease_was_lost_is_not_written(rig: Rig) -> None:
+    gate = threading.Event()
+    with WebhookReceiver(Reply(gate=gate, status=500), 200) as receiver:
+        webhook = await _one_event(rig, receiver.url)
+        await arrival(receiver)
+        transact(rig.settings.database, lambda tx: tx.run("UPDATE delivery SET lease = 'another process'"))
+        with capture_logs() as lines:
+            gate.set()
+            async with asyncio.timeout(30):
+                while not any(line.get("status") == "lease_lost" for line in lines):  # noqa: ASYNC110  a log wakes nobody
+                    await asyncio.sleep(0.005)
+        assert [one["attemptCount"] for one in await rig.deliveries(webhook)] == [0]
+        await rig.clock.advance(60)
+        assert (await rig.attempted(webhook, 1))["status"] == "succeeded"
+
+
+async def test_without_the_key_of_its_secrets_the_service_says_so_and_delivers_nothing_until_it_has_it(
+    settings: Settings, make_key: Callable[..., str], receiver: WebhookReceiver
+) -> None:
+    sealing = dataclasses.replace(settings, encryption_key=b"k" * 32)
+    headers = {"x-api-key": make_key(), "ClientId": "tests"}
+
+    async def call(settings: Settings, method: str, path: str, body: object = None) -> httpx.Response:
+        async with (
+            running(settings) as app,
+            httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
+        ):
+            return await http.request(method, path, json=body)
+
+    webhook = (await call(sealing, "POST", "/v1/webhooks", {"url": receiver.url})).headers["Location"]
+    refused = await call(settings, "GET", webhook)
+    assert (refused.status_code, refused.json()["code"]) == (503, "secrets_sealed")
+    assert "WORKSPACED_ENCRYPTION_KEY" in refused.json()["detail"]
+    made = await call(settings, "POST", "/v1/workspace", {"label": "told later"})
+    assert made.status_code == 201
+    async with running(sealing):
+        assert (await arrival(receiver)).event["data"]["object"]["label"] == "told later"
+    assert receiver.received[0].event["type"] == "workspace.created"
 
 
 async def test_two_processes_share_the_work_and_nothing_is_sent_twice(
