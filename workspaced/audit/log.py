@@ -75,22 +75,22 @@ class Deed:
 
 
 def note(tx: Transaction, doer: Doer, deed: Deed, *, now: int) -> None:
-    """Append a row."""
-    tx.run(
+    """Append a row, with the rows of all who share the transaction."""
+    tx.defer(
         _SQL["insert"],
-        {
-            "at": now,
-            "principal": doer.principal,
-            "key_id": doer.key_id,
-            "client_id": doer.client_id,
-            "request_id": doer.request_id,
-            "address": doer.address,
-            "action": deed.action,
-            "resource_id": deed.resource_id,
-            "workspace_id": deed.workspace_id,
-            "changed": json.dumps(deed.changed) if deed.changed else "[]",
-            "counts": json.dumps(deed.counts) if deed.counts else "{}",
-        },
+        (
+            now,
+            doer.principal,
+            doer.key_id,
+            doer.client_id,
+            doer.request_id,
+            doer.address,
+            deed.action,
+            deed.resource_id,
+            deed.workspace_id,
+            json.dumps(deed.changed) if deed.changed else "[]",
+            json.dumps(deed.counts) if deed.counts else "{}",
+        ),
     )
 
 

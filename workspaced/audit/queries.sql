@@ -2,9 +2,7 @@
 
 -- name: insert
 INSERT INTO audit_row (at, principal, key_id, client_id, request_id, address, action, resource_id, workspace_id,
-                       changed, counts)
-VALUES (:at, :principal, :key_id, :client_id, :request_id, :address, :action, :resource_id, :workspace_id,
-        :changed, :counts)
+                       changed, counts) VALUES
 
 -- name: count
 SELECT count(*) FROM audit_row

@@ -37,6 +37,12 @@ class Transaction(Reader, Protocol):
     def load(self, statement: str, rows: Sequence[Row], /) -> None:
         """Insert many rows: ``statement`` ends with VALUES, and each row has as many values as it names columns."""
 
+    def defer(self, statement: str, row: Row, /) -> None:
+        """As `load`, of one row, at the end of the transaction: rows of all who share it go in together.
+
+        For what is only appended and nobody reads back within the transaction. Undone with the rest.
+        """
+
     def notify(self, channel: str, /) -> None:
         """Wake those who `Store.listen` to the channel, once this is durable; if it is undone they may be woken in vain."""
 

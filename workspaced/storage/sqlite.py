@@ -17,6 +17,7 @@ _CACHE_KIB = 65_536
 # A checkpoint every 64 MB of log instead of every 4: bulk on random keys rewrites the same pages many times over.
 _CHECKPOINT_PAGES = 16_384
 _ROWS_A_STATEMENT = 500
+_DEFERRED_A_STATEMENT = 128
 _NO_VALUES: Values = {}
 
 
@@ -45,6 +46,7 @@ class SqliteTransaction:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._depth = 0
+        self._deferred: list[tuple[str, Row]] = []
         self.notified: set[str] = set()
 
     def one(self, statement: str, values: Values = _NO_VALUES, /) -> Row | None:
@@ -77,6 +79,26 @@ class SqliteTransaction:
             part = rows[start : start + _ROWS_A_STATEMENT]
             self._connection.execute(_many(statement, len(part[0]), len(part)), list(chain.from_iterable(part)))
 
+    def defer(self, statement: str, row: Row, /) -> None:
+        """Remember the row for `finish`."""
+        self._deferred.append((statement, row))
+
+    def finish(self) -> None:
+        """Insert the rows that were put off: some hundreds cost little more than one.
+
+        Their number is cut into powers of two, since SQLite keeps what it has compiled for few numbers of rows only.
+        """
+        by_statement: dict[str, list[Row]] = {}
+        for statement, row in self._deferred:
+            by_statement.setdefault(statement, []).append(row)
+        self._deferred.clear()
+        for statement, rows in by_statement.items():
+            start = 0
+            while start < len(rows):
+                count = min(1 << (len(rows) - start).bit_length() - 1, _DEFERRED_A_STATEMENT)
+                self.load(statement, rows[start : start + count])
+                start += count
+
     def notify(self, channel: str, /) -> None:
         """Remember the channel; whoever commits tells it on."""
         self.notified.add(channel)
@@ -85,11 +107,13 @@ class SqliteTransaction:
     def nested(self) -> Iterator[None]:
         """A savepoint around the block."""
         self._depth += 1
+        deferred = len(self._deferred)
         name = f"nested_{self._depth}"
         self._connection.execute(f"SAVEPOINT {name}")
         try:
             yield
         except BaseException:
+            del self._deferred[deferred:]
             if self._connection.in_transaction:  # a full disk makes SQLite roll everything back by itself
                 self._connection.execute(f"ROLLBACK TO {name}")
                 self._connection.execute(f"RELEASE {name}")
@@ -113,7 +137,9 @@ def transaction(connection: sqlite3.Connection, *, write: bool) -> Iterator[Sqli
     try:
         connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
         try:
-            yield SqliteTransaction(connection)
+            begun = SqliteTransaction(connection)
+            yield begun
+            begun.finish()
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")

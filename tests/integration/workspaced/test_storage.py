@@ -98,6 +98,31 @@ async def test_a_piece_that_fails_is_undone_alone(writer: _Writer) -> None:
     assert writer.statements.count("COMMIT") == 2
 
 
+async def test_rows_put_off_go_in_with_the_commit_and_those_of_a_failed_piece_do_not(writer: _Writer) -> None:
+    def putting_off(*texts: str, fail: bool = False) -> Callable[[Transaction], None]:
+        def work(tx: Transaction) -> None:
+            for text in texts:
+                tx.defer("INSERT INTO note (text) VALUES", (text,))
+            assert tx.one("SELECT count(*) FROM note WHERE text = :text", {"text": texts[0]}) == (0,)
+            if fail:
+                raise Conflict("taken", "It is taken.")
+
+        return work
+
+    many = [f"m{number}" for number in range(300)]
+    tasks = await _queue_behind_a_held_one(
+        writer, putting_off("a"), putting_off("b", fail=True), putting_off(*many), putting_off("c")
+    )
+    writer.gate.set()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [type(None), type(None), Conflict, type(None), type(None)]
+    assert writer.kept() == {"first", "a", "c", *many}
+    await writer.commit.write(putting_off("alone"))
+    with pytest.raises(Conflict):
+        await writer.commit.write(putting_off("failed alone", fail=True))
+    assert writer.kept() == {"first", "a", "c", *many, "alone"}
+
+
 async def test_a_lone_piece_that_fails_leaves_nothing(writer: _Writer) -> None:
     with pytest.raises(Conflict):
         await writer.commit.write(_note("a", fail=True))

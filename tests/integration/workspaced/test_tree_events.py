@@ -1,0 +1,101 @@
+"""The events of rows BL2, BL4, BL5, WS2, WS4 and WS5 (H7), as they are written with the change."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sqlite3
+from contextlib import closing
+from typing import Any
+
+import httpx
+import pytest
+
+from workspaced.egress.rules import EgressRules
+from workspaced.settings import Settings
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Webhooks may point to this machine, where nobody listens."""
+    return dataclasses.replace(settings, egress=EgressRules.from_environment({}, dev=True))
+
+
+@pytest.fixture
+async def everything(http: httpx.AsyncClient) -> None:
+    """Somebody wants to be told of everything."""
+    made = await http.post("/v1/webhooks", json={"url": "http://127.0.0.1:1024/"})
+    assert made.status_code == 201, made.text
+
+
+def _told(settings: Settings) -> list[dict[str, Any]]:
+    with closing(sqlite3.connect(settings.database)) as database:
+        return [json.loads(row[0]) for row in database.execute("SELECT body FROM event ORDER BY number")]
+
+
+def _brief(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    return [(event["type"], event["data"]["object"]["id"]) for event in events]
+
+
+@pytest.mark.usefixtures("everything")
+async def test_a_new_workspace_is_told_with_its_root_block(http: httpx.AsyncClient, settings: Settings) -> None:
+    made = (await http.post("/v1/workspace", json={"label": "Rocket"})).json()
+    told = _told(settings)
+    assert _brief(told) == [("workspace.created", made["id"]), ("block.created", made["rootBlock"])]
+    assert told[0]["data"]["object"] == made
+    assert [event["sequence"] for event in told] == [1, 2]
+    assert {(event["workspaceId"], event["clientId"], event["actor"]) for event in told} == {
+        (made["id"], "tests", "svc:test")
+    }
+
+
+@pytest.mark.usefixtures("everything")
+async def test_blocks_are_told_as_they_come_change_and_go(http: httpx.AsyncClient, settings: Settings) -> None:
+    workspace = (await http.post("/v1/workspace", json={"label": "Rocket"})).json()
+    blocks = f"/v1/workspace/{workspace['id']}/blocks"
+    made = [(await http.post(blocks, json={"workspace": workspace["id"], "label": name})).json() for name in "ab"]
+    one, two = made
+    await http.patch(f"{blocks}/{two['id']}", json={"label": "c", "parentBlock": one["id"]})
+    await http.patch(f"{blocks}/{two['id']}", json={"label": "c", "parentBlock": one["id"]})
+    refused = await http.patch(f"{blocks}/{one['id']}", json={"label": "x", "parentBlock": two["id"]})
+    assert refused.status_code == 422
+    before = [(await http.get(f"{blocks}/{block['id']}")).json() for block in (two, one)]
+    await http.delete(f"{blocks}/{one['id']}?force=true")
+    told = _told(settings)[2:]
+    assert _brief(told) == [
+        ("block.created", one["id"]),
+        ("block.created", two["id"]),
+        ("block.updated", two["id"]),
+        ("block.deleted", two["id"]),
+        ("block.deleted", one["id"]),
+    ]
+    assert [event["data"]["object"] for event in told[:2]] == made
+    assert told[2]["data"]["previous"] == {
+        "label": "b",
+        "parentBlock": workspace["rootBlock"],
+        "orderIndex": 1,
+        "path": two["path"],
+    }
+    assert [event["data"]["object"] for event in told[3:]] == before
+
+
+@pytest.mark.usefixtures("everything")
+async def test_a_changed_and_a_deleted_workspace_are_told(http: httpx.AsyncClient, settings: Settings) -> None:
+    workspace = (await http.post("/v1/workspace", json={"label": "Rocket"})).json()
+    path = f"/v1/workspace/{workspace['id']}"
+    block = (await http.post(f"{path}/blocks", json={"workspace": workspace["id"]})).json()["id"]
+    await http.patch(path, json={"label": "Rocket", "rootBlock": {"label": "Rocket"}})
+    await http.patch(path, json={"label": "Probe", "rootBlock": block})
+    last = (await http.get(path)).json()
+    await http.delete(path)
+    told = _told(settings)[3:]
+    assert _brief(told) == [
+        ("block.updated", block),
+        ("block.updated", workspace["rootBlock"]),
+        ("workspace.updated", workspace["id"]),
+        ("workspace.deleted", workspace["id"]),
+    ]
+    assert told[0]["data"]["previous"]["parentBlock"] == workspace["rootBlock"]
+    assert told[2]["data"]["previous"] == {"label": "Rocket", "rootBlock": workspace["rootBlock"]}
+    assert told[2]["data"]["object"] == last
+    assert told[3]["data"]["object"] == last
