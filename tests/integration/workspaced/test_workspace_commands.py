@@ -34,3 +34,34 @@ def test_what_can_not_be_restored_is_a_sentence(tmp_path: Path) -> None:
     assert refused.stderr.startswith(f"workspaced: There is no workspace {unknown}, deleted or not. `workspaced")
     wrong = workspaced("workspaces", "restore", "SNK-1", "--data", str(tmp_path))
     assert (wrong.returncode, wrong.stderr) == (2, "workspaced: 'SNK-1' is no workspace's id: it must be a UUID.\n")
+
+
+def test_a_guests_key_is_made_by_command_and_what_commands_do_is_in_the_audit_log(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    key = new_key(data)
+    made = workspaced("keys", "create", "visitor", "--role", "reader", "--guest", "--data", str(data))
+    guest = made.stdout.strip()
+    rotated = workspaced("keys", "rotate", "visitor", "--data", str(data)).stdout.strip()
+    with WorkspaceService(data) as service, service.client(key) as http, service.client(rotated) as visitor:
+        workspace = http.post("/v1/workspace", json={"label": "Closed"}).json()["id"]
+        assert visitor.get(f"/v1/workspace/{workspace}").status_code == 403
+        assert http.get(f"/v1/api-keys/{guest[4:12]}").json()["guest"] is True
+        log = http.get("/v1/audit-log?action=api_key.*&sortOrder=ASC").json()
+    assert [(row["action"], row["resourceId"], row["principal"]) for row in log] == [
+        ("api_key.created", key[4:12], "system"),
+        ("api_key.created", guest[4:12], "system"),
+        ("api_key.rotated", guest[4:12], "system"),
+    ]
+
+
+def test_a_setting_that_can_not_be_read_or_differs_from_the_first_start_is_a_sentence(tmp_path: Path) -> None:
+    words = ("serve", "--data", str(tmp_path / "data"), "--port", "0")
+    for name, value in (("VISIBLE_ID_PREFIX", "S-1"), ("TRUSTED_PROXIES", "nowhere"), ("REQUESTS_PER_MINUTE", "-1")):
+        refused = workspaced(*words, environment={f"WORKSPACED_{name}": value})
+        assert refused.returncode == 78
+        assert f"WORKSPACED_{name}" in refused.stderr
+    with WorkspaceService(tmp_path / "data", environment={"WORKSPACED_VISIBLE_ID_PREFIX": "BUD"}):
+        pass
+    refused = workspaced(*words, environment={"WORKSPACED_VISIBLE_ID_PREFIX": "SNK"})
+    assert refused.returncode == 78
+    assert "this data was begun with 'BUD'" in refused.stderr
