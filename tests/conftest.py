@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # The machines that run these are shared: a slow example is no finding.
-settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("shared")
-
+# CI takes the same examples each time, so that a change is judged by what it changed; everybody else looks for new ones.
 IN_CI = os.environ.get("CI") == "true"
+settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=IN_CI)
+settings.load_profile("shared")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -310,6 +310,14 @@ class DeliverableSuite:
         assert settled == [1, 1, 0]
         assert await stage.nothing_to_claim(lane)
 
+    async def test_what_nobody_named_is_what_the_service_said_last(self, stage: Stage) -> None:
+        lane = stage.desire(scalars(a="1"))
+        await stage.deliverable.adopt(lane, held(("strange", "1", "scalar")))
+        await stage.deliverable.adopt(lane, held(("strange", "2", "scalar")))
+        assert await stage.deliver(lane) == [("create", "a", "1")]
+        stage.desire(scalars(strange="1"))
+        assert await stage.deliver(lane) == [("update", "strange", "1")]
+
     async def test_attempts_may_be_noted_by_themselves(self, stage: Stage) -> None:
         lane = stage.desire(scalars(a="1"))
         await stage.deliverable.note_attempt(lane, ATTEMPT)

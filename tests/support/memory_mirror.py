@@ -79,6 +79,8 @@ class MemoryMirror(Deliverable):
             elif (row.value, row.data_type, row.removed) != (value, data_type, wanted is None):
                 row.value, row.data_type, row.removed = value, data_type, wanted is None
                 row.version, row.segment = next(self._versions), segment
+            else:
+                row.segment = row.segment or segment  # named from now on, if it was found in the service
         return lane
 
     def pending(self, lane: int) -> set[str]:
@@ -108,7 +110,7 @@ class MemoryMirror(Deliverable):
         rows, settled = self._sinks[sink].rows, 0
         for key, value, data_type in entries.select("key", "value", "data_type").iter_rows():
             row = rows.get(key)
-            if row is None:
+            if row is None or (not row.segment and not row.pending):
                 version = next(self._versions)
                 rows[key] = _Row(
                     value=value,

@@ -22,7 +22,8 @@ def adopt_entries(connection: sqlite3.Connection, sink: int, entries: pl.DataFra
     joined = held.join(
         known_entries(connection, sink, held["key"].to_list()), on="key", how="left", maintain_order="left"
     )
-    strange = joined.filter(pl.col("partition").is_null())
+    # What no source has named is whatever the service says, also when it is read a second time.
+    strange = joined.filter(pl.col("partition").is_null() | ((pl.col("partition") == 0) & pl.col("kind").is_null()))
     if strange.height:
         _keep_as_delivered(connection, sink, strange)
     pending = joined.filter(pl.col("kind").is_in(["create", "update"]) & ~pl.col("segment").is_in(list(out)))

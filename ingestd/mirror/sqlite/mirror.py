@@ -40,7 +40,12 @@ class SqliteMirror:
         Raises:
             MirrorBusy, MirrorNewer, MirrorCorrupt, MirrorError: see `StateFile`.
         """
-        return cls(StateFile(path, factory=factory), now=now)
+        state = StateFile(path, factory=factory)
+        try:
+            return cls(state, now=now)
+        except BaseException:
+            state.close()
+            raise
 
     @staticmethod
     def observe(path: Path) -> Observer:

@@ -96,9 +96,10 @@ def write_entries(
     pending = changed.with_columns(
         pl.when(pl.col("kind").is_not_null()).then("segment").alias("segment"), is_new.alias("new")
     )
-    for kind, part in (("create", pending.filter("new")), ("update", pending.filter(~pl.col("new")))):
+    parts: dict[Kind, pl.DataFrame] = {"create": pending.filter("new"), "update": pending.filter(~pl.col("new"))}
+    for kind, part in parts.items():
         if part.height:
-            _store(connection, part, kind, sink=sink, partition=partition, run=run, out=out)  # type: ignore[arg-type]
+            _store(connection, part, kind, sink=sink, partition=partition, run=run, out=out)
     _resolve(connection, sink, changed)
     of_ours = pl.concat([touched, changed.filter(there & (pl.col("partition") == partition))])
     created = changed.filter(pl.col("partition").is_null()).height
