@@ -200,7 +200,8 @@ class Deliverable(Protocol):
         """Take over what the service holds: ``key``, ``value`` (null allowed), ``data_type``; how many pending it settled.
 
         An entry that is pending with an equal value and type is settled without a request; one that differs becomes an
-        update; keys that no source has named are kept as delivered, as the service said them last. May be called with the sink piece by piece.
+        update; keys that no source has named are kept as delivered, as the service said them last. May be called with the sink
+        piece by piece.
         """
 
     async def claim(self, sink: int, *, max_items: int, max_bytes: int) -> Claim | None:

@@ -50,6 +50,7 @@ class MirrorModel(RuleBasedStateMachine):
         self.wanted: dict[str, str] = {}
         self.named: set[str] = set()
         self.claims: list[Claim] = []
+        self.settled: dict[Claim, set[str]] = {}
         self.open()
 
     def run(self, work: Coroutine[object, object, T]) -> T:
@@ -91,15 +92,20 @@ class MirrorModel(RuleBasedStateMachine):
         claim = self.run(self.mirror.delivery.claim(sink, max_items=limit, max_bytes=10_000)) if sink else None
         if claim is None:
             return
-        out = {item["key"] for other in self.claims for item in wire_items(other)}
+        out = {key for other in self.claims for key in self.held(other)}
         taken = [item["key"] for item in wire_items(claim)]
         assert len(taken) == len(set(taken)) <= limit
         assert out.isdisjoint(taken), "two claims hold one key"
         self.claims.append(claim)
 
+    def held(self, claim: Claim) -> set[str]:
+        """The keys that a claim still holds: what was settled one by one may be handed out again with a newer value."""
+        return {item["key"] for item in wire_items(claim)} - self.settled.get(claim, set())
+
     def apply(self, claim: Claim, keys: set[str] | None = None) -> None:
+        """The service takes items of a claim; none is sent again once it was settled."""
         for item in wire_items(claim):
-            if keys is not None and item["key"] not in keys:
+            if item["key"] not in self.held(claim) or (keys is not None and item["key"] not in keys):
                 continue
             if item.get("delete"):
                 self.service.pop(item["key"], None)
@@ -124,10 +130,11 @@ class MirrorModel(RuleBasedStateMachine):
     @rule(which=st.integers(0, 9), first=st.booleans(), data=st.data())
     def deliver_some(self, which: int, first: bool, data: st.DataObject) -> None:
         claim = self.claims[which % len(self.claims)]
-        keys = [item["key"] for item in wire_items(claim)]
-        some = set(data.draw(st.lists(st.sampled_from(keys), unique=True)))
+        keys = sorted(self.held(claim))
+        some = set(data.draw(st.lists(st.sampled_from(keys), unique=True))) if keys else set()
         self.apply(claim, some)
         self.run(self.mirror.delivery.settle_some(claim, delivered=sorted(some)))
+        self.settled[claim] = self.settled.get(claim, set()) | some
         if first:
             self.claims.remove(claim)
             self.run(self.mirror.delivery.release(claim))
