@@ -9,9 +9,10 @@ from collections.abc import Collection
 
 import polars as pl
 
-from ingestd.mirror.sqlite.segments import leave, queue
+from ingestd.mirror.port import Kind
+from ingestd.mirror.sqlite.segments import leave, queue, settle_entries
 from ingestd.mirror.sqlite.sql import SQL
-from ingestd.mirror.sqlite.writing import known_entries, write_rows
+from ingestd.mirror.sqlite.writing import ADOPTED, known_entries, write_rows
 
 _PAGE = 50_000
 
@@ -23,16 +24,15 @@ def adopt_entries(connection: sqlite3.Connection, sink: int, entries: pl.DataFra
         known_entries(connection, sink, held["key"].to_list()), on="key", how="left", maintain_order="left"
     )
     # What no source has named is whatever the service says, also when it is read a second time.
-    strange = joined.filter(pl.col("partition").is_null() | ((pl.col("partition") == 0) & pl.col("kind").is_null()))
+    strange = joined.filter(
+        pl.col("partition").is_null() | ((pl.col("partition") == ADOPTED) & pl.col("kind").is_null())
+    )
     if strange.height:
         _keep_as_delivered(connection, sink, strange)
     pending = joined.filter(pl.col("kind").is_in(["create", "update"]) & ~pl.col("segment").is_in(list(out)))
     equal = (pl.col("value") == pl.col("old_value")) & (pl.col("data_type") == pl.col("old_type"))
     settled = pending.filter(equal.fill_null(value=False))
-    if settled.height:
-        keys, segments = json.dumps(settled["key"].to_list()), json.dumps(settled["segment"].unique().to_list())
-        lost = Counter(s for (s,) in connection.execute(SQL["entries_settle"], (sink, keys, segments)).fetchall())
-        leave(connection, lost)
+    settle_entries(connection, sink, settled["key"].to_list(), settled["segment"].unique().to_list())
     _make_updates(connection, sink, pending.filter(~equal.fill_null(value=False) & (pl.col("kind") == "create")))
     return settled.height
 
@@ -44,12 +44,8 @@ def forget_entries(connection: sqlite3.Connection, sink: int) -> None:
     connection.execute(SQL["sink_forget_adopted"], (sink,))
     after = ""
     while rows := connection.execute(SQL["sink_page"], (sink, after, _PAGE)).fetchall():
-        page = pl.DataFrame(rows, schema=_PAGED, orient="row", infer_schema_length=None)
-        for (partition,), entries in page.group_by("partition", maintain_order=True):
-            for segment, piece in queue(
-                connection, sink=sink, partition=int(str(partition)), kind="create", entries=entries, over={}
-            ):
-                connection.execute(SQL["entries_point"], (segment, sink, json.dumps(piece["key"].to_list())))
+        page = pl.DataFrame(rows, schema=_PAGED, orient="row")
+        _queue_again(connection, sink, "create", page)
         after = rows[-1][0]
 
 
@@ -57,28 +53,24 @@ def _keep_as_delivered(connection: sqlite3.Connection, sink: int, entries: pl.Da
     rows = entries.select(
         "key", "value", "data_type", pl.lit(0).alias("row_hash"), pl.lit(None, dtype=pl.Int64).alias("position")
     )
-    write_rows(connection, rows, sink=sink, segment=0, removed=False, partition=0, run=0)
+    write_rows(connection, rows, sink=sink, segment=0, removed=False, partition=ADOPTED, run=0)
 
 
 def _make_updates(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> None:
     """Pending creates of keys that the service turns out to know become updates, with the mirror's value."""
+    wanted = entries.select(
+        "key", pl.col("old_value").alias("value"), pl.col("old_type").alias("data_type"), "segment", "partition"
+    )
+    _queue_again(connection, sink, "update", wanted)
+    leave(connection, Counter(entries["segment"].to_list()))
+
+
+def _queue_again(connection: sqlite3.Connection, sink: int, kind: Kind, entries: pl.DataFrame) -> None:
+    """Point entries to new segments, each of the partition that its entries came from."""
     for (partition,), group in entries.group_by("partition", maintain_order=True):
-        wanted = group.select(
-            "key", pl.col("old_value").alias("value"), pl.col("old_type").alias("data_type"), "segment"
-        )
-        for segment, piece in queue(
-            connection, sink=sink, partition=int(str(partition)), kind="update", entries=wanted, over={}
-        ):
+        queued = queue(connection, sink=sink, partition=int(str(partition)), kind=kind, entries=group, over={})
+        for segment, piece in queued:
             connection.execute(SQL["entries_point"], (segment, sink, json.dumps(piece["key"].to_list())))
-        leave(connection, Counter(group["segment"].to_list()))
 
 
-_PAGED = {
-    "key": pl.String,
-    "value": pl.String,
-    "data_type": pl.String,
-    "row_hash": pl.Int64,
-    "position": None,  # whatever the partition counts by
-    "partition": pl.Int64,
-    "run": pl.Int64,
-}
+_PAGED = {"key": pl.String, "value": pl.String, "data_type": pl.String, "partition": pl.Int64}

@@ -6,7 +6,6 @@ import asyncio
 import json
 import sqlite3
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
@@ -19,7 +18,7 @@ from ingestd.mirror.port import Attempt, Claim, LaneState, Parked, Part
 from ingestd.mirror.sqlite.adopting import adopt_entries, forget_entries
 from ingestd.mirror.sqlite.connection import StateFile
 from ingestd.mirror.sqlite.parking import park_entries
-from ingestd.mirror.sqlite.segments import keys_of, leave, live_body
+from ingestd.mirror.sqlite.segments import keys_of, live_body, settle_entries
 from ingestd.mirror.sqlite.sql import SQL
 
 P = ParamSpec("P")
@@ -125,7 +124,7 @@ class DeliverySide:
             # What this very claim picks up does not block: its bodies are read below, without what was superseded.
             elsewhere = frozenset(self._out)
             while rows := self._reader.execute(SQL["segments_pending"], (sink, after)).fetchall():
-                for segment, _, _, live, length, over in rows:
+                for segment, live, length, over in rows:
                     after = segment
                     if segment in elsewhere or not elsewhere.isdisjoint(json.loads(over)):
                         continue
@@ -226,13 +225,9 @@ class DeliverySide:
 
 
 def _settle_keys(connection: sqlite3.Connection, sink: int, parts: Iterable[Part], keys: Sequence[str]) -> None:
-    """Entries of some segments are settled one by one; those that were superseded meanwhile are left alone."""
-    listed, segments = json.dumps(list(keys)), json.dumps([part.segment for part in parts])
-    lost = Counter(
-        segment for (segment,) in connection.execute(SQL["entries_settle"], (sink, listed, segments)).fetchall()
-    )
-    connection.execute(SQL["entries_delete_settled"], (sink, listed))
-    leave(connection, lost)
+    """Settle entries of some parts; of those that were to be removed, nothing is kept."""
+    settle_entries(connection, sink, keys, [part.segment for part in parts])
+    connection.execute(SQL["entries_delete_settled"], (sink, json.dumps(list(keys))))
 
 
 async def _in(pool: ThreadPoolExecutor, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 import polars as pl
@@ -63,6 +64,12 @@ def leave(connection: sqlite3.Connection, lost: Mapping[int, int]) -> None:
             connection.execute(SQL["segment_drop"], (segment,))
         else:
             _shrink(connection, segment)
+
+
+def settle_entries(connection: sqlite3.Connection, sink: int, keys: Sequence[str], segments: Sequence[int]) -> None:
+    """Some entries of some segments are settled one by one; those that were superseded meanwhile are left alone."""
+    settled = (sink, json.dumps(list(keys)), json.dumps(list(segments)))
+    leave(connection, Counter(segment for (segment,) in connection.execute(SQL["entries_settle"], settled).fetchall()))
 
 
 def live_body(connection: sqlite3.Connection, sink: int, segment: int, body: bytes) -> tuple[int, bytes]:

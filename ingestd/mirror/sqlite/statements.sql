@@ -108,8 +108,10 @@ WHERE id = :run
 UPDATE run SET ended = ?, failure = ? WHERE id = ?
 RETURNING id, records, created, updated, unchanged, removed, rejected
 
+-- A run that met equal entries is kept: it may be the one that named what was found in the service.
 -- name: run_forget_idle
-DELETE FROM run WHERE partition = ? AND id < ? AND created = 0 AND updated = 0 AND removed = 0 AND rejected = 0
+DELETE FROM run WHERE partition = ? AND id < ?
+  AND created = 0 AND updated = 0 AND unchanged = 0 AND removed = 0 AND rejected = 0
 
 -- name: keys_in_range
 SELECT 1 FROM entry WHERE sink = ? AND key BETWEEN ? AND ? LIMIT 1
@@ -225,10 +227,10 @@ DELETE FROM entry WHERE sink = ? AND removed
 DELETE FROM entry WHERE sink = ? AND partition = 0
 
 -- name: sink_page
-SELECT key, value, data_type, row_hash, position, partition, run FROM entry WHERE sink = ? AND key > ? ORDER BY key LIMIT ?
+SELECT key, value, data_type, partition FROM entry WHERE sink = ? AND key > ? ORDER BY key LIMIT ?
 
 -- name: segments_pending
-SELECT id, kind, items, live, bytes, over FROM segment WHERE sink = ? AND id > ? ORDER BY id LIMIT 64
+SELECT id, live, bytes, over FROM segment WHERE sink = ? AND id > ? ORDER BY id LIMIT 64
 
 -- name: segment_body
 SELECT kind, items, live, body FROM segment WHERE id = ?

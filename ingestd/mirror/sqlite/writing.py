@@ -26,7 +26,7 @@ _KNOWN = {
     "kind": pl.String,
 }
 
-_ADOPTED = 0
+ADOPTED = 0
 """The partition of an entry that was found in the service and that no source has named yet."""
 
 
@@ -83,7 +83,7 @@ def write_entries(
     touched = same.filter((pl.col("partition") == partition) & (pl.col("old_hash") != pl.col("row_hash")))
     if touched.height:
         connection.execute(SQL["entries_touch"], (touched.select("key", "row_hash").write_json(), sink))
-    found = same.filter(pl.col("partition") == _ADOPTED)
+    found = same.filter(pl.col("partition") == ADOPTED)
     if found.height:
         rows = found.select("key", "row_hash", "position").write_json()
         connection.execute(SQL["entries_own"], {"sink": sink, "partition": partition, "run": run, "rows": rows})

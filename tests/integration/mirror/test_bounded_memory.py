@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from pathlib import Path
+
+import polars as pl
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.intake import Reader
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.mirror.sqlite.snapshots import KEPT
-from tests.support.scripted_source import Script, ScriptedConnector
+from tests.support.scripted_source import Row, Script, ScriptedConnector
 
 
 def read(path: Path, script: Script) -> SqliteMirror:
@@ -39,6 +42,23 @@ def test_runs_on_which_nothing_stands_are_forgotten_at_start_and_origins_are_kep
     assert origin.read_at is not None
     assert origin.facts["file.name"] == "a"
     mirror.close()
+
+
+def test_the_run_that_named_what_was_found_in_the_service_is_kept(tmp_path: Path) -> None:
+    script = Script()
+    script.write("a", [{"k": "x", "v": "1"}])
+    mirror = read(tmp_path / "state.db", script)
+    held = pl.DataFrame({"key": ["y"], "value": ["1"], "data_type": ["scalar"]})
+    asyncio.run(mirror.delivery.adopt(1, held))
+    mirror.close()
+    contents: list[list[Row]] = [[{"k": "y", "v": "1"}], []]
+    for rows in contents:
+        script.write("b", rows)
+        mirror = read(tmp_path / "state.db", script)
+        (origin,) = mirror.status.origins("y")
+        assert origin.read_at is not None
+        assert origin.facts["file.name"] == "b"
+        mirror.close()
 
 
 def test_only_the_snapshots_of_the_partitions_read_last_are_kept_and_a_dropped_one_is_read_whole(
