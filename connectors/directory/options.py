@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from connectors.formats import FormatName
+from connectors.formats import ConfiguredFormat, FormatName
 
 
 class DirectoryOptions(BaseModel):
@@ -38,8 +38,12 @@ class DirectoryOptions(BaseModel):
     rescan_seconds: float = Field(
         default=30, gt=0, description="How often the folder is looked through for what events have missed."
     )
-    format: FormatName | None = Field(
-        default=None, description="The format of the files; without it the end of each name tells."
+    format: FormatName | ConfiguredFormat | None = Field(
+        default=None,
+        description=(
+            "The format of the files, by its name or with settings of its own, such as {type: csv}; without it the end of"
+            " each name tells."
+        ),
     )
 
     @model_validator(mode="after")

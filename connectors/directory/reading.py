@@ -76,7 +76,7 @@ def batches_of(opened: OpenFile, sha256: str, form: Format) -> Iterator[Batch]:
     facts = _facts(opened, sha256)
     whole = opened.identity.cursor(sha256)
     source = _Hashing(opened.file)
-    stretches = form(cast("BinaryIO", source), opened.name)
+    stretches = form.read(cast("BinaryIO", source), opened.name)
     try:
         stretch = next(stretches)
         for following in stretches:
@@ -120,23 +120,42 @@ def unchanged(opened: OpenFile, sha256: str) -> Batch:
 
 
 class _Hashing:
-    """The one method of a file that a format reading from the start needs; hashes what passes through."""
+    """A file that hashes what passes through; one that was jumped about in is hashed once more at the end."""
 
     def __init__(self, file: io.FileIO) -> None:
         self._file = file
         self._digest: Any = hashlib.sha256()
+        self._in_order = True
 
-    def read(self, size: int) -> bytes:
+    def read(self, size: int = -1) -> bytes:
         data = b""
-        while len(data) < size:  # an unbuffered read may give less than was asked for
-            more = self._file.read(size - len(data))
+        while size < 0 or len(data) < size:  # an unbuffered read may give less than was asked for
+            more = self._file.read(size - len(data) if size >= 0 else -1)
             if not more:
                 break
             data = data + more if data else more
-        self._digest.update(data)
+        if self._in_order:
+            self._digest.update(data)
         return data
 
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._in_order = False
+        return self._file.seek(offset, whence)
+
+    def fileno(self) -> int:
+        self._in_order = False
+        return self._file.fileno()
+
     def hexdigest(self) -> str:
+        if not self._in_order:
+            self._file.seek(0)
+            return hashlib.file_digest(self._file, "sha256").hexdigest()
         return str(self._digest.hexdigest())
 
 

@@ -1,43 +1,37 @@
-"""Which format a file has: as configured, else by the end of its name."""
+"""Which format a file has: as configured, else by the end of its name. A new format is named here, three times."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import BinaryIO, Literal, Protocol, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from connectors.formats.csv_reader import read_csv
-from connectors.formats.ndjson_reader import read_ndjson
-from connectors.formats.stretch import Place, Stretch
+from pydantic import Field
+
+from connectors.formats.csv import Csv
+from connectors.formats.format import Format
+from connectors.formats.ndjson import Ndjson
 from ingestd.sdk import SourceBroken
 
 FormatName: TypeAlias = Literal["csv", "ndjson"]
+ConfiguredFormat: TypeAlias = Annotated[Csv | Ndjson, Field(discriminator="type")]
+FORMATS: tuple[type[Format], ...] = (Csv, Ndjson)
+
+SUFFIXES = {suffix: kind for kind in FORMATS for suffix in kind.suffixes}
+_BY_NAME = {str(kind.model_fields["type"].default): kind for kind in FORMATS}
 
 
-class Format(Protocol):
-    """Reads a file from a place between two records, a stretch at a time; in bounded memory whatever its size."""
-
-    def __call__(self, file: BinaryIO, name: str, *, start: Place | None = None) -> Iterator[Stretch]:
-        """At least one stretch; ``name`` is the file's, for the sentence of an error.
-
-        Raises:
-            SourceBroken: the file as a whole is not of this format.
-        """
-
-
-FORMATS: Mapping[FormatName, Format] = {"csv": read_csv, "ndjson": read_ndjson}
-SUFFIXES: Mapping[str, FormatName] = {".csv": "csv", ".ndjson": "ndjson", ".jsonl": "ndjson"}
-
-
-def format_of(name: str, configured: FormatName | None) -> Format:
+def format_of(name: str, configured: FormatName | Format | None) -> Format:
     """The format of the file ``name``.
 
     Raises:
         SourceBroken: nothing is configured and the name's end is not known.
     """
+    if isinstance(configured, Format):
+        return configured
     if configured is not None:
-        return FORMATS[configured]
-    for suffix, format_name in SUFFIXES.items():
+        return _BY_NAME[configured]()
+    for suffix, kind in SUFFIXES.items():
         if name.lower().endswith(suffix):
-            return FORMATS[format_name]
-    known = ", ".join(SUFFIXES)
-    raise SourceBroken(f"{name}: its name ends in none of {known}. Say `format: csv` or `format: ndjson`.")
+            return kind()
+    raise SourceBroken(
+        f"{name}: its name ends in none of {', '.join(SUFFIXES)}. Set format to one of {', '.join(_BY_NAME)}."
+    )

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from connectors.directory import DirectoryConnector, DirectoryOptions
-from connectors.formats import FORMATS, read_csv, read_ndjson
+from connectors.formats.csv import Csv, read_csv
+from connectors.formats.ndjson import Ndjson, read_ndjson
 from ingestd.sdk import Connector, SourceContext
 from ingestd.sdk.testing import ConnectorConformance, Rig
 
@@ -55,13 +56,8 @@ class FolderRig(Rig):
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forty rows are several batches."""
-    formats: Any = FORMATS
-    for name, read in {"csv": read_csv, "ndjson": read_ndjson}.items():
-
-        def in_blocks(file: Any, label: str, *, start: Any = None, read: Any = read) -> Any:
-            return read(file, label, start=start, block_bytes=100)
-
-        monkeypatch.setitem(formats, name, in_blocks)
+    monkeypatch.setattr(Csv, "read", lambda _, file, name: read_csv(file, name, block_bytes=100))
+    monkeypatch.setattr(Ndjson, "read", lambda _, file, name: read_ndjson(file, name, block_bytes=100))
 
 
 class TestCsvFolder(ConnectorConformance):

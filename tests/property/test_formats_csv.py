@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from connectors.formats.csv_fast import end_of_last_record, read_proven
-from connectors.formats.csv_reader import read_csv
-from connectors.formats.csv_scanner import RecordScanner
-from connectors.formats.csv_tolerant import is_unterminated, records_of
+from connectors.formats.csv.fast import end_of_last_record, read_proven
+from connectors.formats.csv.reader import read_csv
+from connectors.formats.csv.scanner import RecordScanner
+from connectors.formats.csv.tolerant import is_unterminated, records_of
 from connectors.formats.stretch import Place, Stretch
 from ingestd.sdk import SourceBroken
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from connectors.formats.ndjson_exact import LineUnreadable, record_of
-from connectors.formats.ndjson_fast import may_hold_minus_zero, read_flat
-from connectors.formats.ndjson_reader import read_ndjson
+from connectors.formats.ndjson.exact import LineUnreadable, record_of
+from connectors.formats.ndjson.fast import may_hold_minus_zero, read_flat
+from connectors.formats.ndjson.reader import read_ndjson
 from connectors.formats.stretch import Stretch
 from ingestd.sdk import SourceBroken
 

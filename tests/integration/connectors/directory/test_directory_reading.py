@@ -10,6 +10,7 @@ import pytest
 
 from connectors.directory import DirectoryConnector
 from connectors.formats import stretch as stretch_module
+from connectors.formats.csv import Csv, read_csv
 from ingestd.sdk import Batch, Partition, SourceUnavailable
 
 Read = Callable[..., list[Batch]]
@@ -84,12 +85,7 @@ def test_new_content_is_read_whole(drop: Any, read_all: Read) -> None:
 
 @pytest.fixture
 def many_blocks(drop: Any, monkeypatch: pytest.MonkeyPatch) -> DirectoryConnector:
-    from connectors.formats import choice, csv_reader
-
-    def in_small_blocks(file: Any, name: str, **more: Any) -> Any:
-        return csv_reader.read_csv(file, name, block_bytes=64, **more)
-
-    monkeypatch.setitem(choice.FORMATS, "csv", in_small_blocks)
+    monkeypatch.setattr(Csv, "read", lambda _, file, name: read_csv(file, name, block_bytes=64))
     drop.write("a.csv", "part,mass\n" + "".join(f"P{i},{i}\n" for i in range(100)))
     connector: DirectoryConnector = drop.connector()
     return connector

@@ -4,7 +4,9 @@ import io
 
 import pytest
 
-from connectors.formats import format_of, read_csv, read_ndjson
+from connectors.formats import format_of
+from connectors.formats.csv import Csv, read_csv
+from connectors.formats.ndjson import Ndjson, read_ndjson
 from ingestd.sdk import Reject, SourceBroken
 
 
@@ -85,11 +87,12 @@ def test_objects_that_share_no_names_are_read_in_frames_of_a_bounded_size() -> N
 
 @pytest.mark.parametrize("name", ["a.csv", "A.CSV", "b.ndjson", "b.jsonl"])
 def test_the_name_tells_the_format(name: str) -> None:
-    assert format_of(name, None) is (read_csv if name.lower().endswith("csv") else read_ndjson)
+    assert isinstance(format_of(name, None), Csv if name.lower().endswith("csv") else Ndjson)
 
 
 def test_the_configured_format_wins_over_the_name() -> None:
-    assert format_of("a.csv", "ndjson") is read_ndjson
+    assert format_of("a.csv", "ndjson") == Ndjson()
+    assert format_of("a.csv", Ndjson()) == Ndjson()
 
 
 def test_a_name_that_tells_nothing_is_a_sentence() -> None:

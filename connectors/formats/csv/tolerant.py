@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import polars as pl
 
-from connectors.formats.csv_scanner import RecordScanner, State
+from connectors.formats.csv.scanner import RecordScanner, State
 from connectors.formats.stretch import showable
 from ingestd.sdk import Reject
 

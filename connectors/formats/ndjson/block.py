@@ -7,8 +7,8 @@ from itertools import chain
 
 import polars as pl
 
-from connectors.formats.ndjson_exact import LineUnreadable, Record, record_of
-from connectors.formats.ndjson_fast import TooManyCells, may_hold_minus_zero, read_flat
+from connectors.formats.ndjson.exact import LineUnreadable, Record, record_of
+from connectors.formats.ndjson.fast import TooManyCells, may_hold_minus_zero, read_flat
 from connectors.formats.stretch import Place, Stretch, showable
 from ingestd.sdk import Reject
 

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 import polars as pl
 
-from connectors.formats.ndjson_block import CELLS, read_block
+from connectors.formats.ndjson.block import CELLS, read_block
 from connectors.formats.stretch import BLOCK_BYTES, RECORD_BYTES, Place, Stretch
 from ingestd.sdk import SourceBroken
 

@@ -7,10 +7,10 @@ from typing import BinaryIO
 
 import polars as pl
 
-from connectors.formats.csv_fast import end_of_last_record, is_utf8, read_proven
-from connectors.formats.csv_header import read_header
-from connectors.formats.csv_scanner import RecordScanner
-from connectors.formats.csv_tolerant import fault_of, frame_of, is_unterminated, records_of, reject_of
+from connectors.formats.csv.fast import end_of_last_record, is_utf8, read_proven
+from connectors.formats.csv.header import read_header
+from connectors.formats.csv.scanner import RecordScanner
+from connectors.formats.csv.tolerant import fault_of, frame_of, is_unterminated, records_of, reject_of
 from connectors.formats.stretch import BLOCK_BYTES, RECORD_BYTES, Place, Stretch, showable
 from ingestd.sdk import Reject
 

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from connectors.formats.csv_tolerant import is_unterminated, records_of
+from connectors.formats.csv.tolerant import is_unterminated, records_of
 from connectors.formats.stretch import Place, showable
 from ingestd.sdk import SourceBroken
 

@@ -1,0 +1,22 @@
+"""NDJSON as a format that can be configured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO, ClassVar, Literal
+
+from connectors.formats.format import Format
+from connectors.formats.ndjson.reader import read_ndjson
+from connectors.formats.stretch import Stretch
+
+
+class Ndjson(Format):
+    """One JSON object a line."""
+
+    suffixes: ClassVar[tuple[str, ...]] = (".ndjson", ".jsonl")
+
+    type: Literal["ndjson"] = "ndjson"
+
+    def read(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
+        """As `connectors.formats.ndjson.reader.read_ndjson`."""
+        return read_ndjson(file, name)
