@@ -11,7 +11,8 @@ UPDATE workspace SET version = version WHERE id = :workspace_id AND deleted_at I
 -- name: grow_workspace
 -- The workspace shows its blocks' ids, so another number of them is another version of it.
 UPDATE workspace
-SET block_count = block_count + :added, version = version + 1, updated_at = max(updated_at, :now), updated_by = :actor
+SET block_count = block_count + :added, version = version + 1,
+    updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
 WHERE id = :workspace_id AND deleted_at IS NULL RETURNING number, root_block, block_count
 
 -- name: find_block
@@ -19,7 +20,7 @@ SELECT b.id, w.id, b.parent_id, b.order_index, b.version, b.created_at, b.update
        b.label, b.description, b.part_number, b.multiplicity, b.pdm_enabled, b.property_groups, b.instances,
        b.preview_custom_link, b.preview_source, b.figures, b.icon, b.attachments, b.external_links, b.pdm_thumbnail,
        b.block_statuses, b.type
-FROM block b JOIN workspace w ON w.number = b.workspace
+FROM workspace w JOIN block b ON b.workspace = w.number
 WHERE b.id = :id AND w.id = :workspace_id AND w.deleted_at IS NULL
 
 -- name: places
@@ -64,8 +65,8 @@ VALUES (:id, :workspace, :parent_id, :order_index, 1, :now, :now, :actor, :actor
 
 -- name: update_block
 UPDATE block
-SET parent_id = :parent_id, order_index = :order_index, version = version + 1, updated_at = max(updated_at, :now),
-    updated_by = :actor, label = :label, description = :description, part_number = :part_number,
+SET parent_id = :parent_id, order_index = :order_index, version = version + 1,
+    updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor, label = :label, description = :description, part_number = :part_number,
     multiplicity = :multiplicity, pdm_enabled = :pdm_enabled, property_groups = :property_groups,
     instances = :instances, preview_custom_link = :preview_custom_link, preview_source = :preview_source,
     figures = :figures, icon = :icon, attachments = :attachments, external_links = :external_links,
@@ -87,8 +88,8 @@ UPDATE block SET version = version + 1 WHERE id IN (SELECT id FROM down)
 
 -- name: set_parent
 UPDATE block
-SET parent_id = :parent_id, order_index = :order_index, version = version + 1, updated_at = max(updated_at, :now),
-    updated_by = :actor
+SET parent_id = :parent_id, order_index = :order_index, version = version + 1,
+    updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
 WHERE id = :id
 
 -- name: set_root

@@ -37,13 +37,14 @@ VALUES (:id, :workspace, :serial, :label, :description, :tags, :icon, 1, :now, :
 -- name: update_sink
 UPDATE data_sink
 SET label = :label, description = :description, tags = :tags, icon = :icon, version = version + 1,
-    updated_at = max(updated_at, :now), updated_by = :actor
+    updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
 WHERE number = :number
 
 -- name: touch_sink
 -- A written entry is a change of its sink (S12).
 UPDATE data_sink
-SET entry_count = entry_count + :added, version = version + 1, updated_at = max(updated_at, :now), updated_by = :actor
+SET entry_count = entry_count + :added, version = version + 1,
+    updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
 WHERE number = :number
 
 -- name: delete_entries_of_sink
@@ -102,8 +103,8 @@ RETURNING number, id, key, value, data_type, observed_at, version, created_at, u
 
 -- name: update_entry
 UPDATE data_sink_entry
-SET value = :value, data_type = :data_type, version = version + 1, updated_at = max(updated_at, :now),
-    updated_by = :actor
+SET value = :value, data_type = :data_type, version = version + 1,
+    updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
 WHERE number = :number
 
 -- name: delete_entry

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from workspaced.problems import Unavailable
-from workspaced.storage import migrations
+from workspaced.storage import migrations, sqlite_schema
 from workspaced.storage.group_commit import GroupCommit
 from workspaced.storage.port import Reader, StorageUnusable, Transaction
 from workspaced.storage.sqlite import BUSY_SECONDS, connect, transaction
@@ -37,7 +37,7 @@ def open_database(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.
             connection = connect(path, busy_seconds=busy_seconds)
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
-                migrations.migrate(connection, name=str(path))
+                sqlite_schema.migrate(connection, name=str(path))
             except BaseException:
                 connection.close()
                 raise

@@ -31,12 +31,14 @@ SELECT id FROM block WHERE workspace = :number ORDER BY parent_id IS NOT NULL, c
 -- name: update_workspace
 UPDATE workspace
 SET label = :label, public_can_read = :public_can_read, exports_enabled = :exports_enabled,
-    guests_enabled = :guests_enabled, version = version + 1, updated_at = max(updated_at, :now), updated_by = :actor
+    guests_enabled = :guests_enabled, version = version + 1,
+    updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
 WHERE number = :number
 
 -- name: delete_workspace
 UPDATE workspace
-SET deleted_at = :now, version = version + 1, updated_at = max(updated_at, :now), updated_by = :actor
+SET deleted_at = :now, version = version + 1,
+    updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
 WHERE number = :number
 
 -- name: all_workspaces
@@ -46,7 +48,9 @@ SELECT id, label, created_at, deleted_at, purging FROM workspace ORDER BY create
 SELECT deleted_at, purging FROM workspace WHERE id = :id
 
 -- name: restore
-UPDATE workspace SET deleted_at = NULL, version = version + 1, updated_at = max(updated_at, :now), updated_by = :actor
+UPDATE workspace
+SET deleted_at = NULL, version = version + 1,
+    updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
 WHERE id = :id
 
 -- name: due

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from workspaced.problems import Conflict, Unavailable
-from workspaced.storage import migrations
+from workspaced.storage import migrations, sqlite_schema
 from workspaced.storage.group_commit import GroupCommit
 from workspaced.storage.port import Reader, StorageUnusable, Transaction
 from workspaced.storage.sqlite import connect
@@ -223,7 +223,7 @@ def test_many_may_open_a_new_file_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         opened = list(pool.map(lambda _: open_database(tmp_path / "s.db"), range(16)))
     for connection in opened:
-        assert migrations.reached(connection) == migrations.head()
+        assert sqlite_schema.reached(connection) == migrations.head()
         connection.close()
 
 
@@ -235,7 +235,7 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> Non
     with pytest.raises(StorageUnusable, match="already exists"):
         open_database(path)
     tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    assert (tables, migrations.reached(connection)) == (["idempotent_answer"], 0)
+    assert (tables, sqlite_schema.reached(connection)) == (["idempotent_answer"], 0)
     connection.close()
 
 

@@ -1,0 +1,48 @@
+"""Bringing a SQLite file to the newest schema. Its ``user_version`` says which step it has reached."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from workspaced.storage import migrations
+from workspaced.storage.port import StorageUnusable
+
+
+def reached(connection: sqlite3.Connection) -> int:
+    """The step that the database has reached; 0 for an empty one."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def migrate(connection: sqlite3.Connection, *, name: str) -> None:
+    """Bring the database to the head, each step in one exclusive transaction. ``name`` is the file, for the sentence.
+
+    Raises:
+        StorageUnusable: a newer program wrote the file.
+    """
+    if (version := reached(connection)) > migrations.head():
+        raise StorageUnusable(migrations.newer(name, version))
+    for number, sql in migrations.steps("sqlite"):
+        connection.execute("BEGIN EXCLUSIVE")
+        try:
+            if reached(connection) < number:  # asked inside the lock: another process may have been faster
+                for statement in _statements(sql):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {number}")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+
+
+def _statements(sql: str) -> list[str]:
+    """Cut a script at the semicolons where SQLite itself says that a statement is complete."""
+    statements: list[str] = []
+    pending = ""
+    for part in sql.split(";"):
+        pending += part
+        if sqlite3.complete_statement(pending + ";"):
+            statements.append(pending + ";")
+            pending = ""
+        else:
+            pending += ";"
+    return [statement for statement in statements if statement.strip(" \n;")]
