@@ -10,6 +10,7 @@ from ingestd.process.statements import load_statements
 from workspaced.data_sinks.addressing import ID_MULTIPLIER, row_number
 from workspaced.data_sinks.values import (
     DEFAULT_DATA_TYPE,
+    SINKS,
     Change,
     EntryChanges,
     NewEntry,
@@ -73,6 +74,7 @@ def take_numbers(tx: Transaction, count: int) -> tuple[int, int]:
 def touch_sink(tx: Transaction, sink: StoredSink, *, added: int, actor: str, now: int) -> None:
     """An entry of the sink was written; ``added`` is by how many its entries have grown."""
     tx.run(_SQL["touch_sink"], {"number": sink.number, "added": added, "actor": actor, "now": now})
+    tx.notify(SINKS)
 
 
 def require_room(sink: StoredSink, added: int, limits: Limits) -> None:

@@ -6,14 +6,16 @@ import uuid
 from collections.abc import Iterator
 
 from ingestd.wire import names
-from workspaced.data_sinks import entry_store, mass_store, store
+from workspaced.data_sinks import csv_form, entry_store, mass_store, store
 from workspaced.data_sinks.addressing import SinkName, sink_name
+from workspaced.data_sinks.csv_form import csv_parts
 from workspaced.data_sinks.deeds import note_sink
 from workspaced.data_sinks.happenings import tell_changed_sink, tell_deleted_sink, tell_new_sink
+from workspaced.data_sinks.listing import chunks, count, read_listing
 from workspaced.data_sinks.records import joined_entries, open_sink, sink_record, whole_sink
 from workspaced.data_sinks.rules import read_new_sink, read_sink_changes
 from workspaced.data_sinks.values import StoredSink
-from workspaced.storage.port import Reader, Transaction
+from workspaced.storage.port import Reader, Row, Transaction
 from workspaced.web.answers import NO_CONTENT, Answer, etag, json_answer
 from workspaced.web.operations import Call, Work
 from workspaced.web.paging import Page, read_page
@@ -23,15 +25,23 @@ SORTABLE = frozenset({"serial", "label", "createdAt", "updatedAt", "id"})
 
 
 async def get_sink(call: Call) -> Answer:
-    """DS1."""
+    """DS1: with every entry, as documented, or with those that the query asks for."""
+    listing = read_listing(call.query, call.settings.limits)
 
     def contents(reader: Reader) -> Contents:
         sink = store.get_sink(reader, call.workspace_id, named(call))
+        tag = etag(sink.version)
+        if call.has_seen(sink.version):
+            return Contents(headers=(tag,), records=0, parts=iter(()), unchanged=True)
+        total = count(reader, sink, listing)
+        told = listing.page.headers(total=total, path=call.path, query=call.query) if listing.partial else ()
+        rows = chunks(reader, sink, listing) if listing.partial else entry_store.entry_chunks(reader, sink)
+        as_csv = listing.form == "csv"
         return Contents(
-            headers=(etag(sink.version),),
-            records=sink.entry_count,
-            parts=_sink_parts(reader, sink, call),
-            unchanged=call.has_seen(sink.version),
+            headers=(tag, *told),
+            records=min(total, listing.page.take or total),
+            parts=csv_parts(rows) if as_csv else _parts(rows, sink, call),
+            media_type=csv_form.MEDIA_TYPE if as_csv else names.JSON,
         )
 
     return await sent(call, contents)
@@ -134,8 +144,12 @@ def _listed(reader: Reader, call: Call, page: Page) -> tuple[int, list[StoredSin
 
 
 def _sink_parts(reader: Reader, sink: StoredSink, call: Call) -> Iterator[bytes]:
+    return _parts(entry_store.entry_chunks(reader, sink), sink, call)
+
+
+def _parts(chunks_of_rows: Iterator[list[Row]], sink: StoredSink, call: Call) -> Iterator[bytes]:
     yield open_sink(sink, call.settings)
-    for index, rows in enumerate(entry_store.entry_chunks(reader, sink)):
+    for index, rows in enumerate(chunks_of_rows):
         yield (b"," if index else b"") + joined_entries(rows, sink.id)
     yield b"]}"
 

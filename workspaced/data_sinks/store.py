@@ -7,7 +7,7 @@ from msgspec import UNSET
 from ingestd.process.statements import load_statements
 from workspaced.data_sinks.addressing import SinkName
 from workspaced.data_sinks.mass_store import apply_changes, fault_of
-from workspaced.data_sinks.values import NewSink, SinkChanges, StoredSink
+from workspaced.data_sinks.values import SINKS, NewSink, SinkChanges, StoredSink
 from workspaced.problems import Conflict, NotFound
 from workspaced.settings import Limits
 from workspaced.storage.port import Reader, Transaction
@@ -96,6 +96,7 @@ def update_sink(tx: Transaction, sink: StoredSink, changes: SinkChanges, *, acto
         return
     current = {"label": sink.label, "description": sink.description, "tags": sink.tags, "icon": sink.icon}
     tx.run(_SQL["update_sink"], {**current, **given, "number": sink.number, "now": now, "actor": actor})
+    tx.notify(SINKS)
 
 
 def delete_sink(tx: Transaction, sink: StoredSink) -> None:
@@ -103,6 +104,7 @@ def delete_sink(tx: Transaction, sink: StoredSink) -> None:
     tx.run(_SQL["delete_entries_of_sink"], {"number": sink.number})
     tx.run(_SQL["delete_sink"], {"number": sink.number})
     tx.run(_SQL["count_sink_out"], {"workspace_id": sink.workspace_id})
+    tx.notify(SINKS)
 
 
 def purge(tx: Transaction, workspace: int, most: int) -> int:

@@ -13,6 +13,9 @@ Change: TypeAlias = tuple[str, str | None, str | None, str | None, int | None, b
 
 DEFAULT_DATA_TYPE = "scalar"
 
+SINKS = "data_sinks"
+"""The channel on which a commit says that a sink or an entry is another now."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEntry:

@@ -27,9 +27,9 @@ def json_answer(value: object, *, status: int = 200, headers: Headers = ()) -> A
     return Answer(status=status, headers=(("Content-Type", names.JSON), *headers), body=encode(value))
 
 
-def streamed(parts: AsyncGenerator[bytes, None], *, headers: Headers = ()) -> Answer:
-    """A body in JSON whose pieces come as they are read."""
-    return Answer(status=200, headers=(("Content-Type", names.JSON), *headers), parts=parts)
+def streamed(parts: AsyncGenerator[bytes, None], *, headers: Headers = (), media_type: str = names.JSON) -> Answer:
+    """A body whose pieces come as they are read."""
+    return Answer(status=200, headers=(("Content-Type", media_type), *headers), parts=parts)
 
 
 NO_CONTENT = Answer(status=200)

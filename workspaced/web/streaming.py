@@ -23,6 +23,7 @@ class Contents:
     records: int
     parts: Iterator[bytes]
     unchanged: bool = False
+    media_type: str = names.JSON
 
 
 async def sent(call: Call, question: Callable[[Reader], Contents]) -> Answer:
@@ -38,7 +39,7 @@ async def sent(call: Call, question: Callable[[Reader], Contents]) -> Answer:
     if contents.unchanged:
         return Answer(status=304, headers=contents.headers)
     if body is not None:
-        return Answer(status=200, headers=(("Content-Type", names.JSON), *contents.headers), body=body)
+        return Answer(status=200, headers=(("Content-Type", contents.media_type), *contents.headers), body=body)
 
     def piecemeal(reader: Reader) -> Iterator[Contents | bytes]:
         again = question(reader)
@@ -47,7 +48,7 @@ async def sent(call: Call, question: Callable[[Reader], Contents]) -> Answer:
 
     pieces = call.store.stream(piecemeal)
     first = cast("Contents", await anext(pieces))
-    return streamed(_bytes(pieces), headers=first.headers)
+    return streamed(_bytes(pieces), headers=first.headers, media_type=first.media_type)
 
 
 async def _bytes(pieces: AsyncGenerator[Contents | bytes, None]) -> AsyncGenerator[bytes, None]:

@@ -1,0 +1,97 @@
+"""Stretches of a sink's entries, and their form as CSV (the extension of DS1)."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import httpx
+import pytest
+
+KEYS = ["engine.mass", "Engine.thrust", "a%b", "a_b", "aXb", "tank\\wall", "été"]
+
+
+@pytest.fixture
+async def filled(http: httpx.AsyncClient, sink: str) -> str:
+    for key in KEYS:
+        answer = await http.post(sink, json={"key": key, "dataType": "scalar", "value": f"value of {key}"})
+        assert answer.status_code == 201, answer.text
+    return sink
+
+
+async def listed(http: httpx.AsyncClient, sink: str, **query: Any) -> list[str]:
+    answer = await http.get(sink, params=query)
+    assert answer.status_code == 200, answer.text
+    return [entry["key"] for entry in answer.json()["entries"]]
+
+
+async def test_a_plain_get_has_every_entry_and_says_no_count(http: httpx.AsyncClient, filled: str) -> None:
+    answer = await http.get(filled)
+    assert sorted(entry["key"] for entry in answer.json()["entries"]) == sorted(KEYS)
+    assert "X-Total-Count" not in answer.headers
+
+
+async def test_a_stretch_says_how_many_there_are_and_where_the_next_is(http: httpx.AsyncClient, filled: str) -> None:
+    seen: list[str] = []
+    target = f"{filled}?take=3&sortedBy=key"
+    while target:
+        answer = await http.get(target)
+        assert answer.headers["X-Total-Count"] == str(len(KEYS))
+        seen += [entry["key"] for entry in answer.json()["entries"]]
+        target = answer.links.get("next", {}).get("url", "")
+    assert seen == sorted(KEYS)
+    assert await listed(http, filled, sortedBy="key", sortOrder="desc") == sorted(KEYS, reverse=True)
+
+
+async def test_the_search_is_literal_and_blind_to_case(http: httpx.AsyncClient, filled: str) -> None:
+    assert await listed(http, filled, search="ENGINE", sortedBy="key") == ["Engine.thrust", "engine.mass"]
+    assert await listed(http, filled, search="%") == ["a%b"]
+    assert await listed(http, filled, search="a_b") == ["a_b"]
+    assert await listed(http, filled, search="tank\\") == ["tank\\wall"]
+    assert await listed(http, filled, search="nothing") == []
+    answer = await http.get(filled, params={"search": "engine", "take": "1"})
+    assert answer.headers["X-Total-Count"] == "2"
+
+
+async def test_what_was_written_last_comes_first_when_asked(http: httpx.AsyncClient, filled: str) -> None:
+    await http.patch(f"{filled}/aXb", json={"value": "new"})
+    assert (await listed(http, filled, sortedBy="updatedAt", sortOrder="DESC", take=1)) == ["aXb"]
+    assert (await listed(http, filled, sortedBy="createdAt", take=1)) == [KEYS[0]]
+    assert (await listed(http, filled, sortedBy="updatedAt", sortOrder="ASC"))[-1] == "aXb"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [{"take": "0"}, {"take": "1001"}, {"skip": "-1"}, {"sortedBy": "value"}, {"format": "xml"}, {"search": "x" * 256}],
+)
+async def test_what_can_not_be_listed_is_refused(http: httpx.AsyncClient, filled: str, query: dict[str, str]) -> None:
+    assert (await http.get(filled, params=query)).status_code == 400
+
+
+async def test_an_unchanged_stretch_is_not_sent_again(http: httpx.AsyncClient, filled: str) -> None:
+    first = await http.get(filled, params={"take": "2"})
+    again = await http.get(filled, params={"take": "2"}, headers={"If-None-Match": first.headers["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+async def test_csv_keeps_every_value_exactly(http: httpx.AsyncClient, sink: str) -> None:
+    values = {"a": "=1+1", "b": 'say "hi", twice\r\nplease', "c": "", "d": "0.10", "e": "\tkg²", "f,g": "-5"}
+    for key, value in values.items():
+        await http.post(sink, json={"key": key, "dataType": "scalar", "value": value})
+    await http.post(sink, json={"key": "nothing", "dataType": "text"})
+    answer = await http.get(sink, params={"format": "csv", "sortedBy": "key"})
+    assert answer.headers["Content-Type"].startswith("text/csv")
+    rows = list(csv.DictReader(io.StringIO(answer.content.decode(), newline="")))
+    assert {row["key"]: row["value"] for row in rows} == {**values, "nothing": ""}
+    assert b'"c","",scalar,' in answer.content
+    assert b'"nothing",,text,' in answer.content
+
+
+async def test_a_long_csv_is_whole(http: httpx.AsyncClient, sink: str) -> None:
+    entries = [{"key": f"k{index:04d}", "value": str(index)} for index in range(2_500)]
+    assert (await http.post(f"{sink}/mass", json=entries)).status_code == 200
+    answer = await http.get(sink, params={"format": "csv", "sortedBy": "key"})
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert [(row["key"], row["value"]) for row in rows] == [(item["key"], item["value"]) for item in entries]
+    assert len(await listed(http, sink, sortedBy="key", skip=400)) == 2_100
