@@ -46,6 +46,11 @@ class Proxies:
                 return address
         return address
 
+    def scheme(self, peer: str, forwarded_proto: str | None, *, own: str) -> str:
+        """The scheme, http or https, by which the caller reached the outermost proxy; ``own`` where none of ours says."""
+        first = (forwarded_proto or "").split(",")[0].strip().lower()
+        return first if first in {"http", "https"} and self._trusts(peer) else own
+
     def _trusts(self, address: str) -> bool:
         try:
             found = ip_address(address)

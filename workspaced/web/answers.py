@@ -36,6 +36,6 @@ NO_CONTENT = Answer(status=200)
 """The document's "200: no content": zero bytes, no type, and not 204."""
 
 
-def etag(version: int) -> tuple[str, str]:
-    """A strong validator; the version is a number that every change raises, since instants can be equal."""
+def etag(version: int | str) -> tuple[str, str]:
+    """A strong validator: a number that every change raises, since instants can be equal; of bytes, their digest."""
     return ("ETag", f'"{version}"')

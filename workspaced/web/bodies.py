@@ -1,6 +1,8 @@
-"""Taking a request's body in, no further than its limit (contract, G9)."""
+"""Taking a request's body in, whole or piece by piece, no further than its limit (contract, G9)."""
 
 from __future__ import annotations
+
+from collections.abc import AsyncGenerator
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
@@ -16,9 +18,7 @@ async def read_body(receive: Receive, headers: Headers, *, limit: int) -> bytes:
         TooLarge: it has more than ``limit`` bytes; the rest is not read.
         ClientDisconnect: the caller went away.
     """
-    declared = headers.get("Content-Length", "")
-    if declared.isascii() and declared.isdigit() and (len(declared) > 15 or int(declared) > limit):
-        raise TooLarge(limit)
+    _require_declared(headers, limit)
     parts: list[bytes] = []
     length = 0
     while True:
@@ -32,3 +32,48 @@ async def read_body(receive: Receive, headers: Headers, *, limit: int) -> bytes:
         parts.append(part)
         if not message.get("more_body", False):
             return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+class StreamedBody:
+    """A body of any length, handed on as it comes. ``content_type`` is what the request says of it, empty where nothing."""
+
+    def __init__(self, receive: Receive, headers: Headers, *, limit: int) -> None:
+        """Nothing is read yet.
+
+        Raises:
+            TooLarge: the body says that it has more than ``limit`` bytes.
+        """
+        self._receive = receive
+        self._headers = headers
+        self._limit = limit
+        self.content_type = headers.get("Content-Type", "")
+        _require_declared(headers, limit)
+
+    async def parts(self, *, limit: int | None = None) -> AsyncGenerator[bytes, None]:
+        """The bytes, once; ``limit`` may be lower than the operation's.
+
+        Raises:
+            TooLarge: there are more; the rest is not read.
+            ClientDisconnect: the caller went away before the end.
+        """
+        most = self._limit if limit is None else min(limit, self._limit)
+        _require_declared(self._headers, most)
+        length = 0
+        more = True
+        while more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            part: bytes = message.get("body", b"")
+            length += len(part)
+            if length > most:
+                raise TooLarge(most)
+            more = message.get("more_body", False)
+            if part:
+                yield part
+
+
+def _require_declared(headers: Headers, limit: int) -> None:
+    declared = headers.get("Content-Length", "")
+    if declared.isascii() and declared.isdigit() and (len(declared) > 15 or int(declared) > limit):
+        raise TooLarge(limit)

@@ -9,7 +9,7 @@ answer HEAD, 405 and trailing slashes otherwise (contract, E6).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from urllib.parse import quote
 
 from starlette.datastructures import Headers, QueryParams
@@ -33,8 +33,8 @@ from workspaced.settings import Settings
 from workspaced.storage.port import Store, Transaction
 from workspaced.text import as_uuid
 from workspaced.web.answers import Answer
-from workspaced.web.bodies import read_body
-from workspaced.web.idempotency import InFlight, once, slot_of
+from workspaced.web.bodies import StreamedBody, read_body
+from workspaced.web.idempotency import InFlight, Slot, of_streamed, once, slot_of
 from workspaced.web.json_body import require_json
 from workspaced.web.operations import Call, Operation, Work
 from workspaced.web.paths import Match, Routes, Segment, segments
@@ -103,7 +103,8 @@ class Dispatch:
         address = self._address(scope, headers)
         principal, workspace = await self._authorized(operation, found.get("workspace"), headers, scope, address)
         body = b""
-        if operation.body_bytes:
+        streamed = StreamedBody(receive, headers, limit=operation.body_bytes) if operation.take else None
+        if operation.body_bytes and streamed is None:
             body = await read_body(receive, headers, limit=operation.body_bytes)
             require_json(headers.get("Content-Type"), body)
         call = Call(
@@ -117,12 +118,15 @@ class Dispatch:
             client_id=_client_id(headers, self._settings.limits.client_id_length, required=operation.client_id),
             request_id=request_id_of(scope),
             address=address,
+            scheme=self._scheme(scope, headers),
             now=self._now(),
             settings=self._settings,
             store=self._store,
         )
         if operation.read:
             return await operation.read(call)
+        if operation.take and streamed:
+            return await self._take(operation.take(call, streamed), operation, call, scope)
         return await self._write(operation, call, scope)
 
     async def _authorized(
@@ -133,6 +137,8 @@ class Dispatch:
             return None, None
         principal = await self._authenticated(headers.get(names.API_KEY), scope, address)
         workspace_id = as_uuid(workspace) if workspace else None
+        if principal is None and operation.anonymous:
+            return None, None
         if principal is None:
             readable = operation.method == "GET" and workspace_id is not None and await self._is_public(workspace_id)
             if not readable:
@@ -172,9 +178,11 @@ class Dispatch:
 
     def _address(self, scope: Scope, headers: Headers) -> str:
         """Where the request came from, as far as the server tells."""
-        client = scope.get("client")
-        peer = str(client[0]) if client else ""
-        return self._settings.proxies.caller(peer, headers.get("X-Forwarded-For"))
+        return self._settings.proxies.caller(_peer(scope), headers.get("X-Forwarded-For"))
+
+    def _scheme(self, scope: Scope, headers: Headers) -> str:
+        """The scheme, http or https, that the caller used."""
+        return self._settings.proxies.scheme(_peer(scope), headers.get("X-Forwarded-Proto"), own=scope["scheme"])
 
     async def _write(self, operation: Operation, call: Call, scope: Scope) -> Answer:
         if operation.prepare is None:
@@ -187,16 +195,32 @@ class Dispatch:
                 if slot is None:
                     raise
                 work = _refusing(problem)
-            if slot is not None:
-                keep_ms = int(self._settings.idempotency_hours * 3_600_000)
-                work = once(
-                    work,
-                    slot,
-                    now=call.now,
-                    keep_ms=keep_ms,
-                    refused=lambda problem: self._refusal(problem, operation, scope, call.path),
-                )
-            answer = await self._store.write(work.act, weight=work.weight)
+            return await self._do(work, slot, operation, call, scope)
+
+    async def _take(
+        self, taking: AbstractAsyncContextManager[Work], operation: Operation, call: Call, scope: Scope
+    ) -> Answer:
+        """A write whose body comes in pieces. What is refused before its end is not kept for a repetition.
+
+        Until then nobody knows whether a repetition would be of the same body.
+        """
+        slot = slot_of(call, scope["query_string"]) if operation.method == "POST" else None
+        with self._in_flight.claim(slot):
+            async with taking as work:
+                known = of_streamed(slot, work.digest) if slot else None
+                return await self._do(work, known, operation, call, scope)
+
+    async def _do(self, work: Work, slot: Slot | None, operation: Operation, call: Call, scope: Scope) -> Answer:
+        if slot is not None:
+            keep_ms = int(self._settings.idempotency_hours * 3_600_000)
+            work = once(
+                work,
+                slot,
+                now=call.now,
+                keep_ms=keep_ms,
+                refused=lambda problem: self._refusal(problem, operation, scope, call.path),
+            )
+        answer = await self._store.write(work.act, weight=work.weight)
         if not work.ignored:
             return answer
         told = ",".join(quote(name, safe=".-_") for name in work.ignored[:_IGNORED_NAMES])
@@ -227,6 +251,12 @@ class Dispatch:
                 async for part in parts:
                     await send({"type": "http.response.body", "body": part, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
+
+
+def _peer(scope: Scope) -> str:
+    """The address at the other end of the connection."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
 
 
 def _without_operation(method: str, match: Match[Operation]) -> Answer:

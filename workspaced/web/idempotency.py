@@ -52,6 +52,11 @@ def slot_of(call: Call, query_string: bytes) -> Slot | None:
     )
 
 
+def of_streamed(slot: Slot, digest: bytes) -> Slot:
+    """The slot of a request whose body came in pieces, now that its digest is known."""
+    return dataclasses.replace(slot, fingerprint=hashlib.sha256(slot.fingerprint + digest).digest())
+
+
 def once(work: Work, slot: Slot, *, now: int, keep_ms: int, refused: Callable[[Problem], Answer]) -> Work:
     """The work, done at most once for its slot; a repetition gets the kept answer."""
     since = now - keep_ms

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -17,6 +18,7 @@ from workspaced.settings import Settings
 from workspaced.storage.port import Store, Transaction
 from workspaced.web import conditions
 from workspaced.web.answers import Answer
+from workspaced.web.bodies import StreamedBody
 from workspaced.web.json_body import decode
 
 
@@ -25,7 +27,7 @@ class Call:
     """One authorized request.
 
     ``path`` is the path as sent; ``wants_body`` is False for HEAD; ``now`` is milliseconds since 1970; ``address`` is the
-    caller's, empty where the server does not tell.
+    caller's, empty where the server does not tell; ``scheme`` is http or https, as the caller reached us.
     """
 
     path: str
@@ -38,6 +40,7 @@ class Call:
     client_id: str | None
     request_id: str
     address: str
+    scheme: str
     now: int
     settings: Settings
     store: Store
@@ -96,11 +99,11 @@ class Call:
         wanted = [one.split(";")[0].strip() for one in self.headers.get(names.PREFER, "").split(",")]
         return preference in wanted
 
-    def has_seen(self, version: int) -> bool:
+    def has_seen(self, version: int | str) -> bool:
         """Whether If-None-Match names this version."""
         return conditions.not_modified(self.headers.get("If-None-Match"), version)
 
-    def require_match(self, version: int) -> None:
+    def require_match(self, version: int | str) -> None:
         """Honour If-Match.
 
         Raises:
@@ -124,27 +127,31 @@ class Work:
     """What a write does inside the transaction. ``weight`` is roughly its number of rows; it must not block.
 
     ``ignored`` names the members of the body that nobody knows (G5). ``vault``: the answer holds a secret, so what is kept
-    of it for a repetition (G18) is sealed.
+    of it for a repetition (G18) is sealed. ``digest`` is that of a streamed body, by which a repetition is known.
     """
 
     act: Callable[[Transaction], Answer]
     weight: int = 1
     ignored: tuple[str, ...] = ()
     vault: Sealing | None = None
+    digest: bytes = b""
 
 
 Read: TypeAlias = Callable[[Call], Awaitable[Answer]]
 Prepare: TypeAlias = Callable[[Call], Work]
+Take: TypeAlias = Callable[[Call, StreamedBody], AbstractAsyncContextManager[Work]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """One row of the table of operations.
 
-    Exactly one of ``read`` and ``prepare`` is given: a read answers by itself; a write checks the body and hands back
-    the work, which then runs in a transaction shared with others. ``scope`` None: open to everybody. ``anywhere``: the
-    scope need hold on any one workspace only. ``client_id``: the header ClientId is required (A8). ``document_form``:
-    a 400 is exactly ``{"error":"Invalid request"}`` (G14). ``body_bytes`` 0: no body is read.
+    Exactly one of ``read``, ``prepare`` and ``take`` is given: a read answers by itself; a write checks the body and hands
+    back the work, which then runs in a transaction shared with others; so does ``take``, after it has taken in a body
+    that comes in pieces, and what it holds is let go after the commit. ``scope`` None: open to everybody. ``anywhere``:
+    the scope need hold on any one workspace only. ``anonymous``: a read that itself sees to it that a caller without a
+    key is shown only what is public. ``client_id``: the header ClientId is required (A8). ``document_form``: a 400 is
+    exactly ``{"error":"Invalid request"}`` (G14). ``body_bytes`` 0: no body is read.
     """
 
     name: str
@@ -153,7 +160,9 @@ class Operation:
     scope: str | None
     read: Read | None = None
     prepare: Prepare | None = None
+    take: Take | None = None
     anywhere: bool = False
+    anonymous: bool = False
     client_id: bool = False
     document_form: bool = False
     body_bytes: int = 0
