@@ -1,14 +1,12 @@
-"""From the body of a 2xx to a value; a body that is not what its operation answers is no success."""
+"""From the body of a 2xx to a value, as the daemon needs it; a body that is not what its operation answers is no success."""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from ingestd.client.operations import Answers
 from ingestd.client.resources import BulkResult, Entry, ItemResult, Sink, Workspace
 
 
@@ -36,12 +34,34 @@ _WORKSPACES = msgspec.json.Decoder(Workspace | tuple[Workspace, ...])
 _COUNTS = msgspec.json.Decoder(_Counts)
 
 
-def _workspaces(body: bytes) -> tuple[Workspace, ...]:
+def sink(body: bytes, _headers: Mapping[str, str]) -> Sink:
+    """A sink, with or without entries."""
+    return _SINK.decode(body)
+
+
+def sinks(body: bytes, _headers: Mapping[str, str]) -> tuple[Sink, ...]:
+    """A list of sinks."""
+    return _SINKS.decode(body)
+
+
+def entry(body: bytes, _headers: Mapping[str, str]) -> Entry:
+    """An entry."""
+    return _ENTRY.decode(body)
+
+
+def workspace(body: bytes, _headers: Mapping[str, str]) -> Workspace:
+    """A workspace."""
+    return _WORKSPACE.decode(body)
+
+
+def workspaces(body: bytes, _headers: Mapping[str, str]) -> tuple[Workspace, ...]:
+    """A list of workspaces, or one, which is a list of one."""
     found = _WORKSPACES.decode(body)
     return (found,) if isinstance(found, Workspace) else found
 
 
-def _bulk(body: bytes) -> BulkResult:
+def bulk(body: bytes, _headers: Mapping[str, str]) -> BulkResult:
+    """Any form of the answer to a bulk mass-update."""
     if body.lstrip().startswith(b"["):
         return BulkResult(accepted=len(_ENTRIES.decode(body)))
     counts = _COUNTS.decode(body)
@@ -54,33 +74,10 @@ def _bulk(body: bytes) -> BulkResult:
     raise Unreadable("neither counts nor entries nor results")
 
 
-def _nothing(body: bytes) -> None:
-    # "No content" is an empty body; JSON is let pass, for a record of what was deleted does no harm. HTML is a proxy.
+def nothing(body: bytes, _headers: Mapping[str, str]) -> None:
+    """No content: an empty body. JSON is let pass, a record of what was deleted does no harm; HTML is a proxy."""
     if body.strip():
         msgspec.json.decode(body)
-
-
-_DECODERS: Mapping[Answers, Callable[[bytes], Any]] = {
-    "sink": _SINK.decode,
-    "sinks": _SINKS.decode,
-    "entry": _ENTRY.decode,
-    "bulk": _bulk,
-    "workspace": _WORKSPACE.decode,
-    "workspaces": _workspaces,
-    "nothing": _nothing,
-}
-
-
-def decode(answers: Answers, body: bytes) -> Any:
-    """The value in the body.
-
-    Raises:
-        Unreadable: the body is not such a value.
-    """
-    try:
-        return _DECODERS[answers](body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Unreadable(answers) from None
 
 
 def same_key(sent: str, answered: str) -> bool:

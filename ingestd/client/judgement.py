@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any, TypeVar
 
 import httpx
+import msgspec
 
-from ingestd.client import decoding
+from ingestd.client.decoding import Mismatch, Unreadable
 from ingestd.client.operations import Operation
 from ingestd.client.problem import Problem, parse_problem
 from ingestd.client.reply import Reply
+from ingestd.client.request import Request
 from ingestd.client.resources import BulkResult
 from ingestd.core.clock import Now
 from ingestd.core.outcome import Facts, Fault, judge
@@ -31,23 +32,18 @@ class Judgement:
         self._now = now
         self._retry_after_cap_seconds = retry_after_cap_seconds
 
-    def reply(
-        self,
-        operation: Operation,
-        response: httpx.Response,
-        started: float,
-        check: Callable[[Any], None] | None = None,
-    ) -> Reply[Any]:
-        """An answer that was read to its end; ``check`` may raise `decoding.Mismatch` about the decoded value."""
+    def reply(self, request: Request[T], response: httpx.Response, started: float) -> Reply[T]:
+        """An answer that was read to its end."""
+        operation = request.operation
         if not response.is_success:
             return self._refused(operation, response, started)
         try:
-            value = decoding.decode(operation.answers, response.content)
-            if check is not None:
-                check(value)
-        except decoding.Unreadable:
-            return self.no_answer(operation, Fault.UNREADABLE, started, status=response.status_code)
-        except decoding.Mismatch as mismatch:
+            value = request.read(response.content, response.headers)
+            if request.check is not None:
+                request.check(value)
+        except (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return self.unreadable(operation, started, response.status_code)
+        except Mismatch as mismatch:
             return self.no_answer(operation, Fault.MISMATCH, started, status=response.status_code, words=str(mismatch))
         return self.done(operation, response, value, started)
 
@@ -75,6 +71,10 @@ class Judgement:
         )
         return self._judged(operation, facts, started, response, problem=problem)
 
+    def unreadable(self, operation: Operation, started: float, status: int) -> Reply[Any]:
+        """A success whose body is not what the operation answers."""
+        return self.no_answer(operation, Fault.UNREADABLE, started, status=status)
+
     def no_answer(
         self, operation: Operation, fault: Fault, started: float, *, status: int | None = None, words: str = ""
     ) -> Reply[Any]:
@@ -98,6 +98,7 @@ class Judgement:
             status=facts.status,
             value=value,
             problem=problem,
+            facts=facts,
             bulk=parse_bulk_limits(headers.get(BULK_HEADER)),
             milliseconds=(time.perf_counter() - started) * 1000,
             replayed=headers.get(_REPLAYED, "").lower() == "true",

@@ -1,4 +1,7 @@
-"""The table of operations: what the interface document says of each, in one row."""
+"""The table of operations: what the interface document and the service contract say of each, in one row.
+
+Names and paths are those of the service's own tables. What is sent and what comes back stands in `ingestd.client.requests`.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +10,31 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 from urllib.parse import quote
 
-Answers: TypeAlias = Literal["sink", "sinks", "entry", "bulk", "workspace", "workspaces", "nothing"]
+Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 _WORKSPACES = "/v1/workspace"
-_WORKSPACE = "/v1/workspace/{workspace}"
-_SINKS = "/v1/workspace/{workspace}/data-sink"
-_SINK = "/v1/workspace/{workspace}/data-sink/{sink}"
-_ENTRY = "/v1/workspace/{workspace}/data-sink/{sink}/{key}"
+_WORKSPACE = f"{_WORKSPACES}/{{workspace}}"
+_SINKS = f"{_WORKSPACE}/data-sink"
+_SINK = f"{_SINKS}/{{sink}}"
+_ENTRY = f"{_SINK}/{{key}}"
+_BLOCKS = f"{_WORKSPACE}/blocks"
+_BLOCK = f"{_BLOCKS}/{{block}}"
+_WEBHOOKS = "/v1/webhooks"
+_WEBHOOK = f"{_WEBHOOKS}/{{webhook}}"
+_DELIVERIES = f"{_WEBHOOK}/deliveries"
+_DELIVERY = f"{_DELIVERIES}/{{delivery}}"
+_KEYS = "/v1/api-keys"
+_KEY = f"{_KEYS}/{{key}}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """A row: ``client_id`` where the document demands the header ClientId, ``row`` the document's own number."""
+    """``row``: of the contract's conformance table, empty for an extension. ``client_id``: the document demands ClientId."""
 
     name: str
     row: str
-    method: Literal["GET", "POST", "PATCH", "DELETE"]
+    method: Method
     path: str
-    answers: Answers
     client_id: bool = False
 
 
@@ -39,43 +49,65 @@ class Unaddressable(ValueError):
         )
 
 
-GET_SINK = Operation(name="get_sink", row="DS1", method="GET", path=_SINK, answers="sink")
-GET_SINKS = Operation(name="get_sinks", row="DS2", method="GET", path=_SINKS, answers="sinks")
-LIST_SINKS = Operation(name="list_sinks", row="DS3", method="GET", path=f"{_SINKS}/list", answers="sinks")
-GET_ENTRY = Operation(name="get_entry", row="DS4", method="GET", path=_ENTRY, answers="entry")
-CREATE_SINK = Operation(name="create_sink", row="DS5", method="POST", path=_SINKS, answers="sink", client_id=True)
-PATCH_SINK = Operation(name="patch_sink", row="DS6", method="PATCH", path=_SINK, answers="nothing", client_id=True)
-DELETE_SINK = Operation(name="delete_sink", row="DS7", method="DELETE", path=_SINK, answers="nothing", client_id=True)
-CREATE_ENTRY = Operation(name="create_entry", row="DS8", method="POST", path=_SINK, answers="entry", client_id=True)
-PATCH_ENTRY = Operation(name="patch_entry", row="DS9", method="PATCH", path=_ENTRY, answers="entry", client_id=True)
-DELETE_ENTRY = Operation(
-    name="delete_entry", row="DS10", method="DELETE", path=_ENTRY, answers="nothing", client_id=True
-)
-MASS_UPDATE_ENTRY = Operation(
-    name="mass_update_entry", row="DS11", method="POST", path=f"{_SINK}/mass", answers="entry"
-)
-MASS_UPDATE = Operation(name="mass_update", row="DS11", method="POST", path=f"{_SINK}/mass", answers="bulk")
-LIST_WORKSPACES = Operation(name="list_workspaces", row="WS1", method="GET", path=_WORKSPACES, answers="workspaces")
-CREATE_WORKSPACE = Operation(name="create_workspace", row="WS2", method="POST", path=_WORKSPACES, answers="workspace")
-GET_WORKSPACE = Operation(name="get_workspace", row="WS3", method="GET", path=_WORKSPACE, answers="workspace")
+_TABLE: list[Operation] = []
 
-OPERATIONS: tuple[Operation, ...] = (
-    GET_SINK,
-    GET_SINKS,
-    LIST_SINKS,
-    GET_ENTRY,
-    CREATE_SINK,
-    PATCH_SINK,
-    DELETE_SINK,
-    CREATE_ENTRY,
-    PATCH_ENTRY,
-    DELETE_ENTRY,
-    MASS_UPDATE_ENTRY,
-    MASS_UPDATE,
-    LIST_WORKSPACES,
-    CREATE_WORKSPACE,
-    GET_WORKSPACE,
-)
+
+def _row(row: str, name: str, method: Method, path: str, *, client_id: bool = False) -> Operation:
+    operation = Operation(name=name, row=row, method=method, path=path, client_id=client_id)
+    _TABLE.append(operation)
+    return operation
+
+
+GET_SINK = _row("DS1", "data_sinks.get", "GET", _SINK)
+GET_SINKS = _row("DS2", "data_sinks.list_whole", "GET", _SINKS)
+LIST_SINKS = _row("DS3", "data_sinks.list", "GET", f"{_SINKS}/list")
+GET_ENTRY = _row("DS4", "data_sinks.get_entry", "GET", _ENTRY)
+CREATE_SINK = _row("DS5", "data_sinks.create", "POST", _SINKS, client_id=True)
+UPDATE_SINK = _row("DS6", "data_sinks.update", "PATCH", _SINK, client_id=True)
+DELETE_SINK = _row("DS7", "data_sinks.delete", "DELETE", _SINK, client_id=True)
+CREATE_ENTRY = _row("DS8", "data_sinks.create_entry", "POST", _SINK, client_id=True)
+UPDATE_ENTRY = _row("DS9", "data_sinks.update_entry", "PATCH", _ENTRY, client_id=True)
+DELETE_ENTRY = _row("DS10", "data_sinks.delete_entry", "DELETE", _ENTRY, client_id=True)
+MASS = _row("DS11", "data_sinks.mass", "POST", f"{_SINK}/mass")
+MASS_BY_KEY = _row("", "data_sinks.mass_by_key", "POST", _ENTRY)
+
+LIST_BLOCKS = _row("BL1", "blocks.list", "GET", _BLOCKS)
+CREATE_BLOCK = _row("BL2", "blocks.create", "POST", _BLOCKS)
+GET_BLOCK = _row("BL3", "blocks.get", "GET", _BLOCK)
+DELETE_BLOCK = _row("BL4", "blocks.delete", "DELETE", _BLOCK)
+UPDATE_BLOCK = _row("BL5", "blocks.update", "PATCH", _BLOCK)
+
+LIST_WORKSPACES = _row("WS1", "workspaces.list", "GET", _WORKSPACES)
+CREATE_WORKSPACE = _row("WS2", "workspaces.create", "POST", _WORKSPACES)
+GET_WORKSPACE = _row("WS3", "workspaces.get", "GET", _WORKSPACE)
+DELETE_WORKSPACE = _row("WS4", "workspaces.delete", "DELETE", _WORKSPACE)
+UPDATE_WORKSPACE = _row("WS5", "workspaces.update", "PATCH", _WORKSPACE)
+
+LIST_WEBHOOKS = _row("WH1", "webhooks.list", "GET", _WEBHOOKS)
+CREATE_WEBHOOK = _row("WH2", "webhooks.create", "POST", _WEBHOOKS)
+GET_WEBHOOK = _row("WH3", "webhooks.get", "GET", _WEBHOOK)
+DELETE_WEBHOOK = _row("WH4", "webhooks.delete", "DELETE", _WEBHOOK)
+UPDATE_WEBHOOK = _row("WH5", "webhooks.update", "PATCH", _WEBHOOK)
+ROTATE_SECRET = _row("WH6", "webhooks.rotate_secret", "POST", f"{_WEBHOOK}/rotate-secret")
+LIST_EVENT_TYPES = _row("", "webhooks.event_types", "GET", f"{_WEBHOOKS}/event-types")
+TEST_WEBHOOK = _row("", "webhooks.test", "POST", f"{_WEBHOOK}/test")
+LIST_DELIVERIES = _row("", "webhooks.list_deliveries", "GET", _DELIVERIES)
+GET_DELIVERY = _row("", "webhooks.get_delivery", "GET", _DELIVERY)
+REDELIVER = _row("", "webhooks.redeliver", "POST", f"{_DELIVERY}/redeliver")
+
+LIST_API_KEYS = _row("", "api_keys.list", "GET", _KEYS)
+CREATE_API_KEY = _row("", "api_keys.create", "POST", _KEYS)
+GET_API_KEY = _row("", "api_keys.get", "GET", _KEY)
+REVOKE_API_KEY = _row("", "api_keys.revoke", "DELETE", _KEY)
+ROTATE_API_KEY = _row("", "api_keys.rotate", "POST", f"{_KEY}/rotate")
+
+LIST_AUDIT_LOG = _row("", "audit.list", "GET", "/v1/audit-log")
+
+CHECK_LIVE = _row("", "health.live", "GET", "/healthz")
+CHECK_READY = _row("", "health.ready", "GET", "/readyz")
+
+OPERATIONS: tuple[Operation, ...] = tuple(_TABLE)
+"""Every row, in the order above."""
 
 
 def fill(operation: Operation, names: Mapping[str, str]) -> str:

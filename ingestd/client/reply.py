@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ingestd.client.problem import Problem
-from ingestd.core.outcome import Outcome
+from ingestd.core.outcome import Facts, Outcome
 from ingestd.wire.bulk import BulkLimits
 
 T = TypeVar("T")
+
+_NO_FACTS = Facts()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +20,8 @@ class Reply(Generic[T]):
 
     ``value`` is there exactly where ``outcome.remedy`` is "none". ``status`` is None where no answer came. ``problem`` is
     what the service said when it refused. ``bulk``: what the answer announces (None: nothing). ``milliseconds``: from the
-    start of sending to the end of reading. ``replayed``: the service repeats an older answer to the same Idempotency-Key.
+    start of sending to the end of reading. ``facts``: what the outcome was judged by. ``replayed``: the service repeats an
+    older answer to the same Idempotency-Key.
     """
 
     operation: str
@@ -28,6 +31,7 @@ class Reply(Generic[T]):
     problem: Problem | None = None
     bulk: BulkLimits | None = None
     milliseconds: float = 0.0
+    facts: Facts = _NO_FACTS
     replayed: bool = False
 
     @property

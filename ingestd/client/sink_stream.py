@@ -9,7 +9,8 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
 
 from ingestd.client.decoding import Unreadable
 
@@ -28,6 +29,8 @@ _FOLLOWING: dict[str, dict[str, str]] = {
 }
 """Which state a mark of punctuation leads to; where a member or an entry begins, the methods say."""
 
+T = TypeVar("T")
+
 Row = tuple[str, str | None, str | None]
 """Key, value and data type."""
 
@@ -37,14 +40,27 @@ def _text(value: object) -> str | None:
     return value if value is None or isinstance(value, str) else json.dumps(value)
 
 
-class SinkStream:
-    """Feed it the body's bytes in pieces of any size, then call `finish`.
+def row_of(entry: Mapping[str, Any]) -> Row:
+    """As much of an entry as the mirror wants.
+
+    Raises:
+        Unreadable: it has no key.
+    """
+    key = entry.get("key")
+    if not isinstance(key, str):
+        raise Unreadable("an entry has no key")
+    return (key, _text(entry.get("value")), _text(entry.get("dataType")))
+
+
+class SinkStream(Generic[T]):
+    """Feed it the body's bytes in pieces of any size, then call `finish`. ``make`` turns an entry's members into what you want.
 
     Raises:
         Unreadable: from either method, where the body is no sink with entries.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, make: Callable[[dict[str, Any]], T]) -> None:
+        self._make = make
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
         self._text = ""
         self._at = 0
@@ -52,14 +68,14 @@ class SinkStream:
         self._complete = False
         self._had_entries = False
 
-    def feed(self, piece: bytes) -> list[Row]:
+    def feed(self, piece: bytes) -> list[T]:
         """The entries that this piece completes."""
         try:
             self._text = self._text[self._at :] + self._decoder.decode(piece)
         except UnicodeDecodeError:
             raise Unreadable("not UTF-8") from None
         self._at = 0
-        rows: list[Row] = []
+        rows: list[T] = []
         while self._step(rows):
             pass
         if len(self._text) - self._at > _MOST_UNFINISHED_CHARS:
@@ -76,7 +92,7 @@ class SinkStream:
         self._at = match.end() if match else self._at
         return self._text[self._at : self._at + 1]
 
-    def _step(self, rows: list[Row]) -> bool:
+    def _step(self, rows: list[T]) -> bool:
         """Advance by one token or member; False where more text is needed."""
         head = self._peek()
         if not head:
@@ -127,16 +143,13 @@ class SinkStream:
         self._at, self._state = value[1], "after member"
         return True
 
-    def _element(self, rows: list[Row]) -> bool:
+    def _element(self, rows: list[T]) -> bool:
         if self._text[self._at] != "{":
             raise Unreadable("an entry is no object")
         found = self._value(self._at)
         if found is None:
             return False
         entry, self._at = found
-        key = entry.get("key")
-        if not isinstance(key, str):
-            raise Unreadable("an entry has no key")
-        rows.append((key, _text(entry.get("value")), _text(entry.get("dataType"))))
+        rows.append(self._make(entry))
         self._state = "after element"
         return True

@@ -9,7 +9,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from ingestd.client.service import ServiceClient, Timeouts
+from ingestd.client.service import ServiceClient
+from ingestd.client.transport import Timeouts
 from ingestd.core.mapping import Mapping
 from ingestd.daemon.configuration import Configuration
 from ingestd.delivery import Dispatcher

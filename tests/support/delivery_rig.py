@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import httpx
 
-from ingestd.client.service import ServiceClient, Timeouts
+from ingestd.client.service import ServiceClient
+from ingestd.client.transport import Timeouts
 from ingestd.core.address import SinkAddress
 from ingestd.core.backoff import Backoff
 from ingestd.delivery.dispatcher import Dispatcher

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ingestd.client.service import Timeouts
+from ingestd.client.transport import Timeouts
 from ingestd.core.address import SinkAddress
 from ingestd.core.backoff import Backoff
 from ingestd.delivery.pace import Pace

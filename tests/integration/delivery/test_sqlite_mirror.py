@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.client.service import Timeouts
+from ingestd.client.transport import Timeouts
 from ingestd.core.address import SinkAddress
 from ingestd.delivery.pace import Pace
 from ingestd.mirror.sqlite import SqliteMirror

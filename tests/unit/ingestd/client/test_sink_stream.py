@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingestd.client.decoding import Unreadable
-from ingestd.client.sink_stream import Row, SinkStream
+from ingestd.client.sink_stream import Row, SinkStream, row_of
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 EXTRAS = st.recursive(
@@ -29,7 +29,7 @@ MEMBERS = st.dictionaries(TEXTS.filter(lambda name: name != "entries"), EXTRAS, 
 
 
 def read(*pieces: bytes) -> list[Row]:
-    stream = SinkStream()
+    stream = SinkStream(row_of)
     rows = [row for piece in pieces for row in stream.feed(piece)]
     stream.finish()
     return rows
