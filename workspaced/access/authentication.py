@@ -65,25 +65,34 @@ class Authentication:
                 retry_seconds=left.retry_seconds,
             )
         try:
-            principal = await self._verify(key, sha256, now)
+            key_id = key_id_of(key)
+            if key_id is None:
+                raise _Refused("malformed", "")  # noqa: TRY301  told like every other refusal
+            return await self._verify(key_id, sha256, now)
         except _Refused as refused:
             self._known.pop(sha256, None)
             self._note_failure(refused, address=address, request_id=request_id, now=now)
             raise Unauthenticated from None
-        if len(self._known) >= _REMEMBERED:
-            self._known.clear()
-        self._known[sha256] = _Verified(principal=principal, at=now)
-        return principal
+
+    async def still(self, key_id: str, sha256: bytes) -> Principal | None:
+        """Who a key with this digest, shown before, stands for now; None where it is not good any more."""
+        now = self._now()
+        known = self._known.get(sha256)
+        if known and now - known.at < self._cache_ms:
+            return known.principal
+        try:
+            return await self._verify(key_id, sha256, now)
+        except _Refused as refused:
+            self._known.pop(sha256, None)
+            structlog.get_logger().info("session_refused", reason=refused.reason, key_id=key_id)
+            return None
 
     async def close(self) -> None:
         """Wait for what is still being noted."""
         if self._writing:
             await asyncio.wait(self._writing)
 
-    async def _verify(self, key: str, sha256: bytes, now: int) -> Principal:
-        key_id = key_id_of(key)
-        if key_id is None:
-            raise _Refused("malformed", "")
+    async def _verify(self, key_id: str, sha256: bytes, now: int) -> Principal:
         found = await self._store.read(lambda reader: keys.credentials(reader, key_id))
         if found is None:
             raise _Refused("unknown", key_id)
@@ -95,7 +104,11 @@ class Authentication:
             raise _Refused("expired", key_id)
         if found.last_used_at is None or now - found.last_used_at >= _TOUCH_MS:
             self._beside("key_use_not_noted", lambda tx: keys.touch_key(tx, key_id=key_id, now=now))
-        return principal_of(name=found.principal, key_id=key_id, key_scopes=found.scopes, grants=found.grants)
+        principal = principal_of(name=found.principal, key_id=key_id, key_scopes=found.scopes, grants=found.grants)
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        self._known[sha256] = _Verified(principal=principal, at=now)
+        return principal
 
     def _note_failure(self, refused: _Refused, *, address: str, request_id: str, now: int) -> None:
         """In the log each time; in the audit log once a minute and address, since anybody can fail as often as he likes."""

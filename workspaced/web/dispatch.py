@@ -35,6 +35,7 @@ from workspaced.text import as_uuid
 from workspaced.web.answers import Answer
 from workspaced.web.bodies import StreamedBody, read_body
 from workspaced.web.idempotency import InFlight, Slot, of_streamed, once, slot_of
+from workspaced.web.inside import inside_of
 from workspaced.web.json_body import require_json
 from workspaced.web.operations import Call, Operation, Work
 from workspaced.web.paths import Match, Routes, Segment, segments
@@ -77,24 +78,30 @@ class Dispatch:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
-        raw_path: bytes = scope.get("raw_path") or quote(scope["path"], safe="/%").encode()
-        path = segments(raw_path)
-        shown = raw_path.decode("ascii", "replace")
+        path = segments(_raw_path(scope))
+        try:
+            answer = await self._answered(path, scope, receive)
+        except ClientDisconnect:
+            return
+        await self._send(answer, path, scope, send)
+
+    async def answer(self, scope: Scope, receive: Receive) -> Answer:
+        """What a question from inside is answered; its scope's state names who asks (`workspaced.web.inside`)."""
+        return await self._answered(segments(_raw_path(scope)), scope, receive)
+
+    async def _answered(self, path: tuple[Segment, ...], scope: Scope, receive: Receive) -> Answer:
+        shown = _raw_path(scope).decode("ascii", "replace")
         match = self._routes.find(scope["method"], path)
         operation = match.operation if match else None
         try:
             if match is None:
                 raise NotFound("no_such_path", "There is nothing under this path.")
             if operation is None:
-                answer = _without_operation(scope["method"], match)
-            else:
-                answer = await self._answer(operation, match.names, scope, receive, shown)
+                return _without_operation(scope["method"], match)
+            return await self._answer(operation, match.names, scope, receive, shown)
         except Problem as problem:
             note_refusal(scope, problem)
-            answer = self._refusal(problem, operation, scope, shown)
-        except ClientDisconnect:
-            return
-        await self._send(answer, path, scope, send)
+            return self._refusal(problem, operation, scope, shown)
 
     async def _answer(
         self, operation: Operation, found: Mapping[str, Segment], scope: Scope, receive: Receive, path: str
@@ -157,12 +164,21 @@ class Dispatch:
     async def _authenticated(self, key: str | None, scope: Scope, address: str) -> Principal | None:
         """Who calls; a token of his bucket is used, or of his address's where he does not say who he is (G20).
 
+        A question from inside names its caller, and need not be one that he sends.
+
         Raises:
             Unauthenticated: the key is not good.
             TooManyRequests: he comes too often, or too many keys from his address were not good.
         """
+        inside = inside_of(scope)
+        if inside and not inside.counted:
+            return inside.principal
         try:
-            principal = await self._authentication.principal(key, address=address, request_id=request_id_of(scope))
+            principal = (
+                inside.principal
+                if inside
+                else await self._authentication.principal(key, address=address, request_id=request_id_of(scope))
+            )
         except (Unauthenticated, TooManyRequests):
             scope["state"]["rate"] = self._authentication.failures.look(address).headers
             raise
@@ -257,6 +273,10 @@ def _peer(scope: Scope) -> str:
     """The address at the other end of the connection."""
     client = scope.get("client")
     return str(client[0]) if client else ""
+
+
+def _raw_path(scope: Scope) -> bytes:
+    return scope.get("raw_path") or quote(scope["path"], safe="/%").encode()
 
 
 def _without_operation(method: str, match: Match[Operation]) -> Answer:
