@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Generic, TypeAlias, TypeVar
 from urllib.parse import unquote_to_bytes
 
@@ -17,10 +18,20 @@ Segment: TypeAlias = str | None
 
 OperationT = TypeVar("OperationT")
 
+_REMEMBERED_BYTES = 512
+
 
 def segments(raw_path: bytes) -> tuple[Segment, ...]:
     """The decoded segments of a raw path; ``+`` is a plus sign."""
+    return _remembered(raw_path) if len(raw_path) <= _REMEMBERED_BYTES else _cut(raw_path)
+
+
+def _cut(raw_path: bytes) -> tuple[Segment, ...]:
     return tuple(_decode(part) for part in raw_path.split(b"/")[1:])
+
+
+# Whoever pushes values one by one sends the same path each time.
+_remembered = lru_cache(maxsize=1_024)(_cut)
 
 
 def _decode(part: bytes) -> Segment:
