@@ -1,25 +1,28 @@
 """One writer thread whose transactions are shared: work that waits while a commit is on its way is the next group.
 
-Under synchronous=FULL a commit costs a flush of the disk, whoever needs it; so concurrent callers pay for one together.
-Nothing waits for a timer: a lone piece of work is committed at once. Each piece of a shared transaction has a savepoint
-of its own, so one that fails spares its neighbours, and each caller is answered only after the commit.
+A commit costs a flush of the disk, whoever needs it; so concurrent callers pay for one together. Nothing waits for a
+timer: a lone piece of work is committed at once. How a group becomes durable is the database's own affair.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from workspaced.problems import Unavailable
 from workspaced.storage.port import Transaction
-from workspaced.storage.sqlite import SqliteTransaction, as_problem, transaction
 
 T = TypeVar("T")
+Work: TypeAlias = Callable[[Transaction], Any]
+Outcome: TypeAlias = tuple[Any, BaseException | None]
+"""What a piece of work returned, or what it raised."""
+
+Perform: TypeAlias = Callable[[Sequence[Work]], list[Outcome]]
+"""Do all the work, each piece undone alone if it fails; every outcome, in order, once what succeeded is durable."""
 
 # How many callers and how many rows share a commit at the most: enough to hide the flush, little enough that the first
 # of them does not wait long for the last.
@@ -29,7 +32,7 @@ GROUP_ROWS = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Piece:
-    work: Callable[[Transaction], Any]
+    work: Work
     weight: int
     answer: asyncio.Future[Any]
     loop: asyncio.AbstractEventLoop
@@ -38,16 +41,9 @@ class _Piece:
 class GroupCommit:
     """The writer of one process. Start it once, stop it once; `stop` first finishes what was handed in."""
 
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        *,
-        name: str = "writer",
-        announce: Callable[[Collection[str]], None] = lambda _channels: None,
-    ) -> None:
-        """``announce`` is handed the channels that a commit notified, on the writer's thread."""
-        self._connection = connection
-        self._announce = announce
+    def __init__(self, perform: Perform, *, name: str = "writer") -> None:
+        """``perform`` is called on the writer's thread only."""
+        self._perform = perform
         self._queue: SimpleQueue[_Piece | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._stopped = False
@@ -102,30 +98,11 @@ class GroupCommit:
         return group, None, False
 
     def _commit(self, group: list[_Piece]) -> None:
-        outcomes: list[tuple[_Piece, Any, BaseException | None]] = []
         try:
-            if len(group) == 1:
-                with transaction(self._connection, write=True) as shared:
-                    outcomes.append((group[0], group[0].work(shared), None))
-            else:
-                with transaction(self._connection, write=True) as shared:
-                    outcomes.extend(self._attempt(piece, shared) for piece in group)
-            if shared.notified:
-                self._announce(shared.notified)
+            outcomes = self._perform([piece.work for piece in group])
         except Exception as error:  # noqa: BLE001  whatever it is belongs to the callers; the writer goes on
-            outcomes = [(piece, None, error) for piece in group]
-        _deliver(outcomes)
-
-    def _attempt(self, piece: _Piece, shared: SqliteTransaction) -> tuple[_Piece, Any, BaseException | None]:
-        try:
-            with shared.nested():
-                return piece, piece.work(shared), None
-        except sqlite3.OperationalError as error:
-            if not self._connection.in_transaction:
-                raise  # SQLite gave up the whole transaction: nobody's work is kept
-            return piece, None, as_problem(error)
-        except Exception as error:  # noqa: BLE001  raised again at the caller
-            return piece, None, error
+            outcomes = [(None, error)] * len(group)
+        _deliver([(piece, *outcome) for piece, outcome in zip(group, outcomes, strict=True)])
 
 
 def _deliver(outcomes: list[tuple[_Piece, Any, BaseException | None]]) -> None:

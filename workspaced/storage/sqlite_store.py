@@ -18,6 +18,7 @@ from workspaced.storage import migrations, sqlite_schema
 from workspaced.storage.group_commit import GroupCommit
 from workspaced.storage.port import Reader, StorageUnusable, Transaction
 from workspaced.storage.sqlite import BUSY_SECONDS, connect, transaction
+from workspaced.storage.sqlite_group import SqliteGroup
 
 T = TypeVar("T")
 _END = object()
@@ -93,7 +94,7 @@ class SqliteStore:
             reader = connect(self._path, readonly=True)
             self._connections.append(reader)
             self._idle.put_nowait(reader)
-        self._writer = GroupCommit(connection, announce=self._announce)
+        self._writer = GroupCommit(SqliteGroup(connection, announce=self._announce).perform)
         self._writer.start()
 
     async def stop(self) -> None:

@@ -14,6 +14,7 @@ from workspaced.storage import migrations, sqlite_schema
 from workspaced.storage.group_commit import GroupCommit
 from workspaced.storage.port import Reader, StorageUnusable, Transaction
 from workspaced.storage.sqlite import connect
+from workspaced.storage.sqlite_group import SqliteGroup
 from workspaced.storage.sqlite_store import SqliteStore, open_database, transact
 
 _INSERT = "INSERT INTO note (text) VALUES (:text)"
@@ -29,7 +30,7 @@ class _Writer:
         self.connection.execute("CREATE TABLE note (text TEXT UNIQUE)")
         self.statements: list[str] = []
         self.connection.set_trace_callback(self.statements.append)
-        self.commit = GroupCommit(self.connection)
+        self.commit = GroupCommit(SqliteGroup(self.connection).perform)
         self.entered, self.gate = threading.Event(), threading.Event()
 
     def hold(self, tx: Transaction) -> None:
