@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ingestd.core.backoff import Backoff
+from ingestd.core.breaker import TRIPS, Breaker
+
+BACKOFF = Backoff(base_seconds=1, cap_seconds=30)
+
+
+def tripped(now: float = 0) -> Breaker:
+    breaker = Breaker()
+    for _ in range(TRIPS):
+        breaker = breaker.failed(now, BACKOFF, 1)
+    return breaker
+
+
+def test_a_few_failures_in_a_row_open_it_and_an_answer_between_them_does_not() -> None:
+    breaker = Breaker()
+    for _ in range(TRIPS - 1):
+        breaker = breaker.failed(0, BACKOFF, 1)
+    assert not breaker.open
+    assert not breaker.answered().failed(0, BACKOFF, 1).open
+    assert breaker.failed(0, BACKOFF, 1).open
+
+
+def test_one_probe_goes_through_when_the_wait_is_over() -> None:
+    breaker = tripped()
+    assert breaker.turn(0.5) == "wait"
+    assert breaker.turn(1) == "probe"
+    assert breaker.probed().turn(1) == "wait"
+    assert breaker.probed().undecided().turn(1) == "probe"
+
+
+def test_an_answer_to_the_probe_closes_it_and_a_failure_makes_the_wait_longer() -> None:
+    breaker = tripped().probed()
+    assert breaker.answered() == Breaker()
+    again = breaker.failed(1, BACKOFF, 1)
+    assert again.until == 3
+    assert again.turn(2.9) == "wait"
+
+
+def test_stragglers_do_not_make_the_wait_longer() -> None:
+    breaker = tripped()
+    assert breaker.failed(0.5, BACKOFF, 1) == breaker
+
+
+def test_what_the_service_asks_for_is_waited_out() -> None:
+    breaker = tripped().probed().failed(1, BACKOFF, 0, retry_after_seconds=60)
+    assert breaker.until == 61
+
+
+@given(outcomes=st.lists(st.tuples(st.sampled_from(["failed", "answered", "turn"]), st.floats(0, 60)), max_size=100))
+def test_there_is_never_more_than_one_probe_and_always_a_next_one(outcomes: list[tuple[str, float]]) -> None:
+    breaker, now, probes = Breaker(), 0.0, 0
+    for what, seconds in outcomes:
+        now += seconds
+        match what:
+            case "failed":
+                breaker = breaker.failed(now, BACKOFF, 0.5)
+                probes = int(breaker.probing)
+            case "answered":
+                breaker, probes = breaker.answered(), 0
+            case _ if breaker.turn(now) == "probe":
+                breaker, probes = breaker.probed(), probes + 1
+        assert probes <= 1
+        if breaker.until is not None and not breaker.probing:
+            assert breaker.until - now <= BACKOFF.cap_seconds
+            assert breaker.turn(breaker.until) == "probe"

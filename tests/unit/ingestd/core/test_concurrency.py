@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ingestd.core.concurrency import Concurrency
+from tests.support.simulated_service import Simulation
+
+KNEE = 20
+
+
+def levels_off(in_flight: int) -> float:
+    """From 20 in flight on, more only wait."""
+    return 0.05 * max(1.0, in_flight / KNEE)
+
+
+def suffers(in_flight: int) -> float:
+    """From 20 in flight on, more make all of them slower than one after the other would be."""
+    return 0.05 * max(1.0, (in_flight / KNEE) ** 2)
+
+
+def bends(in_flight: int) -> float:
+    return 0.05 * (1 + (in_flight / KNEE) ** 4)
+
+
+def one_by_one(in_flight: int) -> float:
+    return 0.02 * in_flight
+
+
+@pytest.mark.parametrize("latency", [levels_off, suffers, bends, one_by_one])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_throughput_settles_within_a_tenth_of_the_best_fixed_number(latency: Callable[[int], float], seed: int) -> None:
+    best = max(Simulation(latency=latency).run(seconds=5, fixed=number) for number in range(1, 41))
+    settled = Simulation(latency=latency, seed=seed, jitter=0.3).run(seconds=30, settled_at=12)
+    assert settled >= 0.9 * best
+
+
+def test_it_starts_with_one_and_grows_by_one_a_round() -> None:
+    state = Concurrency(at_most=10)
+    limits = [state.limit]
+    for _ in range(15):
+        state = state.answered(0.05, in_flight=state.limit)
+        limits.append(state.limit)
+    assert limits == [1, 2, 2, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 5, 6]
+
+
+def test_a_sender_with_little_to_send_learns_nothing_about_more() -> None:
+    state = Concurrency(at_most=10, allowed=4)
+    for _ in range(100):
+        state = state.answered(0.05, in_flight=1)
+    assert state.allowed == 4
+
+
+def test_refusals_of_one_round_lower_the_limit_once_and_those_of_the_next_again() -> None:
+    state = Concurrency(at_most=100, allowed=20)
+    for _ in range(8):
+        state = state.refused()
+    assert state.limit == 14
+    for _ in range(14):
+        state = state.answered(0.05, in_flight=14)
+    assert state.refused().limit == 9
+
+
+def test_a_service_that_becomes_slow_for_good_is_known_as_it_is_now() -> None:
+    state = Concurrency(at_most=100)
+    for _ in range(2_000):
+        state = state.answered(levels_off(state.limit), in_flight=state.limit)
+    for _ in range(6_000):
+        state = state.answered(4 * levels_off(state.limit), in_flight=state.limit)
+    assert state.base_seconds == pytest.approx(0.2, rel=0.2)
+    assert 15 <= state.allowed <= 30
+
+
+def test_latencies_of_a_service_that_costs_nothing_hold_nobody_back() -> None:
+    state = Concurrency(at_most=32)
+    for _ in range(2_000):
+        state = state.answered(0.0001 * state.limit, in_flight=state.limit)
+    assert state.allowed == 32
+
+
+def test_small_requests_do_not_make_large_ones_look_slow() -> None:
+    state = Concurrency(at_most=32)
+    for number in range(400):
+        small = number % 2
+        state = state.answered(0.01 if small else 0.2, in_flight=state.limit, size=10 if small else 5_000)
+    assert state.base_seconds == pytest.approx(0.2)
+
+
+@settings(max_examples=200)
+@given(
+    at_most=st.integers(1, 64),
+    heard=st.lists(st.tuples(st.booleans(), st.floats(0, 60), st.integers(1, 64), st.integers(1, 5_000)), max_size=200),
+)
+def test_whatever_is_heard_one_may_always_go_and_never_more_than_allowed(
+    at_most: int, heard: list[tuple[bool, float, int, int]]
+) -> None:
+    state = Concurrency(at_most=at_most)
+    for refused, seconds, in_flight, size in heard:
+        before = state.allowed
+        state = state.refused() if refused else state.answered(seconds, in_flight=in_flight, size=size)
+        assert 1 <= state.limit <= at_most
+        assert state.allowed <= before + 1

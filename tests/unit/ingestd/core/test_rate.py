@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ingestd.core.rate import Announced, Rate, parse_rate_limit
+from tests.support.simulated_service import Simulation, Told
+
+
+def quick(in_flight: int) -> float:
+    return 0.02 * max(1.0, in_flight / 20)
+
+
+@dataclass(slots=True, kw_only=True)
+class Bucket:
+    """Tokens come back evenly; ``announces``: each answer tells how many are left."""
+
+    per_second: float
+    burst: float
+    announces: bool = False
+    retry_after: float | None = 1.0
+    tokens: float = field(init=False)
+    at: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.tokens = self.burst
+
+    def __call__(self, now: float) -> Told:
+        now = max(now, self.at)
+        self.tokens = min(self.burst, self.tokens + (now - self.at) * self.per_second)
+        self.at = now
+        allowed = self.tokens >= 1
+        self.tokens -= allowed
+        announced = Announced(
+            remaining=int(self.tokens), reset_seconds=1, quota=int(self.per_second * 60), window_seconds=60
+        )
+        return Told(
+            refused=not allowed,
+            retry_after_seconds=None if allowed else self.retry_after,
+            announced=announced if self.announces else None,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class Window:
+    """So many in every window, refused until the next one begins."""
+
+    quota: int
+    seconds: float = 1.0
+    number: int = -1
+    count: int = 0
+
+    def __call__(self, now: float) -> Told:
+        if (number := int(now / self.seconds)) != self.number:
+            self.number, self.count = number, 0
+        self.count += 1
+        if self.count <= self.quota:
+            return Told()
+        return Told(refused=True, retry_after_seconds=(number + 1) * self.seconds - now)
+
+
+@pytest.mark.parametrize(
+    ("service", "per_second"),
+    [
+        (lambda: Bucket(per_second=100, burst=10), 100),
+        (lambda: Bucket(per_second=100, burst=10, retry_after=None), 100),
+        (lambda: Bucket(per_second=20, burst=200, announces=True), 20),
+        (lambda: Window(quota=100), 100),
+        (lambda: Window(quota=500, seconds=10), 50),
+        (lambda: Bucket(per_second=2, burst=2), 2),
+    ],
+    ids=["bucket", "bucket without Retry-After", "announced", "window", "long window", "two a second"],
+)
+def test_less_than_a_twentieth_is_refused_once_settled_and_most_of_the_rate_is_used(
+    service: Callable[[], Callable[[float], Told]], per_second: float
+) -> None:
+    simulation = Simulation(latency=quick, judge=service())
+    reached = simulation.run(seconds=90, settled_at=30)
+    assert simulation.refused / (simulation.refused + simulation.accepted) < 0.05
+    assert reached >= 0.7 * per_second
+
+
+def test_a_service_that_announces_its_limit_refuses_nothing() -> None:
+    simulation = Simulation(latency=quick, judge=Bucket(per_second=20, burst=200, announces=True))
+    assert simulation.run(seconds=60) >= 20
+    assert simulation.refused == 0
+
+
+@pytest.mark.parametrize(
+    ("policy", "state", "found"),
+    [
+        (
+            '"default";q=1200;w=60',
+            '"default";r=17;t=4',
+            Announced(remaining=17, reset_seconds=4, quota=1200, window_seconds=60),
+        ),
+        (None, '"default";r=0;t=4', Announced(remaining=0, reset_seconds=4)),
+        (
+            "100;w=60",
+            "limit=100, remaining=50, reset=5",
+            Announced(remaining=50, reset_seconds=5, quota=100, window_seconds=60),
+        ),
+        (
+            '"a";q=5;w=1, "b";q=9;w=60',
+            '"a";r=1;t=1, "b";r=8;t=9',
+            Announced(remaining=1, reset_seconds=1, quota=5, window_seconds=1),
+        ),
+        (None, None, None),
+        ("", "soon", None),
+    ],
+)
+def test_both_forms_of_the_headers_are_read(policy: str | None, state: str | None, found: Announced | None) -> None:
+    assert parse_rate_limit(policy, state) == found
+
+
+def test_nothing_goes_before_the_service_said() -> None:
+    rate = Rate().sent(0).refused(None, retry_after_seconds=7, in_flight=3, now=1)
+    assert rate.wait_seconds(1) == 7
+    assert rate.refused(None, retry_after_seconds=1, in_flight=2, now=2).wait_seconds(2) == 6
+
+
+def test_a_pause_does_not_make_a_service_look_slower() -> None:
+    rate = Rate()
+    for second in range(20):
+        rate = rate.sent(second / 100).taken(None, in_flight=0, now=second / 100)
+    for number in range(20):
+        rate = rate.sent(3_600 + number / 100).taken(None, in_flight=0, now=3_600 + number / 100)
+    rate = rate.refused(None, retry_after_seconds=0, in_flight=0, now=3_600.2)
+    assert rate.per_second == pytest.approx(90, rel=0.1)
+
+
+@given(policy=st.text(max_size=40), state=st.text(max_size=40))
+def test_no_text_of_the_headers_can_do_harm(policy: str, state: str) -> None:
+    announced = parse_rate_limit(policy, state)
+    rate = Rate().sent(0).taken(announced, in_flight=0, now=1)
+    assert rate.wait_seconds(1) >= 0
+
+
+@given(
+    steps=st.lists(
+        st.tuples(st.sampled_from(["sent", "taken", "refused", "announced"]), st.floats(0, 100), st.integers(0, 500)),
+        max_size=100,
+    )
+)
+def test_every_wait_ends(steps: list[tuple[str, float, int]]) -> None:
+    rate, now = Rate(), 0.0
+    for what, seconds, number in steps:
+        now += seconds
+        match what:
+            case "sent":
+                rate = rate.sent(now)
+            case "taken":
+                rate = rate.taken(None, in_flight=number, now=now)
+            case "refused":
+                rate = rate.refused(None, retry_after_seconds=seconds, in_flight=number, now=now)
+            case _:
+                told = Announced(remaining=number, reset_seconds=seconds, quota=100, window_seconds=60)
+                rate = rate.taken(told, in_flight=0, now=now)
+        wait = rate.wait_seconds(now)
+        assert 0 <= wait < float("inf")
+        assert rate.wait_seconds(now + wait + 1e-6) <= 1e-6
