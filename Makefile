@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 SOURCES := ingestd connectors workspaced tests bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format lint types contracts bench lock schema clean
+.PHONY: help setup demo test check format lint types contracts bench lock schema openapi clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ bench: $(STAMP) ## measure against the machine's limits and a peer, in one run
 
 schema: $(STAMP) ## write the JSON Schema of the configuration into config/
 	@$(BIN)/ingestd schema > config/ingestd.schema.json
+
+openapi: $(STAMP) ## write the service's OpenAPI document into docs/
+	@$(BIN)/workspaced openapi > docs/openapi.json
 
 lock: $(STAMP) ## resolve pyproject.toml into requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv

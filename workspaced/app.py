@@ -13,6 +13,7 @@ from functools import partial
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
+from workspaced import __version__
 from workspaced.access import routes as api_keys
 from workspaced.access import store as access_store
 from workspaced.access.authentication import Authentication
@@ -21,15 +22,19 @@ from workspaced.audit import log as audit
 from workspaced.audit import routes as audit_log
 from workspaced.blocks import routes as blocks
 from workspaced.blocks import store as block_store
+from workspaced.chapters import chapters
 from workspaced.data_sinks import routes as data_sinks
 from workspaced.data_sinks import store as sink_store
 from workspaced.egress.backend import Resolver, system_resolver
+from workspaced.openapi.document import document
+from workspaced.openapi.routes import Publication
 from workspaced.settings import Settings
 from workspaced.storage.fixed import fixed
 from workspaced.storage.sqlite_store import SqliteStore
 from workspaced.upkeep import Upkeep
 from workspaced.web import health
 from workspaced.web.dispatch import Dispatch
+from workspaced.web.operations import Operation
 from workspaced.web.tracing import Tracing
 from workspaced.webhooks import delivery_routes, delivery_store
 from workspaced.webhooks import routes as webhooks
@@ -81,17 +86,22 @@ class Application:
         )
         self._draining = False
         self._vault = Vault(settings.encryption_key)
+        self.publication = Publication(
+            lambda: document(self.operations, chapters(settings), limits=settings.limits, version=__version__)
+        )
+        self.operations: tuple[Operation, ...] = (
+            *health.operations(lambda: self._draining),
+            *workspaces.operations(settings.limits),
+            *data_sinks.operations(settings.limits),
+            *blocks.operations(settings.limits),
+            *api_keys.operations(settings.limits),
+            *audit_log.operations(),
+            *webhooks.operations(settings.limits, self._vault),
+            *delivery_routes.operations(self._vault),
+            *self.publication.operations(pages=settings.docs),
+        )
         self._dispatch = Dispatch(
-            (
-                *health.operations(lambda: self._draining),
-                *workspaces.operations(settings.limits),
-                *data_sinks.operations(settings.limits),
-                *blocks.operations(settings.limits),
-                *api_keys.operations(settings.limits),
-                *audit_log.operations(),
-                *webhooks.operations(settings.limits, self._vault),
-                *delivery_routes.operations(self._vault),
-            ),
+            self.operations,
             settings=settings,
             store=self._store,
             authentication=self._authentication,

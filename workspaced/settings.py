@@ -12,6 +12,7 @@ from workspaced.egress.rules import EgressRules
 from workspaced.web.addresses import Proxies
 from workspaced.webhooks.pace import Pace
 
+_PUBLIC_URL = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?", re.IGNORECASE)
 _PREFIX = re.compile(r"[A-Za-z]{1,8}", re.ASCII)
 
 
@@ -56,6 +57,14 @@ class Limits:
     sinks_per_workspace: int = 10_000
     blocks_per_workspace: int = 100_000
     entries_per_sink: int = 5_000_000
+    files_per_workspace: int = 100_000
+    file_bytes_per_workspace: int = 0
+    versions_per_file: int = 1_000
+    file_bytes: int = 2_147_483_648
+    file_name_length: int = 255
+    metadata_bytes: int = 65_536
+    metadata_depth: int = 16
+    upload_link_minutes: int = 15
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Limits:
@@ -80,7 +89,8 @@ class Limits:
 class Settings:
     """One running service. ``data`` is the folder that holds everything it remembers.
 
-    ``visible_id_prefix`` empty: the one that the data was begun with, or SNK.
+    ``visible_id_prefix`` empty: the one that the data was begun with, or SNK. ``public_url`` is what upload links begin
+    with; empty: what the caller's own request was sent to.
     """
 
     data: Path
@@ -92,12 +102,19 @@ class Settings:
     proxies: Proxies = dataclasses.field(default_factory=Proxies)
     icon_as_text: bool = False
     mass_creates: bool = True
+    docs: bool = True
     key_cache_seconds: float = 5.0
     idempotency_hours: float = 24.0
     busy_seconds: float = 5.0
     upkeep_seconds: float = 3_600.0
     readers: int = 4
     streams: int = 32
+    public_url: str = ""
+
+    @property
+    def blobs(self) -> Path:
+        """The folder of the bytes of files."""
+        return self.data / "blobs"
 
     @property
     def database(self) -> Path:
@@ -115,3 +132,27 @@ def visible_id_prefix(environment: Mapping[str, str]) -> str:
     if text and not _PREFIX.fullmatch(text):
         raise ValueError(f"WORKSPACED_VISIBLE_ID_PREFIX is '{text}', but must be one to eight letters A-Z.")
     return text.upper()
+
+
+def public_url(environment: Mapping[str, str]) -> str:
+    """``WORKSPACED_PUBLIC_URL`` without a slash at its end; empty where it is not given.
+
+    Raises:
+        ValueError: it is no http or https URL, or it has more than a path.
+    """
+    text = environment.get("WORKSPACED_PUBLIC_URL", "").rstrip("/")
+    if text and not _PUBLIC_URL.fullmatch(text):
+        raise ValueError(f"WORKSPACED_PUBLIC_URL is '{text}', but must be like https://data.example.org.")
+    return text
+
+
+def docs(environment: Mapping[str, str]) -> bool:
+    """``WORKSPACED_DOCS``: whether /docs is served; it is unless that says false.
+
+    Raises:
+        ValueError: it is neither true nor false.
+    """
+    text = environment.get("WORKSPACED_DOCS", "") or "true"
+    if text not in {"true", "false"}:
+        raise ValueError(f"WORKSPACED_DOCS is '{text}', but must be true or false.")
+    return text == "true"

@@ -13,7 +13,7 @@ from workspaced.timestamps import microseconds
 
 DAY_MS = 86_400_000
 _GRACE_SECONDS = 86_400
-_LONGEST_GRACE_SECONDS = 7 * 86_400
+LONGEST_GRACE_SECONDS = 7 * 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +69,9 @@ def read_grace_ms(body: object) -> tuple[int, tuple[str, ...]]:
     seconds = members.number("gracePeriodSeconds", lowest=0)
     if seconds is UNSET or seconds is None:
         seconds = _GRACE_SECONDS
-    elif not isinstance(seconds, int) or seconds > _LONGEST_GRACE_SECONDS:
+    elif not isinstance(seconds, int) or seconds > LONGEST_GRACE_SECONDS:
         members.mistake(
-            "gracePeriodSeconds", "out_of_range", f"must be a whole number from 0 to {_LONGEST_GRACE_SECONDS}"
+            "gracePeriodSeconds", "out_of_range", f"must be a whole number from 0 to {LONGEST_GRACE_SECONDS}"
         )
     ignored = members.finish()
     return int(str(seconds)) * 1_000, ignored

@@ -13,7 +13,7 @@ from ingestd.process.notify import Notifier
 from workspaced import server
 from workspaced.cli.failure import AWAY, UNUSABLE, Failure
 from workspaced.egress.rules import EgressRules
-from workspaced.settings import Limits, Settings, visible_id_prefix
+from workspaced.settings import Limits, Settings, docs, public_url, visible_id_prefix
 from workspaced.storage.port import StorageUnusable
 from workspaced.web.addresses import Proxies
 from workspaced.webhooks.pace import Pace
@@ -48,7 +48,9 @@ def serve(data: Path, host: str, port: int, *, dev: bool) -> None:
             pace=Pace.from_environment(os.environ),
             encryption_key=encryption_key(os.environ),
             visible_id_prefix=visible_id_prefix(os.environ),
+            docs=docs(os.environ),
             proxies=Proxies.from_environment(os.environ),
+            public_url=public_url(os.environ),
         )
     except ValueError as error:
         raise Failure(str(error), UNUSABLE) from error

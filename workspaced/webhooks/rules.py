@@ -36,7 +36,7 @@ _RESERVED = frozenset(
     }
 )
 _RESERVED_PREFIXES = ("proxy-", "webhook-")
-_LONGEST_GRACE = 604_800
+LONGEST_GRACE = 604_800
 DEFAULT_GRACE = 86_400
 
 
@@ -87,8 +87,8 @@ def read_rotation(body: object) -> tuple[int, tuple[str, ...]]:
         members.mistake("gracePeriodSeconds", "wrong_type", "must be a whole number")
     elif isinstance(value, int):
         seconds = value
-        if not 0 <= value <= _LONGEST_GRACE:
-            members.mistake("gracePeriodSeconds", "out_of_range", f"must be from 0 to {_LONGEST_GRACE}")
+        if not 0 <= value <= LONGEST_GRACE:
+            members.mistake("gracePeriodSeconds", "out_of_range", f"must be from 0 to {LONGEST_GRACE}")
     return seconds, members.finish()
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from workspaced.timestamps import stamp
 from workspaced.workspaces.store import StoredWorkspace
 
 # No documented operation fills these yet (W4), and ids are never made up.
-_EMPTY = (
+_EMPTY: Final = (
     "propertyDefinitions",
     "propertyInstances",
     "attachments",
@@ -27,6 +28,9 @@ _EMPTY = (
     "codeInputs",
     "codeOutputs",
 )
+
+COLLECTIONS: Final = ("blocks", *_EMPTY)
+"""The members that hold ids of what is in a workspace."""
 
 
 def record(workspace: StoredWorkspace, blocks: Sequence[str]) -> dict[str, object]:

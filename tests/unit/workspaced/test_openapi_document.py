@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workspaced.app import Application, create_app
+from workspaced.chapters import chapters
+from workspaced.openapi.document import Undescribed, document
+from workspaced.settings import Limits, Settings
+
+METHODS = ("get", "post", "put", "patch", "delete")
+
+
+@pytest.fixture(scope="module")
+def settings() -> Settings:
+    return Settings(data=Path("unused"))
+
+
+@pytest.fixture(scope="module")
+def app(settings: Settings) -> Application:
+    return create_app(settings)
+
+
+@pytest.fixture(scope="module")
+def made(app: Application) -> dict[str, Any]:
+    return app.publication.document
+
+
+def operations_of(made: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    found = {}
+    for item in made["paths"].values():
+        for method in METHODS:
+            if method in item:
+                found[item[method]["operationId"]] = item[method]
+    return found
+
+
+def test_every_operation_of_the_table_is_described_and_no_other(app: Application, made: dict[str, Any]) -> None:
+    assert sorted(operations_of(made)) == sorted(operation.name for operation in app.operations)
+
+
+def test_an_operation_without_a_description_keeps_the_document_from_being_made(
+    app: Application, settings: Settings
+) -> None:
+    more = (*app.operations, dataclasses.replace(app.operations[0], name="blocks.rename"))
+    with pytest.raises(Undescribed, match=r"Without a description: \['blocks.rename'\]"):
+        document(more, chapters(settings), limits=settings.limits, version="1")
+
+
+def test_a_description_without_an_operation_keeps_the_document_from_being_made(
+    app: Application, settings: Settings
+) -> None:
+    fewer = [operation for operation in app.operations if operation.name != "blocks.get"]
+    with pytest.raises(Undescribed, match=r"in no table: \['blocks.get'\]"):
+        document(fewer, chapters(settings), limits=settings.limits, version="1")
+
+
+def test_every_reference_leads_somewhere(made: dict[str, Any]) -> None:
+    references = list(_references(made))
+    assert len(references) > 100
+    for reference in references:
+        found: Any = made
+        for part in reference.removeprefix("#/").split("/"):
+            found = found[part]
+
+
+def test_every_link_leads_to_an_operation_and_fills_its_path(made: dict[str, Any]) -> None:
+    paths = {
+        item[method]["operationId"]: path
+        for path, item in made["paths"].items()
+        for method in METHODS
+        if method in item
+    }
+    links = [
+        link
+        for operation in operations_of(made).values()
+        for answer in operation["responses"].values()
+        for link in answer.get("links", {}).values()
+    ]
+    assert len(links) > 15
+    for link in links:
+        assert set(re.findall(r"\{(\w+)\}", paths[link["operationId"]])) == set(link["parameters"])
+
+
+def test_limits_are_published_as_they_are_set(settings: Settings) -> None:
+    limits = Limits(key_length=17, bulk_items=3, client_id_length=9, page_length=50)
+    made = create_app(dataclasses.replace(settings, limits=limits)).publication.document
+    schemas = made["components"]["schemas"]
+    assert schemas["NewDataSinkEntry"]["properties"]["key"]["maxLength"] == 17
+    assert schemas["MassBulk"]["properties"]["entries"]["maxItems"] == 3
+    assert made["components"]["parameters"]["ClientId"]["schema"]["maxLength"] == 9
+    take = next(one for one in operations_of(made)["webhooks.list"]["parameters"] if one.get("name") == "take")
+    assert take["schema"]["maximum"] == 50
+
+
+def test_the_four_rows_whose_400_the_document_shows_have_it_beside_the_problem(made: dict[str, Any]) -> None:
+    for name, operation in operations_of(made).items():
+        answer = operation["responses"]["400"]
+        shown = "application/json" in answer.get("content", {})
+        assert shown == (
+            name
+            in {
+                "data_sinks.list_whole",
+                "data_sinks.list",
+                "data_sinks.update",
+                "data_sinks.mass",
+                "data_sinks.mass_by_key",
+            }
+        )
+
+
+def test_what_is_switched_off_is_not_described(settings: Settings) -> None:
+    made = create_app(dataclasses.replace(settings, docs=False)).publication.document
+    assert "/docs" not in made["paths"]
+    assert "/openapi.json" in made["paths"]
+
+
+def _references(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            yield value["$ref"]
+        for one in value.values():
+            yield from _references(one)
+    if isinstance(value, list):
+        for one in value:
+            yield from _references(one)

@@ -1,0 +1,53 @@
+"""The audit log's chapter of the OpenAPI document."""
+
+from __future__ import annotations
+
+from workspaced.openapi.description import Chapter, Described, Parameter, Success
+from workspaced.openapi.schema import COUNT, NAME, NAMES, STAMP, UUID, listed, nullable, record, ref, text
+from workspaced.openapi.shared import LISTED, paging
+from workspaced.settings import Limits
+
+
+def chapter(limits: Limits) -> Chapter:
+    """One operation."""
+    row = {
+        "id": NAME,
+        "time": STAMP,
+        "principal": NAME,
+        "keyId": nullable(NAME),
+        "clientId": nullable(NAME),
+        "requestId": nullable(NAME),
+        "ip": nullable(NAME),
+        "action": NAME,
+        "resourceType": NAME,
+        "resourceId": nullable(NAME),
+        "workspaceId": nullable(UUID),
+        "changed": NAMES,
+        "counts": {"type": "object", "additionalProperties": COUNT},
+    }
+    query = (
+        Parameter(
+            name="workspaceId", description="Only what belongs to it; needed by who may not read all.", schema=UUID
+        ),
+        Parameter(
+            name="action",
+            description="Only this action (`data_sink.updated`), or those that begin so (`data_sink.*`).",
+            schema=text(pattern=r"^([a-z_]+(\.[a-z_]+)*(\.\*)?)?$"),
+        ),
+        Parameter(name="from", description="Not before this instant.", schema=STAMP),
+        Parameter(name="to", description="Before this instant.", schema=STAMP),
+        *paging(limits, {"time"}, take="100", order="DESC"),
+    )
+    listing = Described(
+        name="audit.list",
+        summary="Read the audit log",
+        description="Who changed what and when, the newest first. It has the names of changed members, never values.",
+        query=query,
+        success=(Success(description="The rows.", schema=listed(ref("AuditRow")), headers=LISTED),),
+    )
+    return Chapter(
+        title="Audit log",
+        description="What was changed, in the transaction of the change, and who was refused.",
+        operations=(listing,),
+        schemas={"AuditRow": record(row)},
+    )
