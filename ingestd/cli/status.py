@@ -12,7 +12,8 @@ from ingestd.cli.place import place
 from ingestd.core.clock import moment
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.status import Status, read_status
-from ingestd.mirror.port import PipelineStatus, Rejection
+from ingestd.mirror.port import PipelineStatus
+from ingestd.mirror.rejections import Rejection
 
 
 @click.command()

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ingestd.daemon.configuration import Configuration
-from ingestd.mirror.port import Origin, PipelineStatus, Rejection, SinkStatus
+from ingestd.mirror.port import Origin, PipelineStatus, SinkStatus
+from ingestd.mirror.rejections import Rejection
 from ingestd.mirror.sqlite import SqliteMirror
 
 

@@ -13,6 +13,8 @@ What every implementation promises (``tests/contract`` holds the suite):
   yet settled or released) is not handed out again until that claim is back: order per key.
 * A segment's id is never used again, so it may be part of an idempotency key.
 * A claim that is never given back (a crash) is pending after the next start.
+
+What is rejected is worked with by `ingestd.mirror.rejections`; sinks are compared with the mirror by `ingestd.mirror.drift`.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ import polars as pl
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.record import Cursor, Deletes, Position, Reject
+from ingestd.mirror.drift import DriftStatus
+from ingestd.mirror.rejections import Rejection
 
 Kind: TypeAlias = Literal["create", "update", "delete"]
 """What the service is believed to need: an entry it does not know, one it knows, one to be removed."""
@@ -165,11 +169,13 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parked:
-    """An entry that the service refused for good, with the service's words."""
+    """An entry that the service refused for good, with the service's words, and which request it was."""
 
     key: str
     reason: str
     status: int | None = None
+    operation: str = ""
+    request_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +238,7 @@ class SinkStatus:
     pending: int
     rejected: int
     last_attempt: Attempt | None
+    drift: DriftStatus | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,27 +275,6 @@ class Origin:
     facts: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejection:
-    """Something that is parked: a record, an entry that the service or another pipeline stands against, or a partition.
-
-    ``position`` is None for a partition as a whole; ``key`` is empty for what never became an entry; ``status`` is the
-    service's, where it was the service that refused. ``record``: as it was in the source. ``at``: seconds since the epoch.
-    """
-
-    id: int
-    subject: str
-    pipeline: str
-    partition: str
-    position: Position | None
-    field: str
-    key: str
-    reason: str
-    status: int | None
-    record: Mapping[str, str | None]
-    at: float
-
-
 class Observable(Protocol):
     """What status pages and tests look at; consistent within one call."""
 
@@ -305,7 +291,7 @@ class Observable(Protocol):
         """How many records and entries are parked."""
 
     def rejections(self, *, limit: int) -> list[Rejection]:
-        """What is parked, the newest first."""
+        """What was parked last, the newest first."""
 
     def origins(self, key: str) -> list[Origin]:
         """Where the entries of this key, one a sink at the most, came from."""

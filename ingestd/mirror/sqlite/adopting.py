@@ -28,7 +28,7 @@ def adopt_entries(connection: sqlite3.Connection, sink: int, entries: pl.DataFra
         pl.col("partition").is_null() | ((pl.col("partition") == ADOPTED) & pl.col("kind").is_null())
     )
     if strange.height:
-        _keep_as_delivered(connection, sink, strange)
+        keep_as_delivered(connection, sink, strange)
     pending = joined.filter(pl.col("kind").is_in(["create", "update"]) & ~pl.col("segment").is_in(list(out)))
     equal = (pl.col("value") == pl.col("old_value")) & (pl.col("data_type") == pl.col("old_type"))
     settled = pending.filter(equal.fill_null(value=False))
@@ -42,14 +42,16 @@ def forget_entries(connection: sqlite3.Connection, sink: int) -> None:
     connection.execute(SQL["sink_forget_segments"], (sink,))
     connection.execute(SQL["sink_forget_removed"], (sink,))
     connection.execute(SQL["sink_forget_adopted"], (sink,))
+    connection.execute(SQL["rejected_of_sink"], (sink,))
     after = ""
     while rows := connection.execute(SQL["sink_page"], (sink, after, _PAGE)).fetchall():
         page = pl.DataFrame(rows, schema=_PAGED, orient="row")
-        _queue_again(connection, sink, "create", page)
+        queue_again(connection, sink, "create", page)
         after = rows[-1][0]
 
 
-def _keep_as_delivered(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> None:
+def keep_as_delivered(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> None:
+    """What the service holds and no source has named: key, value, data_type."""
     rows = entries.select(
         "key", "value", "data_type", pl.lit(0).alias("row_hash"), pl.lit(None, dtype=pl.Int64).alias("position")
     )
@@ -61,12 +63,12 @@ def _make_updates(connection: sqlite3.Connection, sink: int, entries: pl.DataFra
     wanted = entries.select(
         "key", pl.col("old_value").alias("value"), pl.col("old_type").alias("data_type"), "segment", "partition"
     )
-    _queue_again(connection, sink, "update", wanted)
+    queue_again(connection, sink, "update", wanted)
     leave(connection, Counter(entries["segment"].to_list()))
 
 
-def _queue_again(connection: sqlite3.Connection, sink: int, kind: Kind, entries: pl.DataFrame) -> None:
-    """Point entries to new segments, each of the partition that its entries came from."""
+def queue_again(connection: sqlite3.Connection, sink: int, kind: Kind, entries: pl.DataFrame) -> None:
+    """Point entries (key, value, data_type, partition) to new segments, each of the partition that its entries came from."""
     for (partition,), group in entries.group_by("partition", maintain_order=True):
         queued = queue(connection, sink=sink, partition=int(str(partition)), kind=kind, entries=group, over={})
         for segment, piece in queued:

@@ -30,13 +30,14 @@ class DeliverySide:
 
     Claims read through a connection and a thread of their own, so that a large batch being written does not hold up what
     is sent meanwhile. ``out`` holds the claimed segments; it lives as long as the process, because a claim that a crash
-    took is pending again.
+    took is pending again. ``watched`` holds the sinks that are being read back: of those, removals are taken note of.
     """
 
-    def __init__(self, state: StateFile, *, now: Callable[[], float], out: set[int]) -> None:
+    def __init__(self, state: StateFile, *, now: Callable[[], float], out: set[int], watched: set[int]) -> None:
         self._state = state
         self._now = now
         self._out = out
+        self._watched = watched
         self._claiming = threading.Lock()
         self._reader = state.reader()
         self._reads = ThreadPoolExecutor(1, thread_name_prefix="mirror-claims")
@@ -167,6 +168,7 @@ class DeliverySide:
 
     def _forget_sink(self, sink: int) -> None:
         with self._state.writing() as connection:
+            self._watched.discard(sink)
             forget_entries(connection, sink)
             connection.execute(SQL["sink_remember"], ("", "", 0, sink))
 
@@ -178,10 +180,12 @@ class DeliverySide:
         with self._state.writing() as connection:
             for part in claim.parts:
                 if not part.whole:
-                    _settle_keys(connection, claim.sink, (part,), keys_of(part.body))
+                    self._settle_keys(connection, claim.sink, (part,), keys_of(part.body))
                     continue
                 if part.kind == "delete":
                     keys = json.dumps(keys_of(part.body))
+                    if claim.sink in self._watched:
+                        connection.execute(SQL["gone_part"], (claim.sink, keys))
                     connection.execute(SQL["entries_delete_removed"], (claim.sink, part.segment, keys))
                 connection.execute(SQL["segment_drop"], (part.segment,))
             self._add_attempt(connection, claim.sink, attempt)
@@ -198,8 +202,18 @@ class DeliverySide:
                     SQL["entries_origin"], (claim.sink, json.dumps(list(refused)), segments)
                 ).fetchall()
                 park_entries(connection, claim.sink, self._now(), refused, origins)
-            _settle_keys(connection, claim.sink, claim.parts, [*delivered, *refused])
+            self._settle_keys(connection, claim.sink, claim.parts, [*delivered, *refused])
             self._add_attempt(connection, claim.sink, attempt)
+
+    def _settle_keys(
+        self, connection: sqlite3.Connection, sink: int, parts: Iterable[Part], keys: Sequence[str]
+    ) -> None:
+        """Settle entries of some parts; of those that were to be removed, nothing is kept."""
+        settle_entries(connection, sink, keys, [part.segment for part in parts])
+        settled = (sink, json.dumps(list(keys)))
+        if sink in self._watched:
+            connection.execute(SQL["gone_settled"], settled)
+        connection.execute(SQL["entries_delete_settled"], settled)
 
     def _note(self, sink: int, attempt: Attempt) -> None:
         with self._state.writing() as connection:
@@ -222,12 +236,6 @@ class DeliverySide:
             ),
         )
         connection.execute(SQL["attempt_prune"])
-
-
-def _settle_keys(connection: sqlite3.Connection, sink: int, parts: Iterable[Part], keys: Sequence[str]) -> None:
-    """Settle entries of some parts; of those that were to be removed, nothing is kept."""
-    settle_entries(connection, sink, keys, [part.segment for part in parts])
-    connection.execute(SQL["entries_delete_settled"], (sink, json.dumps(list(keys))))
 
 
 async def _in(pool: ThreadPoolExecutor, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

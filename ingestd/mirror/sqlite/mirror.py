@@ -9,12 +9,14 @@ from pathlib import Path
 
 from ingestd.mirror.sqlite.connection import StateFile, open_read_only
 from ingestd.mirror.sqlite.delivering import DeliverySide
+from ingestd.mirror.sqlite.drifting import DriftSide
 from ingestd.mirror.sqlite.observing import Observer
 from ingestd.mirror.sqlite.reading import IntakeSide
+from ingestd.mirror.sqlite.retrying import RejectedSide
 
 
 class SqliteMirror:
-    """Opens the state file and offers its three sides.
+    """Opens the state file and offers its sides: intake, delivery, what is rejected, what has drifted, and status.
 
     ``on_pending`` is called, from whichever thread committed, each time something became pending.
     """
@@ -24,7 +26,10 @@ class SqliteMirror:
         self._state = state
         self.on_pending: Callable[[], None] | None = None
         self.intake = IntakeSide(state, now=now, out=out, announce=self._announce)
-        self.delivery = DeliverySide(state, now=now, out=out)
+        watched: set[int] = set()
+        self.delivery = DeliverySide(state, now=now, out=out, watched=watched)
+        self.rejected = RejectedSide(state, now=now, announce=self._announce)
+        self.drift = DriftSide(state, now=now, watched=watched, announce=self._announce)
         self.status = Observer(state.reader())
 
     @classmethod
@@ -59,6 +64,8 @@ class SqliteMirror:
     def close(self) -> None:
         """Wait for settlements under way, then give the file back."""
         self.delivery.close()
+        self.rejected.close()
+        self.drift.close()
         self.status.close()
         self._state.close()
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from ingestd.core.address import SinkAddress
-from ingestd.mirror.port import Attempt, Origin, PipelineStatus, Rejection, RunSummary, SinkStatus
+from ingestd.mirror.drift import START, DriftStatus, Finding, Page
+from ingestd.mirror.port import Attempt, Origin, PipelineStatus, RunSummary, SinkStatus
+from ingestd.mirror.rejections import Forgotten, Refusal, Rejection, Selection
 from ingestd.mirror.sqlite.sql import SQL
 
 
 class Observer:
-    """Implements `ingestd.mirror.port.Observable` over a reading connection; may be used from several threads."""
+    """Implements `Observable`, `RejectionReader` and `DriftReader` over a reading connection; for several threads."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -31,9 +34,11 @@ class Observer:
                 entries=entries,
                 pending=pending,
                 rejected=rejected,
-                last_attempt=_attempt(last),
+                drift=_checked(row[7:14]),
+                last_attempt=_attempt(row[14:]),
             )
-            for workspace, by, name, sink_id, entries, pending, rejected, *last in rows
+            for row in rows
+            for workspace, by, name, sink_id, entries, pending, rejected in [row[:7]]
         ]
 
     def pipelines(self) -> list[PipelineStatus]:
@@ -60,14 +65,54 @@ class Observer:
     def rejections(self, *, limit: int) -> list[Rejection]:
         """See `Observable.rejections`."""
         with self._view() as connection:
-            rows = connection.execute(SQL["rejections"], (limit,)).fetchall()
+            ids = connection.execute(SQL["rejections_newest"], (limit,)).fetchall()
+            return _told(connection, [identity for (identity,) in ids])[::-1]
+
+    def selected(self, selection: Selection, *, after: int = 0, limit: int) -> list[Rejection]:
+        """See `RejectionReader.selected`."""
+        with self._view() as connection:
+            chosen = connection.execute(SQL["rejected_selected"], said(selection, after=after, limit=limit)).fetchall()
+            return _told(connection, [identity for (identity,) in chosen])
+
+    def count(self, selection: Selection) -> int:
+        """See `RejectionReader.count`."""
+        with self._view() as connection:
+            return sum(1 for _ in connection.execute(SQL["rejected_selected"], said(selection)))
+
+    def refusals(self, rejection: int) -> list[Refusal]:
+        """See `RejectionReader.refusals`."""
+        with self._view() as connection:
+            rows = connection.execute(SQL["refusals"], (rejection,)).fetchall()
         return [
-            Rejection(
-                id=row[0], subject=row[1], pipeline=row[2] or "", partition=row[3] or "", position=row[4], field=row[5],
-                key=row[6] or "", reason=row[7], status=row[8], record=json.loads(row[9]), at=row[10],
+            Refusal(at=at, operation=operation, status=status, request_id=request_id, words=words)
+            for at, operation, status, request_id, words in rows
+        ]
+
+    def forgotten(self) -> Forgotten | None:
+        """See `RejectionReader.forgotten`."""
+        with self._view() as connection:
+            row = connection.execute(SQL["bounded"]).fetchone()
+        return Forgotten(count=row[0], at=row[1]) if row else None
+
+    def drift(self, pipelines: Collection[str], *, after: tuple[int, str] = START, limit: int) -> Page:
+        """See `DriftReader.drift`."""
+        asked = {"names": json.dumps(list(pipelines)), "sink": after[0], "key": after[1], "limit": limit}
+        with self._view() as connection:
+            rows = connection.execute(SQL["drift_page"], asked).fetchall()
+        findings = tuple(
+            Finding(
+                key=row[1], workspace=row[2], sink=row[3], what=row[4], pipeline=row[5] or "", wanted=row[6],
+                wanted_type=row[7], found=row[8], found_type=row[9] or "", since=row[10], answer=row[11],
             )
             for row in rows
-        ]  # fmt: skip
+        )  # fmt: skip
+        return Page(findings=findings, next=(rows[-1][0], rows[-1][1]) if len(rows) == limit else None)
+
+    def drift_checks(self, pipelines: Collection[str]) -> list[tuple[str, DriftStatus]]:
+        """See `DriftReader.drift_checks`."""
+        with self._view() as connection:
+            rows = connection.execute(SQL["drift_checks"], (json.dumps(list(pipelines)),)).fetchall()
+        return [(str(SinkAddress(workspace=row[0], by=row[1], name=row[2])), checked(row[3:])) for row in rows]
 
     def origins(self, key: str) -> list[Origin]:
         """See `Observable.origins`."""
@@ -97,7 +142,39 @@ class Observer:
                 self._connection.execute("ROLLBACK")
 
 
-def _attempt(row: list[object]) -> Attempt | None:
+def said(selection: Selection, *, after: int = 0, limit: int = -1) -> dict[str, object]:
+    """A selection as the parameters of ``rejected_selected``; ``limit`` -1: without one."""
+    return {
+        "after": after, "limit": limit, "ids": json.dumps(selection.ids) if selection.ids else None,
+        "pipeline": selection.pipeline, "reason": selection.reason, "file": selection.file, "key": selection.key,
+    }  # fmt: skip
+
+
+def checked(row: Sequence[Any]) -> DriftStatus:
+    """A row of ``drift_check``."""
+    tried_at, at, entries, added, changed, removed, failure = row
+    return DriftStatus(
+        tried_at=tried_at, at=at, entries=entries, added=added, changed=changed, removed=removed, failure=failure
+    )
+
+
+def _checked(row: Sequence[Any]) -> DriftStatus | None:
+    return None if row[0] is None else checked(row)
+
+
+def _told(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Rejection]:
+    return [
+        Rejection(
+            id=row[0], subject=row[1], pipeline=row[2] or "", partition=row[3] or "", workspace=row[4], sink=row[5],
+            position=row[6], field=row[7], key=row[8] or "", value=row[9], data_type=row[10] or "", removal=bool(row[11]),
+            reason=row[12], status=row[13], record=json.loads(row[14]), at=row[15], last_at=row[16], times=row[17],
+            retried=row[18] is not None,
+        )
+        for row in connection.execute(SQL["rejected_told"], (json.dumps(ids),))
+    ]  # fmt: skip
+
+
+def _attempt(row: Sequence[object]) -> Attempt | None:
     if row[0] is None:
         return None
     operation, items, status, milliseconds, outcome, sentence = row

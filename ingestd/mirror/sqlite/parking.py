@@ -13,6 +13,8 @@ from ingestd.core.record import Position, Reject
 from ingestd.mirror.port import Parked
 from ingestd.mirror.sqlite.sql import SQL
 
+_PAGE = 50_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
@@ -24,12 +26,21 @@ class Place:
     at: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Past:
+    """A rejection that is parked anew: under which number, since when, how often it was judged so far."""
+
+    id: int | None
+    at: float
+    times: int
+
+
 def park_records(connection: sqlite3.Connection, place: Place, rejects: Sequence[tuple[Reject, int | None]]) -> None:
     """Park records with their row hashes (None: the record could not be read); a record parked before is parked anew."""
-    hashes = [_signed(row_hash) for _, row_hash in rejects if row_hash is not None]
-    if hashes:
-        connection.execute(SQL["rejected_of_row"], (place.partition, json.dumps(hashes)))
+    before = _before(connection, place, rejects)
     for reject, row_hash in rejects:
+        signed = _signed(row_hash) if row_hash is not None else None
+        known = before.get((signed, reject.position)) or before.get((signed, None)) or []
         _add(
             connection,
             place,
@@ -37,9 +48,35 @@ def park_records(connection: sqlite3.Connection, place: Place, rejects: Sequence
             reason=reject.reason,
             field=reject.field,
             position=reject.position,
-            row_hash=_signed(row_hash) if row_hash is not None else None,
+            row_hash=signed,
             record=reject.record,
+            past=known.pop() if known else None,
         )
+
+
+def _before(
+    connection: sqlite3.Connection, place: Place, rejects: Sequence[tuple[Reject, int | None]]
+) -> dict[tuple[int | None, Position | None], list[_Past]]:
+    """Take away how these records were parked before: it is the same rejection, under the same number.
+
+    Known by row hash and position, by row hash alone where the record has moved, by position alone where it has no hash.
+    """
+    hashes = [_signed(row_hash) for _, row_hash in rejects if row_hash is not None]
+    places = [reject.position for reject, row_hash in rejects if row_hash is None]
+    rows: list[tuple[int, int | None, Position, float, int]] = []
+    if hashes:
+        rows += connection.execute(SQL["rejected_before"], (place.partition, json.dumps(hashes)))
+    if places:
+        rows += connection.execute(SQL["rejected_unread_before"], (place.partition, place.run, json.dumps(places)))
+    if rows:
+        connection.execute(SQL["rejected_drop"], (json.dumps([row[0] for row in rows]),))
+    standing = {(_signed(row_hash), reject.position) for reject, row_hash in rejects if row_hash is not None}
+    before: dict[tuple[int | None, Position | None], list[_Past]] = {}
+    for identity, row_hash, position, at, times in rows:
+        same = row_hash is None or (row_hash, position) in standing
+        known = before.setdefault((row_hash, position if same else None), [])
+        known.append(_Past(id=identity, at=at, times=times))
+    return before
 
 
 def park_partition(connection: sqlite3.Connection, place: Place, reason: str) -> None:
@@ -81,28 +118,49 @@ def park_entries(
     parked: Mapping[str, Parked],
     origins: Sequence[tuple[object, ...]],
 ) -> None:
-    """Park entries that the service refused. ``origins``: key, value, data_type, partition, run, row_hash, position."""
+    """Park entries that the service refused, and note the refusal.
+
+    ``origins``: key, value, data_type, partition, run, row_hash, position, removed.
+    """
     connection.execute(SQL["rejected_keys"], (sink, json.dumps(list(parked))))
-    for key, value, data_type, partition, run, row_hash, position in origins:
+    for key, value, data_type, partition, run, row_hash, position, removed in origins:
         refusal = parked[str(key)]
+        noted = {
+            "sink": sink, "key": key, "value": value, "data_type": data_type, "at": at, "operation": refusal.operation,
+            "status": refusal.status, "request_id": refusal.request_id, "words": refusal.reason,
+        }  # fmt: skip
+        connection.execute(SQL["refusal_others"], noted)
+        connection.execute(SQL["refusal_add"], noted)
+        connection.execute(SQL["refusal_prune"], noted)
+        first, times = connection.execute(SQL["refusal_past"], (sink, key)).fetchone()
         connection.execute(
             SQL["rejected_add"],
             {
-                "subject": "entry", "partition": partition, "run": run, "sink": sink, "key": key, "value": value,
-                "data_type": data_type, "position": position, "row_hash": row_hash, "field": "", "reason": refusal.reason,
-                "status": refusal.status, "record": "{}", "at": at,
+                "id": None, "subject": "entry", "partition": partition, "run": run, "sink": sink, "key": key,
+                "value": value, "data_type": data_type, "removed": removed, "position": position, "row_hash": row_hash,
+                "field": "", "reason": refusal.reason, "status": refusal.status, "record": "{}", "at": first,
+                "last_at": at, "times": times,
             },
         )  # fmt: skip
 
 
 def forget_vanished(connection: sqlite3.Connection, partition: int, run: int, standing: pl.Series) -> None:
     """Records parked by earlier runs that a whole reading (``standing``: its row hashes, Int64) no longer met are gone."""
-    rows = connection.execute(SQL["rejected_rows"], (partition, run)).fetchall()
-    if not rows:
-        return
-    parked = pl.DataFrame(rows, schema={"id": pl.Int64, "row_hash": pl.Int64}, orient="row")
-    gone = parked.filter(~pl.col("row_hash").is_in(standing.implode()).fill_null(value=False))
-    connection.execute(SQL["rejected_drop"], (json.dumps(gone["id"].to_list()),))
+    after = 0
+    while rows := connection.execute(SQL["rejected_rows"], (partition, run, after, _PAGE)).fetchall():
+        parked = pl.DataFrame(rows, schema={"id": pl.Int64, "row_hash": pl.Int64}, orient="row")
+        gone = parked.filter(~pl.col("row_hash").is_in(standing.implode()).fill_null(value=False))
+        connection.execute(SQL["rejected_drop"], (json.dumps(gone["id"].to_list()),))
+        after = rows[-1][0]
+
+
+def forget_mended(connection: sqlite3.Connection, partition: int, run: int, retries: int, *, whole: bool) -> None:
+    """What earlier runs parked and this one mapped again without parking it; ``whole``: it has mapped every record.
+
+    ``retries``: how often the partition had been asked for a retry when the run began; later ones are for the next run.
+    """
+    asked = {"partition": partition, "run": run, "retries": retries}
+    connection.execute(SQL["rejected_mended" if whole else "rejected_retried_mended"], asked)
 
 
 def _add(
@@ -118,11 +176,14 @@ def _add(
     position: Position | None = None,
     row_hash: int | None = None,
     record: Mapping[str, str | None] | None = None,
+    past: _Past | None = None,
 ) -> None:
+    since = past or _Past(id=None, at=place.at, times=0)
     row = {
-        "subject": subject, "partition": place.partition, "run": place.run, "sink": place.sink, "key": key, "value": value,
-        "data_type": data_type, "position": position, "row_hash": row_hash, "field": field, "reason": reason, "status": None,
-        "record": json.dumps(dict(record or {}), ensure_ascii=False), "at": place.at,
+        "id": since.id, "subject": subject, "partition": place.partition, "run": place.run, "sink": place.sink, "key": key,
+        "value": value, "data_type": data_type, "removed": 0, "position": position, "row_hash": row_hash, "field": field,
+        "reason": reason, "status": None, "record": json.dumps(dict(record or {}), ensure_ascii=False), "at": since.at,
+        "last_at": place.at, "times": since.times + 1,
     }  # fmt: skip
     connection.execute(SQL["rejected_add"], row)
 

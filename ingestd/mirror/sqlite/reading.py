@@ -13,7 +13,15 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.record import Cursor, Deletes, Reject
 from ingestd.mirror.port import PartitionState, RunSummary
 from ingestd.mirror.sqlite.connection import StateFile
-from ingestd.mirror.sqlite.parking import Place, forget_vanished, park_conflicts, park_partition, park_records
+from ingestd.mirror.sqlite.parking import (
+    Place,
+    forget_mended,
+    forget_vanished,
+    park_conflicts,
+    park_partition,
+    park_records,
+)
+from ingestd.mirror.sqlite.retrying import reopen
 from ingestd.mirror.sqlite.snapshots import drop_old_snapshots, load_snapshot, store_snapshot
 from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.writing import Written, remove_entries, write_entries
@@ -32,6 +40,7 @@ class _Run:
     snapshot: bool
     whole: bool
     staged: bool
+    retries: int
     mapped: int = 0
     repeats: bool = False
     strangers: bool = False
@@ -49,6 +58,7 @@ class IntakeSide:
         self._out = out
         self._announce = announce
         self._runs: dict[int, _Run] = {}
+        self._retries: dict[int, int] = {}
 
     def activate(self, pipelines: Collection[str]) -> None:
         """Tell, at start, which pipelines the configuration names; the entries of the others may be taken over."""
@@ -60,6 +70,7 @@ class IntakeSide:
                 connection.execute(SQL["partition_free_conflicts"])
             # No run is open at start: what one left behind was never read to its end.
             connection.execute(SQL["staging_clear_all"])
+            connection.execute(SQL["refusals_forget"])
             if connection.execute(SQL["runs_total"]).fetchone()[0] > _RUNS_KEPT:
                 connection.execute(SQL["runs_forget"])
 
@@ -73,7 +84,9 @@ class IntakeSide:
             pipeline_id, changes = connection.execute(SQL["pipeline_get"], (pipeline,)).fetchone()
             connection.execute(SQL["partition_ensure"], (pipeline_id, sink_id, partition))
             row = connection.execute(SQL["partition_get"], (pipeline_id, partition)).fetchone()
-            identity, at_sink, known_digest, cursor, valid_through, repeats, awaiting = row
+            identity, at_sink, known_digest, cursor, valid_through, repeats, awaiting, retries = row
+            # What was asked to be mapped again until now is what this cursor and these hashes take into account.
+            self._retries[identity] = retries
             if (at_sink, known_digest) != (sink_id, digest):
                 connection.execute(SQL["partition_restart"], (sink_id, digest, identity))
                 connection.execute(SQL["snapshot_clear"], (identity,))
@@ -107,6 +120,7 @@ class IntakeSide:
             snapshot=snapshot,
             whole=whole,
             staged=snapshot and bool(repeats),
+            retries=self._retries.get(partition, 0),
         )
         return run
 
@@ -157,10 +171,13 @@ class IntakeSide:
                     if deletes == "remove":
                         removed = self._remove_vanished(connection, current, hashes)
                     forget_vanished(connection, current.partition, run, hashes)
+                    forget_mended(connection, current.partition, run, current.retries, whole=current.whole)
                     store_snapshot(connection, current.partition, seen)
                     changes = connection.execute(SQL["pipeline_get"], (current.pipeline,)).fetchone()[1]
                     repeats = current.repeats or standing
                     connection.execute(SQL["partition_snapshot"], (changes, int(repeats), current.partition))
+                elif not current.snapshot:
+                    forget_mended(connection, current.partition, run, current.retries, whole=False)
                 connection.execute(SQL["rejected_partition"], (current.partition,))
             row = connection.execute(SQL["run_end"], (self._now(), "", run)).fetchone()
             summary = RunSummary(**dict(zip(_SUMMARY, row, strict=True)), collided=collided)
@@ -172,6 +189,8 @@ class IntakeSide:
                     "partition": current.partition,
                 }
                 connection.execute(SQL["partition_end"], end)
+                # What was asked for while this run went on is for the next one.
+                reopen(connection, current.partition, since=current.retries)
                 drop_old_snapshots(connection, current.partition)
             connection.execute(SQL["run_forget_idle"], (current.partition, run))
         del self._runs[run]

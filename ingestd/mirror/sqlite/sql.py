@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
-from ingestd.process.statements import load_statements
+from collections.abc import Mapping
 
-SQL = load_statements("ingestd.mirror.sqlite", "statements.sql")
+from ingestd.process.statements import Statement, load_statements
+
+_FILES = ("statements.sql", "rejected.sql", "drift.sql")
+
+SQL: Mapping[str, Statement] = {
+    name: statement for file in _FILES for name, statement in load_statements("ingestd.mirror.sqlite", file).items()
+}

@@ -1,4 +1,5 @@
--- Every statement of the mirror, by name. `:sink`, `:partition`, `:run` are ids.
+-- The statements of the mirror, by name; `rejected.sql` and `drift.sql` hold those of what is parked and of what differs.
+-- `:sink`, `:partition`, `:run` are ids.
 
 -- name: sink_ensure
 INSERT INTO sink (workspace, addressed_by, name) VALUES (?, ?, ?) ON CONFLICT DO NOTHING
@@ -23,7 +24,7 @@ UPDATE pipeline SET changes = changes + 1 WHERE id = (SELECT pipeline FROM parti
 INSERT INTO partition (pipeline, sink, name, digest) VALUES (?, ?, ?, '') ON CONFLICT DO NOTHING
 
 -- name: partition_get
-SELECT id, sink, digest, cursor, valid_through, repeats, awaiting FROM partition WHERE pipeline = ? AND name = ?
+SELECT id, sink, digest, cursor, valid_through, repeats, awaiting, retries FROM partition WHERE pipeline = ? AND name = ?
 
 -- name: partition_restart
 UPDATE partition SET sink = ?, digest = ?, cursor = NULL, valid_through = -1, repeats = 0 WHERE id = ?
@@ -187,28 +188,6 @@ DELETE FROM staging
 -- name: staging_clear_partition
 DELETE FROM staging WHERE run IN (SELECT id FROM run WHERE partition = ?)
 
--- name: rejected_add
-INSERT INTO rejected (subject, partition, run, sink, key, value, data_type, position, row_hash, field, reason, status, record, at)
-VALUES (:subject, :partition, :run, :sink, :key, :value, :data_type, :position, :row_hash, :field, :reason, :status, :record, :at)
-
--- name: rejected_of_row
-DELETE FROM rejected WHERE partition = ? AND subject = 'record' AND row_hash IN (SELECT value FROM json_each(?))
-
--- name: rejected_rows
-SELECT id, row_hash FROM rejected WHERE partition = ? AND subject = 'record' AND run < ?
-
--- name: rejected_drop
-DELETE FROM rejected WHERE id IN (SELECT value FROM json_each(?))
-
--- name: rejected_keys
-DELETE FROM rejected WHERE sink = ? AND subject IN ('entry', 'conflict') AND key IN (SELECT value FROM json_each(?))
-
--- name: rejected_any_entry
-SELECT 1 FROM rejected WHERE sink = ? AND subject IN ('entry', 'conflict') LIMIT 1
-
--- name: rejected_partition
-DELETE FROM rejected WHERE partition = ? AND subject = 'partition'
-
 -- name: lanes
 SELECT k.id, k.workspace, k.addressed_by, k.name, k.workspace_id, k.sink_id, k.adopted,
        coalesce((SELECT sum(live) FROM segment s WHERE s.sink = k.id), 0)
@@ -242,7 +221,7 @@ UPDATE entry SET segment = -segment WHERE sink = ? AND key IN (SELECT value FROM
   AND segment IN (SELECT value FROM json_each(?)) RETURNING -segment
 
 -- name: entries_origin
-SELECT key, value, data_type, partition, run, row_hash, position FROM entry
+SELECT key, value, data_type, partition, run, row_hash, position, removed FROM entry
 WHERE sink = ? AND key IN (SELECT value FROM json_each(?)) AND segment IN (SELECT value FROM json_each(?))
 
 -- name: entries_delete_settled
@@ -262,8 +241,9 @@ SELECT k.workspace, k.addressed_by, k.name, k.sink_id,
   (SELECT count(*) FROM entry e WHERE e.sink = k.id AND NOT e.removed),
   coalesce((SELECT sum(live) FROM segment s WHERE s.sink = k.id), 0),
   (SELECT count(*) FROM rejected r WHERE r.sink = k.id),
+  d.tried_at, d.at, d.entries, d.added, d.changed, d.removed, d.failure,
   a.operation, a.items, a.status, a.milliseconds, a.outcome, a.sentence
-FROM sink k LEFT JOIN attempt a ON a.id = (SELECT max(id) FROM attempt b WHERE b.sink = k.id)
+FROM sink k LEFT JOIN drift_check d ON d.sink = k.id LEFT JOIN attempt a ON a.id = (SELECT max(id) FROM attempt b WHERE b.sink = k.id)
 ORDER BY k.workspace, k.name
 
 -- name: status_pipelines
@@ -275,14 +255,6 @@ SELECT id, started, ended, records, created, updated, unchanged, removed, reject
 
 -- name: pending_total
 SELECT coalesce(sum(live), 0) FROM segment
-
--- name: rejected_total
-SELECT count(*) FROM rejected
-
--- name: rejections
-SELECT r.id, r.subject, l.name, p.name, r.position, r.field, r.key, r.reason, r.status, r.record, r.at
-FROM rejected r LEFT JOIN partition p ON p.id = r.partition LEFT JOIN pipeline l ON l.id = p.pipeline
-ORDER BY r.id DESC LIMIT ?
 
 -- name: origins
 SELECT k.workspace, k.name, e.key, e.value, e.data_type, e.removed, s.id IS NOT NULL, e.position, l.name, p.name, r.started, r.facts

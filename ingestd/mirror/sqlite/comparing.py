@@ -1,0 +1,105 @@
+"""One reading back of a sink beside the mirror, in temporary tables on a reading connection of its own.
+
+What the service holds may be larger than memory, so it lies in SQLite's temporary file, and the comparison is SQL over one
+moment of the mirror. Entries are known by their segment: an entry that is written gets a new one, so one whose segment was
+made before the check began and was not pending then has been left alone ever since.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from ingestd.mirror.sqlite.sql import SQL
+
+_BEYOND_ASCII = "*[^\x01-\x7f]*"
+
+FoundRow = tuple[str, str, int, int, str | None, str, str | None, str | None]
+"""Key, what, partition, segment, wanted, its type, found, its type."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What a comparison came to: entries that the service holds, and keys that differ."""
+
+    entries: int
+    added: int
+    changed: int
+    removed: int
+
+
+class Comparison:
+    """``newest``: the youngest segment when the check began; ``held``: those of the sink that were pending then.
+
+    Its methods belong to one thread. Close it.
+    """
+
+    def __init__(self, reader: sqlite3.Connection, *, sink: int, newest: int, held: Iterable[int]) -> None:
+        self._reader = reader
+        self._sink = sink
+        self._newest = newest
+        reader.execute("PRAGMA temp_store = FILE")
+        reader.create_function("nfc", 1, _nfc, deterministic=True)
+        for table in ("check_seen", "check_held", "check_finding", "check_stranger"):
+            reader.execute(SQL[table])
+        reader.executemany(SQL["check_hold"], ((segment,) for segment in held))
+
+    def show(self, entries: pl.DataFrame) -> None:
+        """Take in a piece of what the service holds: key, value, data_type."""
+        self._reader.execute("BEGIN")
+        self._reader.executemany(SQL["check_show"], entries.select("key", "value", "data_type").iter_rows())
+        self._reader.execute("COMMIT")
+
+    def compare(self) -> Counts:
+        """Compare all that was shown with the mirror as it is now."""
+        asked = {"sink": self._sink, "newest": self._newest}
+        self._reader.execute("BEGIN")
+        self._reader.execute(SQL["check_compare"], asked)
+        self._reader.execute(SQL["check_added"], asked)
+        self._reader.execute(SQL["check_strangers"], asked)
+        self._join_spellings()
+        counts = dict(self._reader.execute(SQL["check_counts"]).fetchall())
+        entries = self._reader.execute(SQL["check_entries"]).fetchone()[0]
+        self._reader.execute("COMMIT")
+        return Counts(
+            entries=entries,
+            added=counts.get("added", 0),
+            changed=counts.get("changed", 0),
+            removed=counts.get("removed", 0),
+        )
+
+    def findings(self) -> Iterator[FoundRow]:
+        """What differs, by key."""
+        yield from self._reader.execute(SQL["check_findings"])
+
+    def strangers(self) -> Iterator[tuple[str | None, str, str]]:
+        """Value, type and key of what no source has named and what says something else now."""
+        yield from self._reader.execute(SQL["check_strange_values"])
+
+    def vanished_strangers(self) -> Iterator[tuple[str]]:
+        """The keys that no source has named and that the service no longer has."""
+        yield from self._reader.execute(SQL["check_strange_vanished"])
+
+    def close(self) -> None:
+        """Give the connection back, and with it the temporary file."""
+        self._reader.close()
+
+    def _join_spellings(self) -> None:
+        """A key that the service keeps in Unicode's form NFC is no other key than the mirror's."""
+        asked = {"sink": self._sink, "beyond_ascii": _BEYOND_ASCII}
+        for ours, theirs, wanted, wanted_type, found, found_type in self._reader.execute(
+            SQL["check_same_key"], asked
+        ).fetchall():
+            self._reader.execute(SQL["check_not_added"], (theirs,))
+            if wanted == found and found_type in {None, wanted_type}:
+                self._reader.execute(SQL["check_not_removed"], (ours,))
+            else:
+                self._reader.execute(SQL["check_rather_changed"], (found, found_type, ours))
+
+
+def _nfc(text: str) -> str:
+    return unicodedata.normalize("NFC", text)

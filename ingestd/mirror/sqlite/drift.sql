@@ -1,0 +1,173 @@
+-- What differs between a sink that was read back and the mirror. `seen` (what the service holds), `held` (segments that were
+-- pending when the check began), `finding` and `stranger` are temporary tables of the check's own connection.
+
+-- name: gone_clear
+DELETE FROM gone WHERE sink = ?
+
+-- name: gone_part
+INSERT OR IGNORE INTO gone (sink, key) SELECT ?, value FROM json_each(?)
+
+-- Of some keys those whose removal is settled.
+-- name: gone_settled
+INSERT OR IGNORE INTO gone (sink, key)
+SELECT sink, key FROM entry WHERE sink = ? AND removed AND segment <= 0 AND key IN (SELECT value FROM json_each(?))
+
+-- name: newest_segment
+SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'segment'), 0)
+
+-- name: pending_segments
+SELECT id FROM segment WHERE sink = ?
+
+-- name: check_seen
+CREATE TEMP TABLE seen (key TEXT PRIMARY KEY, value TEXT, data_type TEXT) WITHOUT ROWID
+
+-- name: check_held
+CREATE TEMP TABLE held (segment INTEGER PRIMARY KEY)
+
+-- name: check_finding
+CREATE TEMP TABLE finding (
+  key TEXT PRIMARY KEY, what TEXT, partition INTEGER, segment INTEGER, wanted TEXT, wanted_type TEXT, found TEXT, found_type TEXT
+) WITHOUT ROWID
+
+-- name: check_stranger
+CREATE TEMP TABLE stranger (key TEXT PRIMARY KEY, value TEXT, data_type TEXT, vanished INTEGER) WITHOUT ROWID
+
+-- name: check_hold
+INSERT INTO temp.held (segment) VALUES (?)
+
+-- name: check_show
+INSERT OR REPLACE INTO temp.seen (key, value, data_type) VALUES (?, ?, ?)
+
+-- name: check_entries
+SELECT count(*) FROM temp.seen
+
+-- An entry was delivered before the check began, and left alone since, where its segment was made before (`:newest`) and was
+-- not pending then.
+-- name: check_compare
+INSERT INTO temp.finding (key, what, partition, segment, wanted, wanted_type, found, found_type)
+SELECT e.key, CASE WHEN s.key IS NULL THEN 'removed' ELSE 'changed' END, e.partition, e.segment, e.value, e.data_type,
+  s.value, s.data_type
+FROM entry e LEFT JOIN temp.seen s ON s.key = e.key
+WHERE e.sink = :sink AND e.partition <> 0 AND NOT e.removed AND abs(e.segment) <= :newest
+  AND abs(e.segment) NOT IN (SELECT segment FROM temp.held)
+  AND (s.key IS NULL OR s.value IS NOT e.value OR (s.data_type IS NOT NULL AND s.data_type <> e.data_type))
+  AND NOT EXISTS (SELECT 1 FROM rejected r WHERE r.sink = e.sink AND r.key = e.key AND r.subject = 'entry')
+  AND NOT EXISTS (SELECT 1 FROM dropped d WHERE d.sink = e.sink AND d.key = e.key AND d.segment = e.segment)
+
+-- name: check_added
+INSERT INTO temp.finding (key, what, partition, segment, wanted, wanted_type, found, found_type)
+SELECT s.key, 'added', 0, 0, NULL, '', s.value, s.data_type
+FROM temp.seen s
+WHERE NOT EXISTS (SELECT 1 FROM entry e WHERE e.sink = :sink AND e.key = s.key)
+  AND NOT EXISTS (SELECT 1 FROM gone g WHERE g.sink = :sink AND g.key = s.key)
+  AND NOT EXISTS (SELECT 1 FROM rejected r WHERE r.sink = :sink AND r.key = s.key AND r.subject = 'entry')
+  AND NOT EXISTS (SELECT 1 FROM dropped d WHERE d.sink = :sink AND d.key = s.key)
+
+-- A service may keep keys in another Unicode form than the mirror (`nfc`): the two spellings are one key.
+-- name: check_same_key
+SELECT e.key, s.key, e.value, e.data_type, s.value, s.data_type
+FROM entry e JOIN temp.seen s ON s.key = nfc(e.key)
+WHERE e.sink = :sink AND e.key GLOB :beyond_ascii AND nfc(e.key) <> e.key
+
+-- name: check_not_added
+DELETE FROM temp.finding WHERE key = ? AND what = 'added'
+
+-- name: check_not_removed
+DELETE FROM temp.finding WHERE key = ? AND what = 'removed'
+
+-- name: check_rather_changed
+UPDATE temp.finding SET what = 'changed', found = ?, found_type = ? WHERE key = ? AND what = 'removed'
+
+-- name: check_counts
+SELECT what, count(*) FROM temp.finding GROUP BY what
+
+-- name: check_findings
+SELECT key, what, partition, segment, wanted, wanted_type, found, found_type FROM temp.finding ORDER BY key
+
+-- What no source has named is whatever the service says.
+-- name: check_strangers
+INSERT INTO temp.stranger (key, value, data_type, vanished)
+SELECT e.key, s.value, coalesce(s.data_type, e.data_type), s.key IS NULL
+FROM entry e LEFT JOIN temp.seen s ON s.key = e.key
+WHERE e.sink = :sink AND e.partition = 0 AND NOT e.removed AND e.segment = 0
+  AND (s.key IS NULL OR s.value IS NOT e.value OR (s.data_type IS NOT NULL AND s.data_type <> e.data_type))
+
+-- name: check_strange_values
+SELECT value, data_type, key FROM temp.stranger WHERE NOT vanished
+
+-- name: check_strange_vanished
+SELECT key FROM temp.stranger WHERE vanished
+
+-- name: stranger_says
+UPDATE entry SET value = ?, data_type = ? WHERE sink = ? AND key = ? AND partition = 0 AND segment = 0 AND NOT removed
+
+-- name: stranger_vanished
+DELETE FROM entry WHERE sink = ? AND key = ? AND partition = 0 AND segment = 0 AND NOT removed
+
+-- name: drift_keep
+INSERT INTO drift (sink, key, what, partition, segment, wanted, wanted_type, found, found_type, since, checked, answer)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '')
+ON CONFLICT (sink, key) DO UPDATE SET partition = excluded.partition, segment = excluded.segment, wanted = excluded.wanted,
+  wanted_type = excluded.wanted_type, found_type = excluded.found_type, checked = excluded.checked, answer = '',
+  since = CASE WHEN what = excluded.what AND found IS excluded.found THEN since ELSE excluded.since END,
+  what = excluded.what, found = excluded.found
+
+-- name: drift_over
+DELETE FROM drift WHERE sink = ? AND checked <> ?
+
+-- name: drift_checked
+INSERT INTO drift_check (sink, tried_at, at, entries, added, changed, removed, failure)
+VALUES (:sink, :at, :at, :entries, :added, :changed, :removed, '')
+ON CONFLICT (sink) DO UPDATE SET tried_at = excluded.tried_at, at = excluded.at, entries = excluded.entries,
+  added = excluded.added, changed = excluded.changed, removed = excluded.removed, failure = ''
+
+-- name: drift_failed
+INSERT INTO drift_check (sink, tried_at, failure) VALUES (?, ?, ?)
+ON CONFLICT (sink) DO UPDATE SET tried_at = excluded.tried_at, failure = excluded.failure
+
+-- name: drift_check_get
+SELECT tried_at, at, entries, added, changed, removed, failure FROM drift_check WHERE sink = ?
+
+-- name: dropped_forget
+DELETE FROM dropped WHERE sink = :sink
+  AND EXISTS (SELECT 1 FROM entry e WHERE e.sink = dropped.sink AND e.key = dropped.key AND e.segment <> dropped.segment)
+
+-- What was changed or removed of some pipelines' entries (a JSON list of names), as far as the mirror has it as compared.
+-- name: drift_ours
+SELECT d.key, d.what, e.value, e.data_type, e.partition, d.found, d.found_type
+FROM drift d JOIN entry e ON e.sink = d.sink AND e.key = d.key AND e.segment = d.segment AND NOT e.removed
+JOIN partition p ON p.id = e.partition JOIN pipeline l ON l.id = p.pipeline
+WHERE d.sink = ? AND d.what <> 'added' AND d.answer = '' AND l.name IN (SELECT value FROM json_each(?)) AND d.key > ?
+ORDER BY d.key LIMIT ?
+
+-- What others have added and nobody has named since.
+-- name: drift_theirs
+SELECT d.key, d.found, d.found_type FROM drift d
+WHERE d.sink = ? AND d.what = 'added' AND d.answer = '' AND d.key > ?
+  AND NOT EXISTS (SELECT 1 FROM entry e WHERE e.sink = d.sink AND e.key = d.key)
+ORDER BY d.key LIMIT ?
+
+-- name: drift_answer
+UPDATE drift SET answer = ? WHERE sink = ? AND key IN (SELECT value FROM json_each(?))
+
+-- The mirror takes the service's value for its own; it comes from no run and no record.
+-- name: entries_adopt_value
+UPDATE entry SET value = ?, data_type = coalesce(?, data_type), run = 0, position = NULL WHERE sink = ? AND key = ?
+
+-- name: entries_adopt_removal
+DELETE FROM entry WHERE sink = ? AND key = ?
+
+-- name: drift_page
+SELECT d.sink, d.key, k.workspace, k.name, d.what, l.name, d.wanted, d.wanted_type, d.found, d.found_type, d.since, d.answer
+FROM drift d JOIN sink k ON k.id = d.sink LEFT JOIN partition p ON p.id = d.partition LEFT JOIN pipeline l ON l.id = p.pipeline
+WHERE (d.sink, d.key) > (:sink, :key)
+  AND (l.name IN (SELECT value FROM json_each(:names)) OR (d.what = 'added' AND d.sink IN (
+    SELECT q.sink FROM partition q JOIN pipeline m ON m.id = q.pipeline WHERE m.name IN (SELECT value FROM json_each(:names)))))
+ORDER BY d.sink, d.key LIMIT :limit
+
+-- name: drift_checks
+SELECT k.workspace, k.addressed_by, k.name, c.tried_at, c.at, c.entries, c.added, c.changed, c.removed, c.failure
+FROM drift_check c JOIN sink k ON k.id = c.sink
+WHERE c.sink IN (
+  SELECT q.sink FROM partition q JOIN pipeline m ON m.id = q.pipeline WHERE m.name IN (SELECT value FROM json_each(?)))
+ORDER BY k.workspace, k.name

@@ -1,0 +1,159 @@
+-- What is parked. `chosen` is a temporary table of the writing connection: the ids that a person has chosen.
+
+-- name: rejected_add
+INSERT INTO rejected (id, subject, partition, run, sink, key, value, data_type, removed, position, row_hash, field, reason,
+  status, record, at, last_at, times)
+VALUES (:id, :subject, :partition, :run, :sink, :key, :value, :data_type, :removed, :position, :row_hash, :field, :reason,
+  :status, :record, :at, :last_at, :times)
+
+-- The same records as they were parked before, by row hash where they have one.
+-- name: rejected_before
+SELECT id, row_hash, position, at, times FROM rejected
+WHERE partition = ? AND subject = 'record' AND row_hash IN (SELECT value FROM json_each(?))
+
+-- Those that could not be read at all are known by their position only.
+-- name: rejected_unread_before
+SELECT id, row_hash, position, at, times FROM rejected
+WHERE partition = ? AND subject = 'record' AND row_hash IS NULL AND run < ? AND position IN (SELECT value FROM json_each(?))
+
+-- name: rejected_rows
+SELECT id, row_hash FROM rejected WHERE partition = ? AND subject = 'record' AND run < ? AND id > ? ORDER BY id LIMIT ?
+
+-- name: rejected_drop
+DELETE FROM rejected WHERE id IN (SELECT value FROM json_each(?))
+
+-- name: rejected_keys
+DELETE FROM rejected WHERE sink = ? AND subject IN ('entry', 'conflict') AND key IN (SELECT value FROM json_each(?))
+
+-- name: rejected_of_sink
+DELETE FROM rejected WHERE sink = ? AND subject = 'entry'
+
+-- name: rejected_any_entry
+SELECT 1 FROM rejected WHERE sink = ? AND subject IN ('entry', 'conflict') LIMIT 1
+
+-- name: rejected_partition
+DELETE FROM rejected WHERE partition = ? AND subject = 'partition'
+
+-- Every record was mapped in this run: what an earlier one parked and this one did not is mended. What was asked for while
+-- this run went on (`:retries` is as it began) is left to the next.
+-- name: rejected_mended
+DELETE FROM rejected WHERE partition = :partition AND subject IN ('record', 'conflict') AND run < :run
+  AND (retried IS NULL OR retried <= :retries)
+
+-- name: rejected_retried_mended
+DELETE FROM rejected WHERE partition = :partition AND subject IN ('record', 'conflict') AND run < :run
+  AND retried <= :retries
+
+-- name: refusal_others
+DELETE FROM refusal WHERE sink = :sink AND key = :key AND (value IS NOT :value OR data_type <> :data_type)
+
+-- name: refusal_add
+INSERT INTO refusal (sink, key, value, data_type, at, operation, status, request_id, words)
+VALUES (:sink, :key, :value, :data_type, :at, :operation, :status, :request_id, :words)
+
+-- name: refusal_past
+SELECT min(at), count(*) FROM refusal WHERE sink = ? AND key = ?
+
+-- Only the newest of an entry that is sent again and again are kept.
+-- name: refusal_prune
+DELETE FROM refusal WHERE sink = :sink AND key = :key AND id <= (
+  SELECT id FROM refusal WHERE sink = :sink AND key = :key ORDER BY id DESC LIMIT 1 OFFSET 100)
+
+-- Those of entries that are neither parked nor on their way again.
+-- name: refusals_forget
+DELETE FROM refusal
+WHERE NOT EXISTS (SELECT 1 FROM rejected r WHERE r.sink = refusal.sink AND r.key = refusal.key AND r.subject = 'entry')
+  AND NOT EXISTS (SELECT 1 FROM entry e JOIN segment s ON s.id = e.segment WHERE e.sink = refusal.sink AND e.key = refusal.key)
+
+-- name: refusals
+SELECT f.at, f.operation, f.status, f.request_id, f.words FROM rejected r JOIN refusal f ON f.sink = r.sink AND f.key = r.key
+WHERE r.id = ? AND r.subject = 'entry' ORDER BY f.id
+
+-- name: rejected_total
+SELECT count(*) FROM rejected
+
+-- name: rejected_newest
+SELECT coalesce(max(id), 0) FROM rejected
+
+-- name: rejected_selected
+SELECT r.id FROM rejected r LEFT JOIN partition p ON p.id = r.partition LEFT JOIN pipeline l ON l.id = p.pipeline
+WHERE r.id > :after
+  AND (:ids IS NULL OR r.id IN (SELECT value FROM json_each(:ids)))
+  AND (:pipeline = '' OR l.name = :pipeline)
+  AND (:reason = '' OR instr(lower(r.reason), lower(:reason)) > 0)
+  AND (:file = '' OR p.name = :file OR p.name GLOB :file OR p.name GLOB '*/' || :file)
+  AND (:key = '' OR r.key = :key OR r.key GLOB :key)
+ORDER BY r.id LIMIT :limit
+
+-- name: rejected_told
+SELECT r.id, r.subject, l.name, p.name, k.workspace, k.name, r.position, r.field, r.key, r.value, r.data_type, r.removed,
+  r.reason, r.status, r.record, r.at, r.last_at, r.times, r.retried
+FROM rejected r JOIN sink k ON k.id = r.sink LEFT JOIN partition p ON p.id = r.partition
+LEFT JOIN pipeline l ON l.id = p.pipeline
+WHERE r.id IN (SELECT value FROM json_each(?)) ORDER BY r.id
+
+-- name: rejections_newest
+SELECT id FROM rejected ORDER BY id DESC LIMIT ?
+
+-- name: chosen_begin
+CREATE TEMP TABLE chosen (id INTEGER PRIMARY KEY)
+
+-- name: chosen_add
+INSERT INTO temp.chosen (id) VALUES (?)
+
+-- name: chosen_end
+DROP TABLE temp.chosen
+
+-- name: chosen_partitions
+SELECT DISTINCT r.partition, l.name FROM temp.chosen c JOIN rejected r ON r.id = c.id JOIN partition p ON p.id = r.partition
+JOIN pipeline l ON l.id = p.pipeline WHERE r.subject <> 'entry'
+
+-- name: partition_asked
+UPDATE partition SET retries = retries + 1 WHERE id = ? RETURNING retries
+
+-- name: chosen_ask
+UPDATE rejected SET retried = :retries
+WHERE partition = :partition AND subject <> 'entry' AND id IN (SELECT id FROM temp.chosen)
+
+-- Nothing says that the partition is as it was read: it is read from its start, whatever its source says.
+-- name: partition_reopen
+UPDATE partition SET cursor = NULL WHERE id = ?
+
+-- name: retried_hashes
+SELECT row_hash FROM rejected WHERE partition = ? AND retried > ? AND row_hash IS NOT NULL
+
+-- name: partition_retries
+SELECT retries FROM partition WHERE id = ?
+
+-- The next refused entries of one sink, with what the mirror has of each and whether that waits already.
+-- name: chosen_entries
+SELECT r.id, r.sink, r.key, r.value, r.data_type, r.removed, r.partition, r.run, r.row_hash, e.key IS NOT NULL,
+  s.id IS NOT NULL
+FROM temp.chosen c JOIN rejected r ON r.id = c.id AND r.subject = 'entry'
+LEFT JOIN entry e ON e.sink = r.sink AND e.key = r.key LEFT JOIN segment s ON s.id = e.segment
+WHERE c.id > ? ORDER BY c.id LIMIT ?
+
+-- name: chosen_remember_dropped
+INSERT OR REPLACE INTO dropped (sink, key, segment)
+SELECT r.sink, r.key, coalesce(e.segment, 0) FROM temp.chosen c JOIN rejected r ON r.id = c.id AND r.subject = 'entry'
+LEFT JOIN entry e ON e.sink = r.sink AND e.key = r.key
+
+-- name: chosen_drop_refusals
+DELETE FROM refusal WHERE (sink, key) IN (
+  SELECT r.sink, r.key FROM temp.chosen c JOIN rejected r ON r.id = c.id AND r.subject = 'entry')
+
+-- name: chosen_drop
+DELETE FROM rejected WHERE id IN (SELECT id FROM temp.chosen)
+
+-- name: chosen_old
+INSERT OR IGNORE INTO temp.chosen (id) SELECT id FROM rejected WHERE last_at < ?
+
+-- name: chosen_beyond
+INSERT OR IGNORE INTO temp.chosen (id) SELECT id FROM rejected ORDER BY last_at DESC, id DESC LIMIT -1 OFFSET ?
+
+-- name: bounded_add
+INSERT INTO bounded (id, forgotten, at) VALUES (1, ?, ?)
+ON CONFLICT (id) DO UPDATE SET forgotten = forgotten + excluded.forgotten, at = excluded.at
+
+-- name: bounded
+SELECT forgotten, at FROM bounded
