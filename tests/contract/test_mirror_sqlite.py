@@ -9,15 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from ingestd.mirror.drift import DriftKeeper, DriftReader
 from ingestd.mirror.port import Deliverable, Observable
+from ingestd.mirror.rejections import RejectionKeeper, RejectionReader
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.contract.mirror_deliverable import SINK, DeliverableSuite, Stage
+from tests.contract.mirror_drift import DriftStage, DriftSuite
 from tests.contract.mirror_intake import ActivatingIntake, IntakeStage, IntakeSuite
+from tests.contract.mirror_rejections import RejectionStage, RejectionSuite
 from tests.support.memory_mirror import Desired
 from tests.support.sqlite_desires import desire_all
 
 
-class SqliteStage(Stage, IntakeStage):
+class SqliteStage(DriftStage, IntakeStage):
     def __init__(self, path: Path) -> None:
         self.path = path
         self.mirror = SqliteMirror.open(path)
@@ -34,6 +38,22 @@ class SqliteStage(Stage, IntakeStage):
     @property
     def status(self) -> Observable:
         return self.mirror.status
+
+    @property
+    def rejections(self) -> RejectionReader:
+        return self.mirror.status
+
+    @property
+    def keeper(self) -> RejectionKeeper:
+        return self.mirror.rejected
+
+    @property
+    def reader(self) -> DriftReader:
+        return self.mirror.status
+
+    @property
+    def checker(self) -> DriftKeeper:
+        return self.mirror.drift
 
     def restart(self) -> None:
         self.mirror.close()
@@ -59,6 +79,18 @@ def sqlite_stage(tmp_path: Path) -> Iterator[SqliteStage]:
 class TestSqliteMirrorDelivery(DeliverableSuite):
     @pytest.fixture
     def stage(self, sqlite_stage: SqliteStage) -> Stage:
+        return sqlite_stage
+
+
+class TestSqliteMirrorRejections(RejectionSuite):
+    @pytest.fixture
+    def stage(self, sqlite_stage: SqliteStage) -> RejectionStage:
+        return sqlite_stage
+
+
+class TestSqliteMirrorDrift(DriftSuite):
+    @pytest.fixture
+    def stage(self, sqlite_stage: SqliteStage) -> DriftStage:
         return sqlite_stage
 
 

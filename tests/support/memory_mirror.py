@@ -1,16 +1,30 @@
-"""The delivery's side of the mirror in memory, for tests of the delivery alone. It keeps the port's promises but durability."""
+"""The delivery's side of the mirror in memory, for tests of the delivery alone. It keeps the port's promises but durability.
+
+What is rejected and what has drifted is kept for entries only: nothing here knows records, partitions or Unicode's forms.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 
 import msgspec
 import polars as pl
 
 from ingestd.core.address import SinkAddress
+from ingestd.mirror.drift import START, DriftKeeper, DriftReader, DriftStatus, Finding, Page
 from ingestd.mirror.port import Attempt, Claim, Deliverable, Kind, LaneState, Parked, Part
+from ingestd.mirror.rejections import (
+    Forgotten,
+    Refusal,
+    Rejection,
+    RejectionKeeper,
+    RejectionReader,
+    Retried,
+    Selection,
+)
 
 Desired = tuple[str | None, str]
 """Value and data type."""
@@ -42,10 +56,26 @@ class _Row:
 class _Sink:
     state: LaneState
     rows: dict[str, _Row] = field(default_factory=dict)
+    refusals: dict[str, list[Refusal]] = field(default_factory=dict)
+    dropped: dict[str, int] = field(default_factory=dict)
+    findings: dict[str, tuple[Finding, int]] = field(default_factory=dict)
+    status: DriftStatus | None = None
 
 
-class MemoryMirror(Deliverable):
-    """``desire`` stands for the intake; ``attempts`` and ``parked`` are what was told."""
+@dataclass(slots=True, kw_only=True)
+class _Check:
+    sink: int
+    newest: int
+    pending: set[str]
+    seen: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    lost: bool = False
+
+
+class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, DriftKeeper):
+    """``desire`` stands for the intake, of one pipeline; ``attempts`` and ``parked`` are what was told."""
+
+    pipeline = "desires"
 
     def __init__(self) -> None:
         self._sinks: dict[int, _Sink] = {}
@@ -54,6 +84,11 @@ class MemoryMirror(Deliverable):
         self._out: dict[tuple[Part, ...], dict[str, tuple[int, Kind]]] = {}
         self.attempts: list[tuple[int, Attempt]] = []
         self.parked: dict[str, Parked] = {}
+        self._rejected: dict[int, tuple[int, Rejection]] = {}
+        self._numbers = itertools.count(1)
+        self._clock = itertools.count(1)
+        self._forgotten: Forgotten | None = None
+        self._checks: dict[int, _Check] = {}
 
     # ------------------------------------------------------------------------------------------------- intake
 
@@ -79,6 +114,7 @@ class MemoryMirror(Deliverable):
             elif (row.value, row.data_type, row.removed) != (value, data_type, wanted is None):
                 row.value, row.data_type, row.removed = value, data_type, wanted is None
                 row.version, row.segment = next(self._versions), segment
+                self._mend(lane, key)
             else:
                 row.segment = row.segment or segment  # named from now on, if it was found in the service
         return lane
@@ -99,7 +135,10 @@ class MemoryMirror(Deliverable):
     async def forget_sink(self, sink: int) -> None:
         await self.remember_sink(sink, workspace_id="", sink_id="", adopted=False)
         rows = self._sinks[sink].rows
+        for check in self._checks.values():
+            check.lost = check.lost or check.sink == sink
         for key, row in list(rows.items()):
+            self._mend(sink, key)
             row.known = False
             if row.removed:
                 del rows[key]
@@ -160,9 +199,12 @@ class MemoryMirror(Deliverable):
         held, rows = self._out[_token(claim)], self._sinks[claim.sink].rows
         for entry in parked:
             version, _ = held.pop(entry.key)
+            self.parked[entry.key] = entry
+            self._park(claim.sink, entry)
             rows[entry.key].settled = version
             rows[entry.key].out = False
-            self.parked[entry.key] = entry
+            if rows[entry.key].removed and not rows[entry.key].pending:
+                self._remove(claim.sink, entry.key)
 
     async def release(self, claim: Claim, *, attempt: Attempt | None = None) -> None:
         self._note(claim.sink, attempt)
@@ -186,7 +228,220 @@ class MemoryMirror(Deliverable):
             row.known = kind != "delete"
             row.settled = max(row.settled, version)
             if row.removed and not row.pending:
-                del rows[key]
+                self._remove(claim.sink, key)
+
+    def _remove(self, sink: int, key: str) -> None:
+        del self._sinks[sink].rows[key]
+        for check in self._checks.values():
+            if check.sink == sink:
+                check.gone.add(key)
+
+    # ----------------------------------------------------------------------------------------------- rejected
+
+    def selected(self, selection: Selection, *, after: int = 0, limit: int) -> list[Rejection]:
+        return [one for number, (_, one) in self._rejected.items() if number > after and _fits(one, selection)][:limit]
+
+    def count(self, selection: Selection) -> int:
+        return len(self.selected(selection, limit=len(self._rejected)))
+
+    def refusals(self, rejection: int) -> list[Refusal]:
+        sink, one = self._rejected[rejection]
+        return self._sinks[sink].refusals[one.key]
+
+    def forgotten(self) -> Forgotten | None:
+        return self._forgotten
+
+    async def retry(self, selection: Selection) -> Retried:
+        chosen = self.selected(selection, limit=len(self._rejected))
+        for one in chosen:
+            sink, _ = self._rejected.pop(one.id)
+            rows = self._sinks[sink].rows
+            if one.removal and one.key not in rows:
+                rows[one.key] = _Row(value=None, data_type="", removed=True, version=0, segment=0, known=True)
+            rows[one.key].version, rows[one.key].segment = next(self._versions), next(self._segments)
+        return Retried(entries=len(chosen))
+
+    async def drop(self, selection: Selection) -> int:
+        chosen = self.selected(selection, limit=len(self._rejected))
+        self._forget(chosen)
+        return len(chosen)
+
+    async def bound(self, *, keep_seconds: float | None, keep_rows: int | None) -> int:
+        now = next(self._clock)
+        newest_first = sorted((one for _, one in self._rejected.values()), key=lambda one: (-one.last_at, -one.id))
+        old = [one for one in newest_first if keep_seconds is not None and one.last_at < now - keep_seconds]
+        beyond = newest_first[keep_rows:] if keep_rows is not None else []
+        chosen = {one.id: one for one in [*old, *beyond]}
+        self._forget(chosen.values())
+        if chosen:
+            before = self._forgotten.count if self._forgotten else 0
+            self._forgotten = Forgotten(count=before + len(chosen), at=now)
+        return len(chosen)
+
+    def _park(self, sink: int, entry: Parked) -> None:
+        self._mend(sink, entry.key)
+        known, at = self._sinks[sink], float(next(self._clock))
+        row, refusals = known.rows[entry.key], known.refusals.setdefault(entry.key, [])
+        refusals.append(
+            Refusal(
+                at=at, operation=entry.operation, status=entry.status, request_id=entry.request_id, words=entry.reason
+            )
+        )
+        number = next(self._numbers)
+        rejection = Rejection(
+            id=number, subject="entry", pipeline=self.pipeline, partition=str(known.state.address),
+            workspace=known.state.address.workspace, sink=known.state.address.name, position=None, field="",
+            key=entry.key, value=row.value, data_type=row.data_type, removal=row.removed, reason=entry.reason,
+            status=entry.status, record={}, at=refusals[0].at, last_at=at, times=len(refusals), retried=False,
+        )  # fmt: skip
+        self._rejected[number] = (sink, rejection)
+
+    def _mend(self, sink: int, key: str) -> None:
+        found = [n for n, (where, one) in self._rejected.items() if (where, one.key) == (sink, key)]
+        for number in found:
+            del self._rejected[number]
+
+    def _forget(self, chosen: Collection[Rejection]) -> None:
+        for one in chosen:
+            sink, _ = self._rejected.pop(one.id)
+            known = self._sinks[sink]
+            known.refusals.pop(one.key, None)
+            known.dropped[one.key] = known.rows[one.key].version if one.key in known.rows else 0
+
+    # -------------------------------------------------------------------------------------------------- drift
+
+    def drift(self, pipelines: Collection[str], *, after: tuple[int, str] = START, limit: int) -> Page:
+        rest = sorted(
+            ((lane, key), finding)
+            for lane, sink in self._sinks.items()
+            for key, (finding, _) in sink.findings.items()
+            if self.pipeline in pipelines and (lane, key) > after
+        )[:limit]
+        return Page(findings=tuple(one for _, one in rest), next=rest[-1][0] if len(rest) == limit else None)
+
+    def drift_checks(self, pipelines: Collection[str]) -> list[tuple[str, DriftStatus]]:
+        sinks = self._sinks.values() if self.pipeline in pipelines else ()
+        return [(str(sink.state.address), sink.status) for sink in sinks if sink.status is not None]
+
+    async def begin_check(self, sink: int) -> int:
+        number = next(self._numbers)
+        self._checks[number] = _Check(sink=sink, newest=next(self._versions), pending=self.pending(sink))
+        return number
+
+    async def show(self, check: int, entries: pl.DataFrame) -> None:
+        for key, value, data_type in entries.select("key", "value", "data_type").iter_rows():
+            self._checks[check].seen[key] = (value, data_type)
+
+    async def end_check(self, check: int) -> DriftStatus:
+        ended = self._checks.pop(check)
+        sink, at = self._sinks[ended.sink], float(next(self._clock))
+        if ended.lost:
+            sink.status = replace(sink.status or _NEVER, tried_at=at, failure="The service lost the sink.")
+            return sink.status
+        found = {finding.key: (finding, version) for finding, version in self._compare(ended, at)}
+        for key, (finding, version) in found.items():
+            before, _ = sink.findings.get(key, (finding, 0))
+            if (before.what, before.found) == (finding.what, finding.found):
+                found[key] = (replace(finding, since=before.since), version)
+        sink.findings = found
+        for key, row in list(sink.rows.items()):
+            if not row.segment and not row.pending:
+                if key not in ended.seen:
+                    del sink.rows[key]
+                else:
+                    row.value, row.data_type = ended.seen[key][0], ended.seen[key][1] or row.data_type
+        whats = [finding.what for finding, _ in found.values()]
+        sink.status = DriftStatus(
+            tried_at=at, at=at, entries=len(ended.seen), added=whats.count("added"), changed=whats.count("changed"),
+            removed=whats.count("removed"), failure="",
+        )  # fmt: skip
+        return sink.status
+
+    async def abandon_check(self, check: int, failure: str) -> None:
+        sink = self._sinks[self._checks.pop(check).sink]
+        sink.status = replace(sink.status or _NEVER, tried_at=float(next(self._clock)), failure=failure)
+
+    async def repair(self, sink: int, pipelines: Collection[str], *, remove_added: bool) -> int:
+        known, count = self._sinks[sink], 0
+        for key, finding in self._open_findings(sink, pipelines):
+            if finding.what == "added" and remove_added:
+                known.rows[key] = _Row(
+                    value=None, data_type="", removed=True, version=next(self._versions), segment=next(self._segments),
+                    known=True,
+                )  # fmt: skip
+            elif finding.what != "added":
+                row = known.rows[key]
+                row.version, row.segment = next(self._versions), next(self._segments)
+                row.known = finding.what == "changed"
+            else:
+                continue
+            count += 1
+            known.findings[key] = (
+                replace(finding, answer="removed again" if finding.what == "added" else "sent again"),
+                -1,
+            )
+        return count
+
+    async def adopt_drift(self, sink: int, pipelines: Collection[str]) -> int:
+        known, count = self._sinks[sink], 0
+        for key, finding in self._open_findings(sink, pipelines):
+            if finding.what == "removed":
+                del known.rows[key]
+            elif finding.what == "changed":
+                row = known.rows[key]
+                row.value, row.data_type = finding.found, finding.found_type or row.data_type
+            else:
+                await self.adopt(
+                    sink, pl.DataFrame({"key": [key], "value": [finding.found], "data_type": [finding.found_type]})
+                )
+            count += 1
+            known.findings[key] = (replace(finding, answer="adopted"), -1)
+        return count
+
+    def _compare(self, check: _Check, at: float) -> Iterator[tuple[Finding, int]]:
+        sink = self._sinks[check.sink]
+        parked = {one.key for where, one in self._rejected.values() if where == check.sink}
+        blank = Finding(
+            sink=sink.state.address.name, workspace=sink.state.address.workspace, key="", what="added", pipeline="",
+            wanted=None, wanted_type="", found=None, found_type="", since=at, answer="",
+        )  # fmt: skip
+        for key, (value, data_type) in check.seen.items():
+            if key not in sink.rows and key not in check.gone | parked and key not in sink.dropped:
+                yield replace(blank, key=key, found=value, found_type=data_type or ""), 0
+        for key, row in sink.rows.items():
+            untouched = row.version <= check.newest and key not in check.pending
+            refused = key in parked or sink.dropped.get(key) == row.version
+            if not row.segment or row.removed or not untouched or refused:
+                continue
+            ours = replace(blank, key=key, pipeline=self.pipeline, wanted=row.value, wanted_type=row.data_type)
+            if key not in check.seen:
+                yield replace(ours, what="removed"), row.version
+                continue
+            value, data_type = check.seen[key]
+            if value != row.value or data_type not in {None, row.data_type}:
+                yield replace(ours, what="changed", found=value, found_type=data_type or ""), row.version
+
+    def _open_findings(self, sink: int, pipelines: Collection[str]) -> list[tuple[str, Finding]]:
+        rows = self._sinks[sink].rows
+        return [
+            (key, finding)
+            for key, (finding, version) in self._sinks[sink].findings.items()
+            if version == (rows[key].version if key in rows else 0)
+            and (finding.what == "added" or finding.pipeline in pipelines)
+        ]
+
+
+_NEVER = DriftStatus(tried_at=0, at=None, entries=0, added=0, changed=0, removed=0, failure="")
+
+
+def _fits(one: Rejection, selection: Selection) -> bool:
+    return (
+        (not selection.ids or one.id in selection.ids)
+        and selection.pipeline in {"", one.pipeline}
+        and selection.reason.lower() in one.reason.lower()
+        and (not selection.file or fnmatchcase(one.partition, selection.file))
+        and (not selection.key or one.key == selection.key or fnmatchcase(one.key, selection.key))
+    )
 
 
 def _token(claim: Claim) -> tuple[Part, ...]:

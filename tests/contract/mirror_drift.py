@@ -1,0 +1,266 @@
+"""What every mirror promises to those who compare a sink with it (`ingestd.mirror.drift`)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import pytest
+
+from ingestd.mirror.drift import START, DriftKeeper, DriftReader, DriftStatus
+from ingestd.mirror.port import Parked
+from ingestd.mirror.rejections import Selection
+from tests.contract.mirror_deliverable import held, items, scalars
+from tests.contract.mirror_rejections import RejectionStage
+
+PIPELINES = ("desires",)
+Row = tuple[str, str | None, str]
+
+
+class DriftStage(RejectionStage):
+    """A mirror with one sink that can be read back."""
+
+    @property
+    @abstractmethod
+    def reader(self) -> DriftReader: ...
+
+    @property
+    @abstractmethod
+    def checker(self) -> DriftKeeper: ...
+
+    async def check(self, lane: int, *service: Row) -> DriftStatus:
+        """A whole check in which nothing else happens."""
+        check = await self.checker.begin_check(lane)
+        await self.checker.show(check, held(*service))
+        return await self.checker.end_check(check)
+
+    def found(self) -> list[tuple[str, str, str | None, str | None]]:
+        """What, key, wanted and found."""
+        page = self.reader.drift(PIPELINES, limit=100)
+        return sorted((one.what, one.key, one.wanted, one.found) for one in page.findings)
+
+
+def rows(**values: str) -> list[Row]:
+    return [(key, value, "scalar") for key, value in values.items()]
+
+
+class DriftSuite:
+    """Inherit it and give it a ``stage``."""
+
+    @pytest.fixture
+    def stage(self) -> DriftStage:
+        raise NotImplementedError
+
+    async def test_a_sink_that_is_as_delivered_has_no_drift(self, stage: DriftStage) -> None:
+        lane = stage.desire(scalars(a="1", b="2"))
+        await stage.deliver(lane)
+        status = await stage.check(lane, *rows(a="1", b="2"))
+        assert (status.entries, status.found, status.failure) == (2, 0, "")
+        assert stage.found() == []
+        assert [one for _, one in stage.reader.drift_checks(PIPELINES)] == [status]
+
+    async def test_what_somebody_else_added_changed_and_removed_is_told_with_both_values(
+        self, stage: DriftStage
+    ) -> None:
+        lane = stage.desire(scalars(a="1", b="2", c="3", d="4"))
+        await stage.deliver(lane)
+        status = await stage.check(lane, *rows(a="1.0", b="2", x="9"), ("d", "4", "text"))
+        assert (status.added, status.changed, status.removed) == (1, 2, 1)
+        assert stage.found() == [
+            ("added", "x", None, "9"), ("changed", "a", "1", "1.0"), ("changed", "d", "4", "4"), ("removed", "c", "3", None),
+        ]  # fmt: skip
+
+    async def test_a_service_that_names_no_type_has_no_other_type(self, stage: DriftStage) -> None:
+        lane = stage.desire(scalars(a="1"))
+        await stage.deliver(lane)
+        frame = held(("a", "1", "")).with_columns(data_type=None)
+        check = await stage.checker.begin_check(lane)
+        await stage.checker.show(check, frame)
+        assert (await stage.checker.end_check(check)).found == 0
+
+    async def test_what_is_pending_or_in_flight_when_the_check_begins_is_no_drift(self, stage: DriftStage) -> None:
+        lane = stage.desire(scalars(a="1", b="1"))
+        await stage.deliver(lane)
+        stage.desire(scalars(a="2", new="1"))
+        claim = await stage.claim(lane)
+        stage.desire(scalars(b="2"))
+        assert (await stage.check(lane, *rows(a="1", b="elsewhere"))).found == 0
+        await stage.deliverable.settle(claim)
+
+    async def test_what_was_in_flight_at_first_and_is_delivered_later_is_no_drift(self, stage: DriftStage) -> None:
+        lane = stage.desire(scalars(a="1", b="1"))
+        await stage.deliver(lane)
+        stage.desire(scalars(a="2", b="2"))
+        claim = await stage.claim(lane)
+        check = await stage.checker.begin_check(lane)
+        await stage.checker.show(check, held(*rows(a="1", b="1")))
+        await stage.deliverable.settle_some(claim, delivered=["a"])
+        await stage.deliverable.settle(claim)
+        assert (await stage.checker.end_check(check)).found == 0
+
+    async def test_what_we_write_between_reading_and_comparing_is_no_drift(self, stage: DriftStage) -> None:
+        lane = stage.desire(scalars(a="1"))
+        await stage.deliver(lane)
+        check = await stage.checker.begin_check(lane)
+        await stage.checker.show(check, held(*rows(a="1")))
+        stage.desire(scalars(a="2", b="1"))
+        await stage.deliver(lane)
+        assert (await stage.checker.end_check(check)).found == 0
+
+    @pytest.mark.parametrize("one_by_one", [True, False], ids=["one by one", "whole"])
+    async def test_what_we_remove_between_reading_and_comparing_is_no_drift(
+        self, stage: DriftStage, one_by_one: bool
+    ) -> None:
+        lane = stage.desire(scalars(a="1", b="1"))
+        await stage.deliver(lane)
+        check = await stage.checker.begin_check(lane)
+        await stage.checker.show(check, held(*rows(a="1", b="1")))
+        stage.desire({"a": None})
+        claim = await stage.claim(lane)
+        if one_by_one:
+            await stage.deliverable.settle_some(claim, delivered=["a"])
+        await stage.deliverable.settle(claim)
+        assert (await stage.checker.end_check(check)).found == 0
+        assert (await stage.check(lane, *rows(a="1", b="1"))).added == 1, "met again later, somebody else has added it"
+
+    async def test_a_parked_or_dropped_entry_that_the_service_lacks_is_no_drift(self, stage: DriftStage) -> None:
+        lane = stage.desire(scalars(a="1", b="1", c="1"))
+        await stage.refuse(lane, "a", "b")
+        assert (await stage.check(lane, *rows(c="1"))).found == 0
+        await stage.keeper.drop(Selection(key="b"))
+        assert (await stage.check(lane, *rows(c="1"))).found == 0
+        await stage.keeper.retry(Selection(key="a"))
+        await stage.deliver(lane)
+        assert (await stage.check(lane, *rows(c="1"))).removed == 1
+
+    async def test_a_removal_that_was_refused_is_no_drift(self, stage: DriftStage) -> None:
+        lane = stage.desire(scalars(a="1"))
+        await stage.deliver(lane)
+        stage.desire({"a": None})
+        await stage.refuse(lane, "a")
+        assert (await stage.check(lane, *rows(a="1"))).found == 0
+        await stage.keeper.drop(Selection())
+        assert (await stage.check(lane, *rows(a="1"))).found == 0
+
+    async def test_a_key_that_stood_in_the_sink_before_us_is_nobody_s_business_and_followed(
+        self, stage: DriftStage
+    ) -> None:
+        lane = stage.desire(scalars(a="1"))
+        await stage.deliverable.adopt(lane, held(*rows(theirs="1", other="1")))
+        await stage.deliver(lane)
+        assert (await stage.check(lane, *rows(a="1", theirs="2"))).found == 0
+        stage.desire(scalars(theirs="1", other="1"))
+        sent = await stage.deliver(lane)
+        assert [(key, value) for _, key, value in sent] == [("other", "1"), ("theirs", "1")], (
+            "the service's last word counts"
+        )
+
+    async def test_a_finding_keeps_since_when_it_is_known_and_goes_when_it_is_over(self, stage: DriftStage) -> None:
+        lane = stage.desire(scalars(a="1", b="1"))
+        await stage.deliver(lane)
+        await stage.check(lane, *rows(a="2", b="2"))
+        first = {one.key: one.since for one in stage.reader.drift(PIPELINES, limit=9).findings}
+        await stage.check(lane, *rows(a="2", b="3"))
+        second = {one.key: one.since for one in stage.reader.drift(PIPELINES, limit=9).findings}
+        assert second["a"] == first["a"]
+        assert second["b"] > first["b"], "it is another value"
+        await stage.check(lane, *rows(a="1", b="1"))
+        assert stage.found() == []
+
+    async def test_pages_follow_one_another(self, stage: DriftStage) -> None:
+        lane = stage.desire(scalars(a="1"))
+        await stage.deliver(lane)
+        await stage.check(lane, *rows(a="1", k1="1", k2="1", k3="1"))
+        keys, after = [], START
+        while True:
+            page = stage.reader.drift(PIPELINES, after=after, limit=2)
+            keys += [one.key for one in page.findings]
+            if page.next is None:
+                break
+            after = page.next
+        assert keys == ["k1", "k2", "k3"]
+        assert stage.reader.drift(["another"], limit=9).findings == ()
+
+    async def test_a_reading_that_broke_off_leaves_what_was_found_before_and_says_why(self, stage: DriftStage) -> None:
+        lane = stage.desire(scalars(a="1"))
+        await stage.deliver(lane)
+        before = await stage.check(lane, *rows(a="2"))
+        check = await stage.checker.begin_check(lane)
+        await stage.checker.abandon_check(check, "The service is away.")
+        ((_, status),) = stage.reader.drift_checks(PIPELINES)
+        assert (status.failure, status.at, status.changed) == ("The service is away.", before.at, 1)
+        assert stage.found() == [("changed", "a", "1", "2")]
+
+    async def test_a_sink_that_is_lost_during_the_check_is_not_compared(self, stage: DriftStage) -> None:
+        lane = stage.desire(scalars(a="1"))
+        await stage.deliver(lane)
+        check = await stage.checker.begin_check(lane)
+        await stage.deliverable.forget_sink(lane)
+        assert (await stage.checker.end_check(check)).failure
+        assert stage.found() == []
+
+    async def test_a_repair_sends_what_was_changed_or_removed_and_nothing_else(self, stage: DriftStage) -> None:
+        lane = stage.desire(scalars(a="1", b="2", c="3"))
+        await stage.deliver(lane)
+        await stage.check(lane, *rows(a="x", c="3", strange="9"))
+        assert await stage.checker.repair(lane, PIPELINES, remove_added=False) == 2
+        assert await stage.deliver(lane) == [("create", "b", "2"), ("update", "a", "1")]
+        answers = {one.key: one.answer for one in stage.reader.drift(PIPELINES, limit=9).findings}
+        assert answers == {"a": "sent again", "b": "sent again", "strange": ""}
+        assert await stage.checker.repair(lane, PIPELINES, remove_added=False) == 0, "once is enough"
+
+    async def test_what_others_added_is_removed_only_where_that_is_asked_for(self, stage: DriftStage) -> None:
+        lane = stage.desire(scalars(a="1"))
+        await stage.deliver(lane)
+        await stage.check(lane, *rows(a="1", strange="9"))
+        assert await stage.checker.repair(lane, PIPELINES, remove_added=True) == 1
+        assert await stage.deliver(lane) == [("delete", "strange", None)]
+        assert (await stage.check(lane, *rows(a="1"))).found == 0
+
+    async def test_another_pipeline_s_entries_are_not_repaired(self, stage: DriftStage) -> None:
+        lane = stage.desire(scalars(a="1"))
+        await stage.deliver(lane)
+        await stage.check(lane, *rows(a="2"))
+        assert await stage.checker.repair(lane, ["another"], remove_added=False) == 0
+        assert await stage.pending(lane) == 0
+
+    async def test_an_entry_that_was_written_since_the_check_is_left_alone(self, stage: DriftStage) -> None:
+        lane = stage.desire(scalars(a="1", b="1"))
+        await stage.deliver(lane)
+        await stage.check(lane, *rows(a="x", b="x"))
+        stage.desire(scalars(a="2"))
+        await stage.deliver(lane)
+        assert await stage.checker.repair(lane, PIPELINES, remove_added=False) == 1
+        assert await stage.deliver(lane) == [("update", "b", "1")]
+        await stage.check(lane, *rows(a="x", b="1"))
+        stage.desire(scalars(a="3"))
+        assert await stage.checker.adopt_drift(lane, PIPELINES) == 0
+        assert [(key, value) for _, key, value in await stage.deliver(lane)] == [("a", "3")]
+
+    async def test_what_is_adopted_is_no_drift_any_more_and_not_sent(self, stage: DriftStage) -> None:
+        lane = stage.desire(scalars(a="1", b="2", c="3"))
+        await stage.deliver(lane)
+        service = rows(a="x", c="3", strange="9")
+        await stage.check(lane, *service)
+        assert await stage.checker.adopt_drift(lane, PIPELINES) == 3
+        assert await stage.pending(lane) == 0
+        assert (await stage.check(lane, *service)).found == 0
+        stage.desire(scalars(a="4", strange="9"))
+        assert ("a", "4") in {(key, value) for _, key, value in await stage.deliver(lane)}
+
+    async def test_a_repair_waits_behind_nothing_and_is_overtaken_by_nothing(self, stage: DriftStage) -> None:
+        lane = stage.desire(scalars(a="1"))
+        await stage.deliver(lane)
+        await stage.check(lane, *rows(a="x"))
+        await stage.checker.repair(lane, PIPELINES, remove_added=False)
+        claim = await stage.claim(lane)
+        stage.desire(scalars(a="2"))
+        assert await stage.nothing_to_claim(lane), "the repair is out"
+        await stage.deliverable.settle(claim)
+        assert [item["value"] for item in items(await stage.claim(lane))] == ["2"]
+
+    async def test_a_parked_key_of_a_claim_that_is_out_is_no_drift(self, stage: DriftStage) -> None:
+        lane = stage.desire(scalars(a="1", b="1"))
+        claim = await stage.claim(lane)
+        await stage.deliverable.settle_some(claim, delivered=[], parked=[Parked(key="a", reason="No.")])
+        assert (await stage.check(lane)).found == 0
+        await stage.deliverable.settle(claim)
