@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import random
+import secrets
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -20,9 +21,14 @@ from workspaced.access.authentication import Authentication
 from workspaced.access.rate_limits import RateLimit
 from workspaced.audit import log as audit
 from workspaced.audit import routes as audit_log
+from workspaced.blobs.disk import DiskBlobs
 from workspaced.blocks import routes as blocks
 from workspaced.blocks import store as block_store
 from workspaced.chapters import chapters
+from workspaced.cloud_storage import conversion_routes, download_routes, file_routes, upload_routes
+from workspaced.cloud_storage import retention as file_retention
+from workspaced.cloud_storage import store as file_store
+from workspaced.cloud_storage.links import SECRET, UploadLinks
 from workspaced.data_sinks import routes as data_sinks
 from workspaced.data_sinks import store as sink_store
 from workspaced.egress.backend import Resolver, system_resolver
@@ -30,6 +36,7 @@ from workspaced.openapi.document import document
 from workspaced.openapi.routes import Publication
 from workspaced.settings import Settings
 from workspaced.storage.fixed import fixed
+from workspaced.storage.port import StorageUnusable
 from workspaced.storage.sqlite_store import SqliteStore
 from workspaced.upkeep import Upkeep
 from workspaced.web import health
@@ -45,7 +52,7 @@ from workspaced.workspaces import retention
 from workspaced.workspaces import routes as workspaces
 
 # What belongs to a workspace, in the order in which rows refer to each other.
-_PURGE_STEPS = (sink_store.purge, block_store.purge, access_store.purge)
+_PURGE_STEPS = (sink_store.purge, file_store.purge, block_store.purge, access_store.purge)
 
 
 def now_ms() -> int:
@@ -86,6 +93,8 @@ class Application:
         )
         self._draining = False
         self._vault = Vault(settings.encryption_key)
+        self._blobs = DiskBlobs(settings.blobs)
+        self._upload_links = UploadLinks()
         self.publication = Publication(
             lambda: document(self.operations, chapters(settings), limits=settings.limits, version=__version__)
         )
@@ -98,6 +107,10 @@ class Application:
             *audit_log.operations(),
             *webhooks.operations(settings.limits, self._vault),
             *delivery_routes.operations(self._vault),
+            *upload_routes.operations(settings.limits, self._blobs, self._upload_links),
+            *file_routes.operations(settings.limits),
+            *download_routes.operations(self._blobs),
+            *conversion_routes.operations(settings.limits),
             *self.publication.operations(pages=settings.docs),
         )
         self._dispatch = Dispatch(
@@ -130,6 +143,11 @@ class Application:
                 "drop_audit_log": lambda: audit.drop_older(
                     self._store, before=now_ms() - settings.limits.audit_days * days
                 ),
+                "purge_files": lambda: file_retention.purge_deleted(
+                    self._store, before=now_ms() - settings.limits.deleted_days * days, now=now_ms()
+                ),
+                "drop_uploads": lambda: file_retention.drop_uploads(self._store, now=now_ms()),
+                "sweep_blobs": lambda: file_retention.sweep(self._store, self._blobs),
                 "drop_old_events": lambda: delivery_store.drop_older(
                     self._store, before=now_ms() - settings.pace.keep_days * days
                 ),
@@ -153,6 +171,7 @@ class Application:
         """
         try:
             await self._store.start()
+            await self._start_blobs()
             await self._settle()
             if self._vault.seals:
                 await self._store.write(lambda tx: webhook_store.seal_what_is_plain(tx, self._vault))
@@ -169,6 +188,7 @@ class Application:
         finally:
             await self._authentication.close()
             await self._store.stop()
+            await self._blobs.stop()
 
     async def _settle(self) -> None:
         """Go by what the data fixed.
@@ -178,7 +198,23 @@ class Application:
         """
         wanted = self._settings.visible_id_prefix
         prefix = await self._store.write(lambda tx: fixed(tx, "visible_id_prefix", wanted, default="SNK"))
+        secret = await self._store.write(lambda tx: fixed(tx, SECRET, "", default=secrets.token_hex(32)))
+        self._upload_links.settle(secret)
         self._dispatch.settle(dataclasses.replace(self._settings, visible_id_prefix=prefix))
+
+    async def _start_blobs(self) -> None:
+        """Have a place for the bytes of files.
+
+        Raises:
+            StorageUnusable: there can be none.
+        """
+        try:
+            await self._blobs.start()
+        except OSError as error:
+            raise StorageUnusable(
+                f"The folder {self._settings.blobs} can't be used ({error.strerror or error}). "
+                "Give a data folder that this user may write to."
+            ) from error
 
     def drain(self) -> None:
         """The end is near: /readyz says 503 from now on; requests are still answered."""

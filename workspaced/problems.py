@@ -12,6 +12,7 @@
       PreconditionFailed    412  re-read, then try again
       TooLarge              413  send less
       UnsupportedMediaType  415  send JSON
+      RangeNotSatisfiable   416  ask for bytes that there are
       Unprocessable         422  well-formed, but impossible
       TooManyRequests       429  wait, then go slower
       Unavailable           503  wait, then try again
@@ -159,6 +160,22 @@ class UnsupportedMediaType(Problem):
 
     def __init__(self) -> None:
         super().__init__("unsupported_media_type", "The body must be application/json in UTF-8.")
+
+
+class RangeNotSatisfiable(Problem):
+    """The range begins after the end."""
+
+    status = 416
+    title = "Range not satisfiable"
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        super().__init__("range_not_satisfiable", f"There are {size} bytes, and the range begins after them.")
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """How many bytes there are."""
+        return (("Content-Range", f"bytes */{self.size}"),)
 
 
 class Unprocessable(Problem):

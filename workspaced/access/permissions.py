@@ -15,12 +15,14 @@ DATA_SINKS_PUSH: Final = "data_sinks:push"
 DATA_SINKS_WRITE: Final = "data_sinks:write"
 BLOCKS_READ: Final = "blocks:read"
 BLOCKS_WRITE: Final = "blocks:write"
+FILES_READ: Final = "files:read"
+FILES_WRITE: Final = "files:write"
 AUDIT_READ: Final = "audit:read"
 ADMIN: Final = "admin"
 
-_READER = frozenset({WORKSPACES_READ, DATA_SINKS_READ, BLOCKS_READ, "files:read", "webhooks:read"})
+_READER = frozenset({WORKSPACES_READ, DATA_SINKS_READ, BLOCKS_READ, FILES_READ, "webhooks:read"})
 _PUSHER = frozenset({WORKSPACES_READ, DATA_SINKS_READ, DATA_SINKS_PUSH})
-_EDITOR = _READER | _PUSHER | {DATA_SINKS_WRITE, BLOCKS_WRITE, "files:write", "webhooks:write", WORKSPACES_WRITE}
+_EDITOR = _READER | _PUSHER | {DATA_SINKS_WRITE, BLOCKS_WRITE, FILES_WRITE, "webhooks:write", WORKSPACES_WRITE}
 _OWNER = _EDITOR | {WORKSPACES_CREATE, WORKSPACES_DELETE, AUDIT_READ, ADMIN}
 
 ROLES: Final[Mapping[str, frozenset[str]]] = {

@@ -11,7 +11,7 @@ from workspaced.storage.port import Transaction
 from workspaced.web.operations import Call
 from workspaced.workspaces import store
 from workspaced.workspaces.records import record
-from workspaced.workspaces.store import StoredWorkspace
+from workspaced.workspaces.store import Collections, StoredWorkspace
 
 
 def tell_created(tx: Transaction, call: Call, workspace: StoredWorkspace) -> None:
@@ -23,7 +23,7 @@ def tell_created(tx: Transaction, call: Call, workspace: StoredWorkspace) -> Non
 
 def tell_updated(tx: Transaction, call: Call, *, before: StoredWorkspace, after: StoredWorkspace) -> None:
     """A workspace whose own members changed."""
-    former, shown = record(before, ()), record(after, ())
+    former, shown = record(before, Collections()), record(after, Collections())
     previous = {
         name: value for name, value in former.items() if name not in {"blocks", "updatedAt"} and value != shown[name]
     }
@@ -42,5 +42,5 @@ def _deed(verb: str, workspace: StoredWorkspace, *changed: str) -> Deed:
 
 
 def _emit(tx: Transaction, call: Call, verb: str, workspace: StoredWorkspace, **previous: object) -> None:
-    shown = record(workspace, store.block_ids(tx, workspace))
+    shown = record(workspace, store.collections(tx, workspace))
     emit(tx, call, workspace.id, Event(type=f"workspace.{verb}", id=workspace.id, record=shown, previous=previous))

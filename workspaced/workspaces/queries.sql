@@ -28,6 +28,11 @@ FROM workspace WHERE deleted_at IS NULL ORDER BY created_at, id
 -- The root first. The order does not depend on the tree, so that only a block more or less is another version.
 SELECT id FROM block WHERE workspace = :number ORDER BY parent_id IS NOT NULL, created_at, id
 
+-- name: attachment_ids
+-- The files that there is something of to download.
+SELECT id FROM cloud_file
+WHERE workspace = :number AND deleted_at IS NULL AND current_version > 0 ORDER BY created_at, id
+
 -- name: update_workspace
 UPDATE workspace
 SET label = :label, public_can_read = :public_can_read, exports_enabled = :exports_enabled,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from workspaced.timestamps import stamp
-from workspaced.workspaces.store import StoredWorkspace
+from workspaced.workspaces.store import Collections, StoredWorkspace
 
 # No documented operation fills these yet (W4), and ids are never made up.
 _EMPTY: Final = (
     "propertyDefinitions",
     "propertyInstances",
-    "attachments",
     "statusDefinitions",
     "statusInstances",
     "statusOptions",
@@ -29,15 +28,16 @@ _EMPTY: Final = (
     "codeOutputs",
 )
 
-COLLECTIONS: Final = ("blocks", *_EMPTY)
+COLLECTIONS: Final = ("blocks", "attachments", *_EMPTY)
 """The members that hold ids of what is in a workspace."""
 
 
-def record(workspace: StoredWorkspace, blocks: Sequence[str]) -> dict[str, object]:
+def record(workspace: StoredWorkspace, collections: Collections) -> dict[str, object]:
     """The documented members, and the five create members that can be read back."""
     return {
         **filterable(workspace),
-        "blocks": list(blocks),
+        "blocks": list(collections.blocks),
+        "attachments": list(collections.attachments),
         **{name: [] for name in _EMPTY},
         "publicCanReadEnabled": workspace.public_can_read,
         "currentWorkspaceVersion": workspace.current_version,

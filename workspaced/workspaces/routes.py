@@ -14,6 +14,7 @@ from workspaced.access.permissions import (
     WORKSPACES_WRITE,
 )
 from workspaced.blocks.changes import change_root
+from workspaced.cloud_storage.conversion_store import CONVERSIONS
 from workspaced.problems import Forbidden
 from workspaced.settings import Limits
 from workspaced.storage.port import Reader, Store, Transaction
@@ -47,7 +48,7 @@ async def list_workspaces(call: Call) -> Answer:
             found.reverse()
         end = None if page.take is None else page.skip + page.take
         shown = found[page.skip : end]
-        return len(found), [record(workspace, store.block_ids(reader, workspace)) for workspace in shown]
+        return len(found), [record(workspace, store.collections(reader, workspace)) for workspace in shown]
 
     total, records = await call.store.read(question)
     return json_answer(records, headers=page.headers(total=total, path=call.path, query=call.query))
@@ -66,7 +67,7 @@ def create_workspace(call: Call) -> Work:
         access.grant(tx, principal=call.actor, workspace_id=workspace.id, role="owner", now=call.now)
         happenings.tell_created(tx, call, workspace)
         headers = (("Location", f"{_COLLECTION}/{workspace.id}"), etag(workspace.version))
-        return json_answer(record(workspace, [root_block]), status=201, headers=headers)
+        return json_answer(record(workspace, store.Collections(blocks=(root_block,))), status=201, headers=headers)
 
     return Work(act=act, ignored=ignored)
 
@@ -74,14 +75,14 @@ def create_workspace(call: Call) -> Work:
 async def get_workspace(call: Call) -> Answer:
     """WS3."""
 
-    def question(reader: Reader) -> tuple[store.StoredWorkspace, list[str]]:
+    def question(reader: Reader) -> tuple[store.StoredWorkspace, store.Collections]:
         workspace = store.get_workspace(reader, call.workspace_id)
-        return workspace, store.block_ids(reader, workspace)
+        return workspace, store.collections(reader, workspace)
 
-    workspace, blocks = await call.store.read(question)
+    workspace, collections = await call.store.read(question)
     if call.has_seen(workspace.version):
         return Answer(status=304, headers=(etag(workspace.version),))
-    return json_answer(record(workspace, blocks), headers=(etag(workspace.version),))
+    return json_answer(record(workspace, collections), headers=(etag(workspace.version),))
 
 
 def delete_workspace(call: Call) -> Work:
@@ -91,8 +92,9 @@ def delete_workspace(call: Call) -> Work:
         workspace = store.get_workspace(tx, call.workspace_id)
         call.require_match(workspace.version)
         happenings.tell_deleted(tx, call, workspace)  # before, while those who are told may still read it
-        answer = json_answer(record(workspace, store.block_ids(tx, workspace)))
+        answer = json_answer(record(workspace, store.collections(tx, workspace)))
         store.delete_workspace(tx, workspace, actor=call.actor, now=call.now)
+        tx.notify(CONVERSIONS)  # those under way are stopped
         return answer
 
     return Work(act=act)
@@ -115,7 +117,7 @@ def update_workspace(call: Call) -> Work:
             store.update_workspace(tx, after, changed, actor=call.actor, now=call.now)
             after = store.get_workspace(tx, call.workspace_id)
             happenings.tell_updated(tx, call, before=before, after=after)
-        return json_answer(record(after, store.block_ids(tx, after)), headers=(etag(after.version),))
+        return json_answer(record(after, store.collections(tx, after)), headers=(etag(after.version),))
 
     return Work(act=act, ignored=ignored)
 

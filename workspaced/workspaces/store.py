@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ingestd.process.statements import load_statements
 from workspaced.problems import Conflict, NotFound
@@ -32,6 +33,13 @@ class StoredWorkspace:
     updated_at: int
     created_by: str
     updated_by: str
+
+
+class Collections(NamedTuple):
+    """The ids of what is in a workspace: its blocks, the root first, and its available files, the oldest first (W4)."""
+
+    blocks: tuple[str, ...] = ()
+    attachments: tuple[str, ...] = ()
 
 
 def create_workspace(
@@ -105,9 +113,13 @@ def list_workspaces(reader: Reader) -> list[StoredWorkspace]:
     return [_workspace(row) for row in reader.all(_SQL["list_workspaces"])]
 
 
-def block_ids(reader: Reader, workspace: StoredWorkspace) -> list[str]:
-    """The ids of its blocks, the root first."""
-    return [row[0] for row in reader.all(_SQL["block_ids"], {"number": workspace.number})]
+def collections(reader: Reader, workspace: StoredWorkspace) -> Collections:
+    """The ids of what is in it."""
+    blocks, attachments = (
+        tuple(row[0] for row in reader.all(_SQL[name], {"number": workspace.number}))
+        for name in ("block_ids", "attachment_ids")
+    )
+    return Collections(blocks=blocks, attachments=attachments)
 
 
 def _workspace(row: Row) -> StoredWorkspace:

@@ -1,0 +1,21 @@
+"""Content-Disposition: saved under its name, never shown in the page's place (RFC 6266, RFC 8187)."""
+
+from __future__ import annotations
+
+import unicodedata
+from urllib.parse import quote
+
+# attr-char of RFC 8187 without letters and digits, which are never quoted
+_PLAIN = "!#$&+-.^_`|~"
+
+
+def attachment(file_name: str) -> str:
+    """The header's value; old readers get the nearest ASCII."""
+    decomposed = unicodedata.normalize("NFKD", file_name)
+    ascii_name = "".join(
+        letter if " " <= letter <= "~" and letter not in '"\\%' else "_"
+        for letter in decomposed
+        if not unicodedata.combining(letter)
+    )
+    value = f'attachment; filename="{ascii_name}"'
+    return value if ascii_name == file_name else f"{value}; filename*=UTF-8''{quote(file_name, safe=_PLAIN)}"

@@ -1,0 +1,141 @@
+-- Files, versions, uploads. The columns of a whole file are in the order of values.StoredFile. What is deleted, or in a
+-- workspace that is, is as absent.
+
+-- name: find_home
+SELECT number, id, public_can_read, exports_enabled FROM workspace WHERE id = :workspace_id AND deleted_at IS NULL
+
+-- name: lock_home
+-- Who adds a file holds its workspace's row, so that a quota is not passed by two at once.
+UPDATE workspace SET version = version WHERE id = :workspace_id AND deleted_at IS NULL
+RETURNING number, id, public_can_read, exports_enabled
+
+-- name: show_workspace_anew
+-- The workspace shows the ids of its available files, so another number of them is another version of it.
+UPDATE workspace
+SET version = version + 1, updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
+WHERE number = :workspace
+
+-- name: find_file
+SELECT f.number, f.id, w.number, w.id, w.public_can_read, w.exports_enabled, f.file_name, f.content_type, f.description,
+       f.tags, f.metadata, f.current_version, f.version, f.created_at, f.updated_at, f.created_by, f.updated_by,
+       v.number, v.id, v.sha256, v.size, c.number, c.state, c.attempt, c.error_class, c.error, c.started_at, c.finished_at
+FROM cloud_file f JOIN workspace w ON w.number = f.workspace
+LEFT JOIN cloud_version v ON v.file = f.number AND v.ordinal = f.current_version
+LEFT JOIN conversion c ON c.version = v.number
+WHERE f.id = :id AND f.deleted_at IS NULL AND w.deleted_at IS NULL
+
+-- name: list_files
+SELECT f.number, f.id, w.number, w.id, w.public_can_read, w.exports_enabled, f.file_name, f.content_type, f.description,
+       f.tags, f.metadata, f.current_version, f.version, f.created_at, f.updated_at, f.created_by, f.updated_by,
+       v.number, v.id, v.sha256, v.size, c.number, c.state, c.attempt, c.error_class, c.error, c.started_at, c.finished_at
+FROM cloud_file f JOIN workspace w ON w.number = f.workspace
+JOIN cloud_version v ON v.file = f.number AND v.ordinal = f.current_version
+LEFT JOIN conversion c ON c.version = v.number
+WHERE f.workspace = :workspace AND f.deleted_at IS NULL
+ORDER BY f.created_at, f.id
+
+-- name: id_in_use
+-- An id is in use for as long as its row is there, deleted or not.
+SELECT 1 FROM cloud_file WHERE id = :id
+
+-- name: count_files
+SELECT count(*) FROM cloud_file WHERE workspace = :workspace AND deleted_at IS NULL
+
+-- name: sum_bytes
+-- Every version counts, of deleted files too: their bytes are still kept.
+SELECT coalesce(sum(v.size), 0) FROM cloud_file f JOIN cloud_version v ON v.file = f.number WHERE f.workspace = :workspace
+
+-- name: insert_file
+INSERT INTO cloud_file (id, workspace, file_name, content_type, current_version, version, created_at, updated_at,
+                        created_by, updated_by)
+VALUES (:id, :workspace, :file_name, :content_type, 0, 1, :now, :now, :actor, :actor)
+
+-- name: next_version
+-- Taken by the row's own change, so that two uploads at once get two ordinals.
+UPDATE cloud_file
+SET current_version = current_version + 1, file_name = :file_name, content_type = :content_type, version = version + 1,
+    updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
+WHERE number = :number RETURNING current_version
+
+-- name: insert_version
+INSERT INTO cloud_version (id, file, ordinal, file_name, content_type, sha256, size, created_at, created_by)
+VALUES (:id, :file, :ordinal, :file_name, :content_type, :sha256, :size, :now, :actor) RETURNING number
+
+-- name: list_versions
+SELECT number, id, ordinal, file_name, content_type, sha256, size, created_at, created_by
+FROM cloud_version WHERE file = :file ORDER BY ordinal DESC
+
+-- name: find_version
+SELECT number, id, ordinal, file_name, content_type, sha256, size, created_at, created_by
+FROM cloud_version WHERE file = :file AND id = :id
+
+-- name: outputs_of_version
+SELECT o.name, o.content_type, o.sha256, o.size
+FROM conversion c JOIN conversion_output o ON o.conversion = c.number WHERE c.version = :version ORDER BY o.position
+
+-- name: update_file
+UPDATE cloud_file
+SET file_name = :file_name, content_type = :content_type, description = :description, tags = :tags,
+    version = version + 1, updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
+WHERE number = :number
+
+-- name: update_metadata
+UPDATE cloud_file
+SET metadata = :metadata, version = version + 1,
+    updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
+WHERE number = :number
+
+-- name: delete_file
+UPDATE cloud_file
+SET deleted_at = :now, version = version + 1,
+    updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
+WHERE number = :number
+
+-- name: insert_upload
+INSERT INTO cloud_upload (id, file, file_name, content_type, expected_size, expected_sha256, expires_at)
+SELECT :id, number, :file_name, :content_type, :expected_size, :expected_sha256, :expires_at
+FROM cloud_file WHERE id = :file_id
+
+-- name: find_upload
+SELECT u.number, u.id, f.id, u.file_name, u.content_type, u.expected_size, u.expected_sha256, u.expires_at, u.sha256, u.size,
+       u.completed_at
+FROM cloud_upload u JOIN cloud_file f ON f.number = u.file JOIN workspace w ON w.number = f.workspace
+WHERE u.id = :id AND f.deleted_at IS NULL AND w.deleted_at IS NULL
+
+-- name: uploads_of_file
+-- The newest first.
+SELECT u.number, u.id, f.id, u.file_name, u.content_type, u.expected_size, u.expected_sha256, u.expires_at, u.sha256, u.size,
+       u.completed_at
+FROM cloud_upload u JOIN cloud_file f ON f.number = u.file WHERE u.file = :file ORDER BY u.number DESC
+
+-- name: receive_upload
+-- Who comes second finds the link used.
+UPDATE cloud_upload SET sha256 = :sha256, size = :size, received_at = :now WHERE number = :number AND sha256 IS NULL
+
+-- name: complete_upload
+UPDATE cloud_upload SET completed_at = :now WHERE number = :number AND completed_at IS NULL
+
+-- name: drop_old_uploads
+DELETE FROM cloud_upload
+WHERE number IN (SELECT number FROM cloud_upload WHERE expires_at <= :before ORDER BY expires_at LIMIT :most)
+
+-- name: drop_empty_files
+-- Files that were announced and never came, with no link that could still bring them.
+DELETE FROM cloud_file
+WHERE number IN (SELECT f.number FROM cloud_file f
+                 WHERE f.current_version = 0 AND f.created_at <= :before
+                   AND NOT EXISTS (SELECT 1 FROM cloud_upload u WHERE u.file = f.number)
+                 ORDER BY f.number LIMIT :most)
+
+-- name: purge_deleted
+DELETE FROM cloud_file
+WHERE number IN (SELECT number FROM cloud_file WHERE deleted_at <= :before ORDER BY deleted_at LIMIT :most)
+RETURNING id, (SELECT w.id FROM workspace w WHERE w.number = workspace)
+
+-- name: purge_workspace
+DELETE FROM cloud_file WHERE number IN (SELECT number FROM cloud_file WHERE workspace = :workspace LIMIT :most)
+
+-- name: is_referenced
+SELECT 1 WHERE EXISTS (SELECT 1 FROM cloud_version WHERE sha256 = :sha256)
+            OR EXISTS (SELECT 1 FROM conversion_output WHERE sha256 = :sha256)
+            OR EXISTS (SELECT 1 FROM cloud_upload WHERE sha256 = :sha256)

@@ -1,0 +1,121 @@
+"""What the rules hand to the store, and what the store hands back. Instants are milliseconds since 1970."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+Given: TypeAlias = Mapping[str, str | None]
+"""Some of a file's fields that can be changed, by name: file_name, content_type, description, tags."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewUpload:
+    """A checked request for a link, or for an upload in one request. ``id`` None: a new file."""
+
+    id: str | None
+    workspace_id: str
+    file_name: str
+    content_type: str
+    size: int | None = None
+    sha256: str | None = None
+
+
+class Home(NamedTuple):
+    """A workspace as far as its files ask."""
+
+    number: int
+    id: str
+    public_can_read: int
+    exports_enabled: int
+
+
+class StoredFile(NamedTuple):
+    """A file with its current version and the conversion of that, in the order of every SELECT of files.
+
+    ``current_version`` is 0, and what follows ``updated_by`` is None, as long as nothing was uploaded.
+    """
+
+    number: int
+    id: str
+    workspace: int
+    workspace_id: str
+    public_can_read: int
+    exports_enabled: int
+    file_name: str
+    content_type: str
+    description: str | None
+    tags: str | None
+    metadata: str
+    current_version: int
+    version: int
+    created_at: int
+    updated_at: int
+    created_by: str
+    updated_by: str
+    version_number: int | None
+    version_id: str | None
+    sha256: str | None
+    size: int | None
+    conversion: int | None
+    state: str | None
+    attempt: int | None
+    error_class: str | None
+    error: str | None
+    started_at: int | None
+    finished_at: int | None
+
+    @property
+    def available(self) -> bool:
+        """Whether there is anything to download."""
+        return self.current_version > 0
+
+
+class StoredVersion(NamedTuple):
+    """A version, in the order of every SELECT of versions."""
+
+    number: int
+    id: str
+    ordinal: int
+    file_name: str
+    content_type: str
+    sha256: str
+    size: int
+    created_at: int
+    created_by: str
+
+
+class StoredUpload(NamedTuple):
+    """An upload by link, in the order of every SELECT of uploads."""
+
+    number: int
+    id: str
+    file_id: str
+    file_name: str
+    content_type: str
+    expected_size: int | None
+    expected_sha256: str | None
+    expires_at: int
+    sha256: str | None
+    size: int | None
+    completed_at: int | None
+
+
+class StoredOutput(NamedTuple):
+    """A file that a conversion made, in the order of every SELECT of outputs."""
+
+    name: str
+    content_type: str
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """Bytes that are kept, under the name and the type that they are to have."""
+
+    file_name: str
+    content_type: str
+    sha256: str
+    size: int
