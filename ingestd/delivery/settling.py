@@ -26,6 +26,17 @@ def attempt_of(reply: Reply[Any], items: int) -> Attempt:
     )
 
 
+def refusal_of(key: str, reply: Reply[Any]) -> Parked:
+    """An entry that the service refused for good, by its answer to the request that was about this entry alone."""
+    return Parked(
+        key=key,
+        reason=reply.outcome.sentence,
+        status=reply.status,
+        operation=reply.operation,
+        request_id=reply.request_id,
+    )
+
+
 class Settling:
     """Settles one lane's claims. ``progressed`` is called, in the event loop, after each entry or group that is settled."""
 
