@@ -28,6 +28,7 @@ from pydantic import (
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec
+from ingestd.settings.drift import DriftInput, DriftPlan, read_drift
 from ingestd.settings.notation import (
     ON_CHANGE,
     EntriesInput,
@@ -181,6 +182,12 @@ class PipelineSettings(_Part):
         json_schema_extra={"default": ON_CHANGE},
         description="When the source is read: on-change, {every: 15m}, or {cron: ..., timezone: ...}.",
     )
+    drift: Annotated[DriftPlan, PlainValidator(read_drift, json_schema_input_type=DriftInput)] = Field(
+        default_factory=DriftPlan,
+        repr=False,
+        description="Read the sink back on a schedule, and what to do about keys that somebody else added, changed or removed: "
+        "report, repair, adopt, or {mode: ..., every: ..., added: ...}. Left out: only when `ingestd drift` asks.",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -188,6 +195,15 @@ class PipelineSettings(_Part):
         if isinstance(info.context, Reading):
             info.context.connector = None
         return found
+
+
+class RejectedSettings(_Part):
+    """How much of what is rejected is kept. Nothing is forgotten by itself unless this says so."""
+
+    keep_days: float | None = Field(
+        default=None, gt=0, le=36_600, description="Forget what was rejected last longer ago than so many days."
+    )
+    keep_rows: int | None = Field(default=None, ge=1, description="Forget the oldest beyond so many.")
 
 
 class Settings(_Part):
@@ -198,6 +214,9 @@ class Settings(_Part):
         repr=False,
         description="The daemon's own file (SQLite); a relative path starts at this file's folder.",
         examples=["var/ingestd.db"],
+    )
+    rejected: RejectedSettings = Field(
+        default_factory=RejectedSettings, description="How much of what is rejected is kept; left out: all of it."
     )
     pipelines: tuple[PipelineSettings, ...] = Field(
         min_length=1, description="What is kept in step, one item a pipeline."

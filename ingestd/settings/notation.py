@@ -75,6 +75,15 @@ def _a_duration(text: str) -> str:
     return text
 
 
+Duration: TypeAlias = Annotated[
+    str,
+    BeforeValidator(_with_unit),
+    AfterValidator(_sentences(_a_duration)),
+    Field(json_schema_extra={"pattern": r"^\s*(?=\d)(\d+d)?(\d+h)?(\d+m)?(\d+s)?\s*$"}),
+]
+"""A duration as the file has it; `duration_seconds` reads it."""
+
+
 class EntrySettings(_Notation):
     """One entry per record (``value``), or one per record and column (``columns``)."""
 
@@ -167,10 +176,9 @@ class SinkNotation(_Notation):
 class EveryNotation(_Notation):
     """At a fixed distance."""
 
-    every: Annotated[str, BeforeValidator(_with_unit), AfterValidator(_sentences(_a_duration))] = Field(
+    every: Duration = Field(
         description="The time from the beginning of one run to that of the next, from 1s to 366d.",
         examples=["15m", "1h30m"],
-        json_schema_extra={"pattern": r"^\s*(?=\d)(\d+d)?(\d+h)?(\d+m)?(\d+s)?\s*$"},
     )
 
 
