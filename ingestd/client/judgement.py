@@ -16,6 +16,7 @@ from ingestd.client.request import Request
 from ingestd.client.resources import BulkResult
 from ingestd.core.clock import Now
 from ingestd.core.outcome import Facts, Fault, judge
+from ingestd.core.rate import parse_rate_limit
 from ingestd.wire import names
 from ingestd.wire.bulk import HEADER as BULK_HEADER
 from ingestd.wire.bulk import parse_bulk_limits
@@ -102,6 +103,8 @@ class Judgement:
             bulk=parse_bulk_limits(headers.get(BULK_HEADER)),
             milliseconds=(time.perf_counter() - started) * 1000,
             replayed=headers.get(_REPLAYED, "").lower() == "true",
+            request_id=(problem.request_id if problem else "") or headers.get(names.REQUEST_ID, ""),
+            rate=parse_rate_limit(headers.get(names.RATE_LIMIT_POLICY), headers.get(names.RATE_LIMIT)),
         )
 
 

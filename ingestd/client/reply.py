@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 
 from ingestd.client.problem import Problem
 from ingestd.core.outcome import Facts, Outcome
+from ingestd.core.rate import Announced
 from ingestd.wire.bulk import BulkLimits
 
 T = TypeVar("T")
@@ -21,7 +22,8 @@ class Reply(Generic[T]):
     ``value`` is there exactly where ``outcome.remedy`` is "none". ``status`` is None where no answer came. ``problem`` is
     what the service said when it refused. ``bulk``: what the answer announces (None: nothing). ``milliseconds``: from the
     start of sending to the end of reading. ``facts``: what the outcome was judged by. ``replayed``: the service repeats an
-    older answer to the same Idempotency-Key.
+    older answer to the same Idempotency-Key. ``request_id``: what the service calls the request; empty where it does not
+    say. ``rate``: what the answer says of the service's limit of requests.
     """
 
     operation: str
@@ -33,6 +35,8 @@ class Reply(Generic[T]):
     milliseconds: float = 0.0
     facts: Facts = _NO_FACTS
     replayed: bool = False
+    request_id: str = ""
+    rate: Announced | None = None
 
     @property
     def ok(self) -> bool:

@@ -215,3 +215,13 @@ def judge(facts: Facts, *, now: float, retry_after_cap_seconds: float = 300.0) -
     ).strip()
     wait = retry_after_seconds(facts.retry_after, now=now, cap_seconds=retry_after_cap_seconds)
     return Outcome(word=rule.word, remedy=rule.remedy, sentence=sentence, retry_after_seconds=wait)
+
+
+def service_is_away(outcome: Outcome, status: int | None) -> bool:
+    """Whether a request's end says that the service as a whole is not there, rather than that it refuses this request.
+
+    No answer, a proxy's answer in its place (502, 504, or a 2xx that can't be believed), or its own word for it (503).
+    """
+    if status is None or status in {502, 503, 504}:
+        return outcome.remedy == "retry"
+    return outcome.word == "unreachable" and status < 400

@@ -3,13 +3,16 @@
 Where the service announces bulk, one mass-update carries creates, updates and deletes alike. Where it knows only the
 document, an entry takes the steps of this table:
 
-========  ===============  ============================================
-kind      first step       and then
-========  ===============  ============================================
-create    create the entry  there already: update it
-update    mass-update it    not there: create it; other type: patch it
-delete    delete it         not there: done
-========  ===============  ============================================
+========  ===========================  ============================================
+kind      first step                   and then
+========  ===========================  ============================================
+create    create the entry             there already: update it
+update    mass-update it, or patch it  not there: create it; other type: patch it
+delete    delete it                    not there: done
+========  ===========================  ============================================
+
+Which of the two an update takes is configured (``update_with``): ``mass`` is one address for all entries and what the document
+means for values that change often; ``patch`` sets value and data type at once, at an address that holds the key.
 
 The document's mass body has a key and a value but no data type, while its answer names the type. So an update is one
 mass-update, and only where the answer shows another type than wanted (or where the value is null, which a mass-update
@@ -25,6 +28,9 @@ from ingestd.core.outcome import Remedy
 EntryKind: TypeAlias = Literal["create", "update", "delete"]
 
 Step: TypeAlias = Literal["create_entry", "mass_update_entry", "patch_entry", "delete_entry"]
+
+UpdateWith: TypeAlias = Literal["mass", "patch"]
+"""The operation by which an entry that is known to the service is updated in the single form."""
 
 Then: TypeAlias = Step | Literal["done", "park", "stop", "sink?"]
 """The next step, or the end: done · park the entry · stop the lane, the entry stays pending · ``sink?``: either the key or
@@ -51,19 +57,24 @@ _ALWAYS: dict[Remedy, Then] = {
 }
 
 
-def first_step(kind: EntryKind, *, value_is_null: bool) -> Step:
+def first_step(kind: EntryKind, *, value_is_null: bool, update_with: UpdateWith = "mass") -> Step:
     """The operation to begin with, in the single form."""
     if kind == "create":
         return "create_entry"
     if kind == "delete":
         return "delete_entry"
-    return "patch_entry" if value_is_null else "mass_update_entry"
+    return _update(value_is_null, update_with)
 
 
-def after(step: Step, remedy: Remedy, *, value_is_null: bool) -> Then:
+def after(step: Step, remedy: Remedy, *, value_is_null: bool, update_with: UpdateWith = "mass") -> Then:
     """What follows a step that came to ``remedy``."""
     then = _AFTER.get((step, remedy)) or _ALWAYS[remedy]
-    return "patch_entry" if then == "mass_update_entry" and value_is_null else then
+    return _update(value_is_null, update_with) if then == "mass_update_entry" else then
+
+
+def _update(value_is_null: bool, update_with: UpdateWith) -> Step:
+    # A mass-update can't say null.
+    return "patch_entry" if value_is_null or update_with == "patch" else "mass_update_entry"
 
 
 def needs_retype(*, wanted: str | None, answered: str | None) -> bool:

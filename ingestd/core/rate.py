@@ -128,7 +128,8 @@ class Rate:
         if announced is not None and announced.per_second is not None:
             known = dataclasses.replace(self, not_before=until, accepted=0, since=until)
             return _heard(known, announced, in_flight=in_flight, now=now)
-        if self.since is None or self.since > now or self.accepted < LEAST_ACCEPTED:
+        if not wait or self.since is None or self.since > now or self.accepted < LEAST_ACCEPTED:
+            # Who says "again at once" has no rate that could be learned.
             return dataclasses.replace(self, not_before=until)
         measured = self.accepted / max(until - self.since, 1e-3)
         kept = measured if self.per_second is None else min(measured, self.per_second)

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ingestd.client.reply import Reply
 from ingestd.client.resources import BulkResult, ItemResult
 from ingestd.client.service import ServiceClient
+from ingestd.delivery.governor import Governor, Permit
 from ingestd.delivery.idempotency import IdempotencyKeys
 from ingestd.delivery.items import Item, array, halves, joined, taken_apart
 from ingestd.delivery.obstacle import Obstacle, obstacle_of
 from ingestd.delivery.place import Place
-from ingestd.delivery.settling import Settling
+from ingestd.delivery.settling import Settling, refusal_of
 from ingestd.mirror.port import Claim, Parked
 
 
@@ -34,6 +36,7 @@ class BulkForm:
         place: Place,
         settling: Settling,
         keys: IdempotencyKeys,
+        governor: Governor,
         narrowed: Callable[[int], None],
         stopped: Callable[[Obstacle], None],
     ) -> None:
@@ -41,15 +44,18 @@ class BulkForm:
         self._place = place
         self._settling = settling
         self._keys = keys
+        self._governor = governor
         self._narrowed = narrowed
         self._stopped = stopped
 
-    async def send(self, claim: Claim) -> None:
-        """Deliver a claim; afterwards it is settled or released."""
+    async def send(self, claim: Claim, permit: Permit) -> None:
+        """Deliver a claim; afterwards it is settled or released. The permit is given back with the last answer."""
         try:
             body = joined(claim)
             reply = await self._request(body, claim.items, [part.segment for part in claim.parts])
             if reply.ok:
+                # Settling waits for the mirror, not for the service: another request may go meanwhile.
+                permit.give_back()
                 await self._settling.whole(claim, reply)
                 return
             obstacle = await self._mend(claim, taken_apart(claim), reply, len(body), partial=True)
@@ -59,6 +65,8 @@ class BulkForm:
         except asyncio.CancelledError:
             await self._settling.release(claim)
             raise
+        finally:
+            permit.give_back()
 
     async def _request(
         self, body: bytes, items: int, segments: Sequence[int], *, partial: bool = False
@@ -72,6 +80,7 @@ class BulkForm:
             idempotency_key=self._keys.for_entries(f"{place}?partial={partial}", segments, body),
             partial=partial,
         )
+        self._governor.heard(reply, size=items)
         if not reply.ok and reply.status is not None:
             self._keys.refused()
         return reply
@@ -141,7 +150,7 @@ class BulkForm:
         await self._settling.some(
             claim,
             delivered=[item.key for index, item in enumerate(items) if index not in bad],
-            parked=[_parked(items[one.index], one) for one in for_good],
+            parked=[_parked(items[one.index], one, reply) for one in for_good],
             reply=reply,
         )
         if len(for_good) < len(refused):
@@ -154,7 +163,7 @@ class BulkForm:
         return None
 
     async def _park(self, claim: Claim, item: Item, reply: Reply[BulkResult]) -> None:
-        parked = Parked(key=item.key, reason=reply.outcome.sentence, status=reply.status)
+        parked = refusal_of(item.key, reply)
         await self._settling.some(claim, delivered=(), parked=(parked,), reply=reply)
 
 
@@ -166,7 +175,6 @@ def _for_good(status: int) -> bool:
     return status in {400, 404, 409, 413, 422}
 
 
-def _parked(item: Item, result: ItemResult) -> Parked:
-    return Parked(
-        key=item.key, reason=f"The service refuses it ({result.status}): {result.words}", status=result.status
-    )
+def _parked(item: Item, result: ItemResult, reply: Reply[BulkResult]) -> Parked:
+    words = f"The service refuses it ({result.status}): {result.words}"
+    return replace(refusal_of(item.key, reply), reason=words, status=result.status)

@@ -11,6 +11,7 @@ from ingestd.client.reply import Reply
 from ingestd.client.resources import Sink
 from ingestd.client.service import ServiceClient
 from ingestd.core.address import SinkAddress
+from ingestd.delivery.governor import Governor
 from ingestd.delivery.idempotency import IdempotencyKeys
 from ingestd.delivery.items import Item, taken_apart
 from ingestd.delivery.obstacle import Obstacle, obstacle_of
@@ -35,6 +36,7 @@ class SinkCreation:
         emit: Emit,
         settling: Settling,
         keys: IdempotencyKeys,
+        governor: Governor,
         pace: Pace,
     ) -> None:
         self._mirror = mirror
@@ -43,6 +45,7 @@ class SinkCreation:
         self._emit = emit
         self._settling = settling
         self._keys = keys
+        self._governor = governor
         self._items = pace.create_items
         self._bytes = pace.create_bytes
         self.under_way = False
@@ -105,6 +108,7 @@ class SinkCreation:
             keys=[item.key for item in items],
             idempotency_key=self._keys.for_sink(f"{workspace}/{self._address.name}", body),
         )
+        self._governor.heard(reply)
         if not reply.ok and reply.status is not None:
             self._keys.refused()
         return reply

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 
 from ingestd.client.service import ServiceClient
 from ingestd.core.clock import Now, Random
+from ingestd.delivery.governor import Governor
 from ingestd.delivery.lane import Lane
 from ingestd.delivery.pace import Pace
 from ingestd.delivery.report import LaneReport
@@ -39,6 +41,9 @@ class Dispatcher:
         self._random = random
         self._on_settled = on_settled
         self._pace = pace or Pace()
+        self.governor = Governor(
+            service=client.address, pace=self._pace, emit=emit, clock=time.monotonic, now=now, random=random
+        )
         self._nonce = f"{now():.6f}-{random():.17f}"
         self._lanes: dict[int, Lane] = {}
         self._look = asyncio.Event()
@@ -64,6 +69,7 @@ class Dispatcher:
                             now=self._now,
                             random=self._random,
                             pace=self._pace,
+                            governor=self.governor,
                             nonce=self._nonce,
                             on_settled=self._on_settled,
                             changed=self._changed,

@@ -13,6 +13,7 @@ from typing import Any
 from ingestd.client.service import ServiceClient
 from ingestd.core.clock import Now, Random, moment
 from ingestd.delivery.bulk import BulkForm
+from ingestd.delivery.governor import Governor, Permit
 from ingestd.delivery.idempotency import IdempotencyKeys
 from ingestd.delivery.obstacle import Obstacle
 from ingestd.delivery.opening import Opening
@@ -39,6 +40,7 @@ class Lane:
         now: Now,
         random: Random,
         pace: Pace,
+        governor: Governor,
         nonce: str,
         on_settled: Callable[[], None],
         changed: Callable[[], None],
@@ -51,6 +53,7 @@ class Lane:
         self._now = now
         self._random = random
         self._pace = pace
+        self._governor = governor
         self._on_settled = on_settled
         self._changed = changed
         self._keys = IdempotencyKeys(f"{nonce}/{state.id}")
@@ -64,12 +67,15 @@ class Lane:
             emit=emit,
             settling=self._settling,
             keys=self._keys,
+            governor=governor,
             pace=pace,
         )
         self._form: BulkForm | SingleForm | None = None
         self._place: Place | None = None
         self._obstacle: Obstacle | None = None
         self._most_bytes: int | None = None
+        self._permit: Permit | None = None
+        self._unsettled_bytes = 0
         self._woken = asyncio.Event()
         self._failures = 0
         self._trouble = ""
@@ -93,8 +99,12 @@ class Lane:
     async def run(self) -> None:
         """Until cancelled. Requests in flight then get the pace's grace to end and be settled."""
         while True:
+            await self._wait_for_turn()
             self._woken.clear()
-            obstacle = await self._work()
+            try:
+                obstacle = await self._work()
+            finally:
+                self._governor.probe_over()
             if obstacle is not None:
                 await self._wait_out(obstacle)
             elif not self._woken.is_set():
@@ -102,6 +112,8 @@ class Lane:
                 self._stand("idle")
                 self._changed()
                 await self._woken.wait()
+                if self._pace.gather_seconds:
+                    await asyncio.sleep(self._pace.gather_seconds)
 
     # ------------------------------------------------------------------------------------------------ working
 
@@ -126,6 +138,7 @@ class Lane:
                 place=place,
                 settling=self._settling,
                 keys=self._keys,
+                governor=self._governor,
                 pace=self._pace,
                 stopped=self._meet,
             )
@@ -135,6 +148,7 @@ class Lane:
                 place=place,
                 settling=self._settling,
                 keys=self._keys,
+                governor=self._governor,
                 narrowed=self._narrow,
                 stopped=self._meet,
             )
@@ -149,34 +163,59 @@ class Lane:
         try:
             while True:
                 self._woken.clear()
-                while self._may_send() and len(in_flight) < self._width:
-                    claim = await self._claim()
-                    if claim is None:
-                        break
-                    if not self._may_send():
-                        # It was met while the claim was made.
-                        await self._settling.release(claim)
-                        break
-                    self._stand("delivering")
-                    in_flight.add(asyncio.create_task(self._send(claim), name=f"delivery to {self._address}"))
-                if not in_flight:
+                crowded = await self._fill(in_flight)
+                if not in_flight and (not crowded or not self._may_send()):
                     return self._obstacle
-                for task in await self._next_done(in_flight):
+                for task in await self._next_done(in_flight, crowded=crowded):
                     in_flight.discard(task)
                     task.result()
         finally:
+            self._give_back_permit()
             await self._end(in_flight)
+
+    async def _fill(self, in_flight: set[asyncio.Task[None]]) -> bool:
+        """Send what can be sent now. Whether more could be, were there a place among the requests to the service."""
+        while self._may_send() and self._has_room(in_flight):
+            if not self._enter():
+                return True
+            claim = await self._claim()
+            if claim is None:
+                self._give_back_permit()
+                return False
+            if not self._may_send():
+                # It was met while the claim was made.
+                self._give_back_permit()
+                await self._settling.release(claim)
+                return False
+            self._stand("delivering")
+            in_flight.add(asyncio.create_task(self._send(claim), name=f"delivery to {self._address}"))
+        return False
 
     def _may_send(self) -> bool:
         """The sink is known and nothing is in the way."""
         return self._obstacle is None and self._place is not None
 
-    @property
-    def _width(self) -> int:
-        """Requests (claims, in the single form) at once; after a failure one goes ahead to see whether the way is free."""
-        if isinstance(self._form, SingleForm) or self._failures:
-            return 1
-        return self._pace.bulk_in_flight
+    def _has_room(self, in_flight: set[asyncio.Task[None]]) -> bool:
+        """Another claim may be out. After a failure one goes ahead to see whether the way is free."""
+        if self._failures:
+            return not in_flight
+        if isinstance(self._form, SingleForm):
+            # A second one, so that no place stays empty while the last entries of the first are under way.
+            return len(in_flight) < 2
+        most = self._governor.limit + self._pace.unsettled_claims
+        return len(in_flight) < most and self._unsettled_bytes < self._pace.unsettled_bytes
+
+    def _enter(self) -> bool:
+        """In bulk a claim is a request and needs a place before it is made, so that what comes meanwhile goes along."""
+        if isinstance(self._form, BulkForm) and self._permit is None:
+            self._permit = self._governor.try_enter()
+            return self._permit is not None
+        return True
+
+    def _give_back_permit(self) -> None:
+        if self._permit is not None:
+            permit, self._permit = self._permit, None
+            permit.give_back()
 
     async def _claim(self) -> Claim | None:
         bulk = self._place.bulk if self._place is not None else None
@@ -194,25 +233,38 @@ class Lane:
             raise
 
     async def _send(self, claim: Claim) -> None:
-        form = self._form
-        if form is None:
-            raise AssertionError("a lane sends only after it was opened")
-        await form.send(claim)
+        form, permit = self._form, self._permit
+        self._permit = None
+        size = sum(len(part.body) for part in claim.parts)
+        self._unsettled_bytes += size
+        try:
+            if isinstance(form, BulkForm) and permit is not None:
+                await form.send(claim, permit)
+            elif isinstance(form, SingleForm):
+                await form.send(claim)
+            else:
+                raise AssertionError("a lane sends only after it was opened, and in bulk with a permit")
+        finally:
+            self._unsettled_bytes -= size
         if isinstance(form, SingleForm) and form.announced and self._obstacle is None:
             # The service has learned bulk meanwhile: find out how much it takes.
             self._place = None
 
-    async def _next_done(self, in_flight: set[asyncio.Task[None]]) -> set[asyncio.Task[None]]:
-        """The requests that ended next; none where new work came first and another request may be sent for it."""
-        if self._obstacle is not None or len(in_flight) >= self._width:
+    async def _next_done(self, in_flight: set[asyncio.Task[None]], *, crowded: bool) -> set[asyncio.Task[None]]:
+        """The claims that ended next; none where new work or a place came first and another request may be sent."""
+        if not crowded and (not self._may_send() or not self._has_room(in_flight)):
             done, _ = await asyncio.wait(in_flight, return_when=asyncio.FIRST_COMPLETED)
             return done
-        waking = asyncio.create_task(self._woken.wait())
+        coming: asyncio.Task[object] = asyncio.create_task(self._place_free() if crowded else self._woken.wait())
         try:
-            await asyncio.wait({*in_flight, waking}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({*in_flight, coming}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            waking.cancel()
+            coming.cancel()
+            await asyncio.wait({coming})
         return {task for task in in_flight if task.done()}
+
+    async def _place_free(self) -> None:
+        self._permit = await self._governor.enter()
 
     # ---------------------------------------------------------------------------------------------- stopping
 
@@ -231,6 +283,21 @@ class Lane:
         await _within(self._pace.grace_seconds, in_flight)
 
     # ------------------------------------------------------------------------------------------------ trouble
+
+    async def _wait_for_turn(self) -> None:
+        """While the service is away only one asks, for all lanes."""
+        while (away := self._governor.turn()) is not None:
+            self._set(
+                LaneReport(
+                    sink=self._address,
+                    standing="backing off",
+                    since=self._report.since if self._trouble else self._now(),
+                    until=away.until,
+                    sentence=away.sentence,
+                )
+            )
+            self._trouble = away.sentence
+            await self._governor.turn_changed()
 
     async def _wait_out(self, obstacle: Obstacle) -> None:
         self._failures += 1

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TypeVar
 
 import polars as pl
 
+from ingestd.client.reply import Reply
 from ingestd.client.resources import Sink
 from ingestd.client.service import ServiceClient
 from ingestd.client.sink_stream import Row
 from ingestd.core.address import SinkAddress
 from ingestd.delivery.creating import SinkCreation
+from ingestd.delivery.governor import Governor
 from ingestd.delivery.idempotency import IdempotencyKeys
 from ingestd.delivery.obstacle import Obstacle, obstacle_of
 from ingestd.delivery.pace import Pace
@@ -25,6 +28,8 @@ from ingestd.mirror.port import Deliverable, LaneState
 from ingestd.telemetry.catalogue.delivery import SinkAdopted, SinkFound, SinkLost
 from ingestd.telemetry.event import Emit
 from ingestd.wire.bulk import BulkLimits
+
+T = TypeVar("T")
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _FRAME = {"key": pl.String, "value": pl.String, "data_type": pl.String}
@@ -42,6 +47,7 @@ class Opening:
         emit: Emit,
         settling: Settling,
         keys: IdempotencyKeys,
+        governor: Governor,
         pace: Pace,
     ) -> None:
         self._mirror = mirror
@@ -50,8 +56,17 @@ class Opening:
         self._emit = emit
         self._settling = settling
         self._keys = keys
+        self._governor = governor
+        self._missing_sink = pace.missing_sink
         self._creation = SinkCreation(
-            mirror=mirror, client=client, address=address, emit=emit, settling=settling, keys=keys, pace=pace
+            mirror=mirror,
+            client=client,
+            address=address,
+            emit=emit,
+            settling=settling,
+            keys=keys,
+            governor=governor,
+            pace=pace,
         )
 
     @property
@@ -64,7 +79,7 @@ class Opening:
         workspace = await self._workspace()
         if isinstance(workspace, Obstacle):
             return workspace
-        listed = await self._client.list_sinks(workspace)
+        listed = self._heard(await self._client.list_sinks(workspace))
         if listed.value is None:
             await self._settling.note(listed)
             if listed.outcome.remedy in {"missing", "park"}:
@@ -77,6 +92,10 @@ class Opening:
             sink = await self._adopted(state.id, workspace, sink)
         return sink if isinstance(sink, Obstacle) else self._found(workspace, sink, listed.bulk)
 
+    def _heard(self, reply: Reply[T]) -> Reply[T]:
+        self._governor.heard(reply)
+        return reply
+
     def _found(self, workspace: str, sink: Sink, bulk: BulkLimits | None) -> Place:
         self._emit(SinkFound(sink=str(self._address), sink_id=sink.id, bulk=str(bulk) if bulk else ""))
         return Place(workspace=workspace, sink=sink.id, bulk=bulk)
@@ -86,7 +105,7 @@ class Opening:
         wanted = self._address.workspace.strip()
         if _UUID.fullmatch(wanted):
             return wanted.lower()
-        reply = await self._client.list_workspaces()
+        reply = self._heard(await self._client.list_workspaces())
         if not reply.ok or reply.value is None:
             await self._settling.note(reply)
             return obstacle_of(reply.outcome, way="pause" if reply.outcome.remedy in {"missing", "park"} else None)
@@ -117,12 +136,18 @@ class Opening:
         if found is not None:
             return found
         # A list alone is no proof: forgetting costs a rewrite of every entry, so the sink itself is asked for.
-        reply = await self._client.get_sink(workspace, state.sink_id)
+        reply = self._heard(await self._client.get_sink(workspace, state.sink_id))
         if reply.value is not None:
             return reply.value
         await self._settling.note(reply)
         if reply.outcome.remedy != "missing":
             return obstacle_of(reply.outcome)
+        if self._missing_sink == "stop":
+            return Obstacle(
+                way="pause",
+                sentence=f"The service no longer has the sink {state.sink_id} of {self._address}. It is not created again, for "
+                "service.missing_sink is 'stop': restore the sink, or set it to 'create' to have all its entries written anew.",
+            )
         await self._mirror.forget_sink(state.id)
         self._keys.refused()
         self._emit(SinkLost(sink=str(self._address), sink_id=state.sink_id))
@@ -163,7 +188,7 @@ class Opening:
             settled += await self._mirror.adopt(lane, pl.DataFrame(rows, schema=_FRAME, orient="row"))
 
         await self._mirror.remember_sink(lane, workspace_id=workspace, sink_id=sink.id, adopted=False)
-        reply = await self._client.read_sink(workspace, sink.id, take)
+        reply = self._heard(await self._client.read_sink(workspace, sink.id, take))
         await self._settling.note(reply, reply.value or 0)
         if reply.value is None:
             return obstacle_of(reply.outcome, way="retry" if reply.outcome.remedy == "missing" else None)

@@ -14,12 +14,13 @@ from ingestd.client.resources import Entry
 from ingestd.client.service import ServiceClient
 from ingestd.core.outcome import Outcome
 from ingestd.core.plan import MOST_STEPS, Step, after, first_step, needs_retype
+from ingestd.delivery.governor import Governor, Permit
 from ingestd.delivery.idempotency import IdempotencyKeys
 from ingestd.delivery.items import Item, taken_apart
 from ingestd.delivery.obstacle import Obstacle, obstacle_of
 from ingestd.delivery.pace import Pace
 from ingestd.delivery.place import Place
-from ingestd.delivery.settling import Settling
+from ingestd.delivery.settling import Settling, refusal_of
 from ingestd.mirror.port import Claim, Parked
 
 
@@ -100,6 +101,7 @@ class SingleForm:
         place: Place,
         settling: Settling,
         keys: IdempotencyKeys,
+        governor: Governor,
         pace: Pace,
         stopped: Callable[[Obstacle], None],
     ) -> None:
@@ -107,63 +109,92 @@ class SingleForm:
         self._place = place
         self._settling = settling
         self._keys = keys
+        self._governor = governor
         self._pace = pace
         self._stopped = stopped
-        self._closing = False
+        self._closing = asyncio.Event()
         self.announced = False
         """An answer announced bulk: the service has learned it since the lane was opened."""
 
     def close(self) -> None:
         """Begin no more requests."""
-        self._closing = True
+        self._closing.set()
 
     async def send(self, claim: Claim) -> None:
         """Deliver a claim; afterwards it is settled or released."""
         waiting = deque(taken_apart(claim))
         group = _Group(claim, self._settling, self._pace)
-        free = True
+        met = asyncio.Event()
 
-        async def work() -> None:
-            nonlocal free
-            while waiting and free and not self._closing:
-                fate, reply = await self._deliver(waiting.popleft())
+        async def work(item: Item, permit: Permit | None) -> None:
+            while permit is not None:
+                try:
+                    fate, reply = await self._deliver(item)
+                finally:
+                    permit.give_back()
                 if isinstance(fate, Obstacle):
-                    free = False
+                    met.set()
                     self._stopped(fate)
                     await self._settling.note(reply, 1)
-                else:
-                    group.add(fate, reply)
+                    return
+                group.add(fate, reply)
+                # Goes on without being called again, as long as nobody else stands in line.
+                on = waiting and not met.is_set() and not self._closing.is_set()
+                permit = self._governor.try_enter() if on else None
+                if permit is not None:
+                    item = waiting.popleft()
 
         flushing = asyncio.create_task(group.settle_when_due())
         try:
             async with asyncio.TaskGroup() as workers:
-                for _ in range(min(self._pace.single_in_flight, len(waiting))):
-                    workers.create_task(work())
+                while waiting and (permit := await self._permit(met)) is not None:
+                    if waiting:
+                        workers.create_task(work(waiting.popleft(), permit))
+                    else:
+                        permit.give_back()
         finally:
             await group.finish(flushing)
+
+    async def _permit(self, met: asyncio.Event) -> Permit | None:
+        """A place for one more request; None where something is in the way, or the end has come."""
+        if met.is_set() or self._closing.is_set():
+            return None
+        if (permit := self._governor.try_enter()) is not None:
+            return permit
+        entering = asyncio.create_task(self._governor.enter())
+        over = [asyncio.create_task(event.wait()) for event in (met, self._closing)]
+        try:
+            await asyncio.wait({entering, *over}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in over:
+                task.cancel()
+            entering.cancel()
+            await asyncio.wait({entering, *over})
+        return None if entering.cancelled() else entering.result()
 
     async def _deliver(self, item: Item) -> tuple[str | Parked | Obstacle, Reply[Any]]:
         """Take an entry's steps until it is delivered, parked, or has to stay pending."""
         null = item.value is None
-        step: Step = first_step(item.kind, value_is_null=null)
+        update_with = self._pace.update_with
+        step: Step = first_step(item.kind, value_is_null=null, update_with=update_with)
         last: Reply[Any] | None = None
         for _ in range(MOST_STEPS):
+            if last is not None:
+                self._governor.again()
             try:
                 reply = await self._take(step, item)
             except Unaddressable as unaddressable:
                 return Parked(key=item.key, reason=str(unaddressable)), last or _not_sent(step, str(unaddressable))
             last = reply
-            self.announced = self.announced or reply.bulk is not None
-            if not reply.ok and reply.status is not None:
-                self._keys.refused()
-            then = after(step, reply.outcome.remedy, value_is_null=null)
+            self._hear(reply)
+            then = after(step, reply.outcome.remedy, value_is_null=null, update_with=update_with)
             if then == "done" and step == "mass_update_entry" and _wrong_type(item, reply):
                 then = "patch_entry"
             match then:
                 case "done":
                     return item.key, reply
                 case "park":
-                    return Parked(key=item.key, reason=reply.outcome.sentence, status=reply.status), reply
+                    return refusal_of(item.key, reply), reply
                 case "stop":
                     return obstacle_of(reply.outcome), reply
                 case "sink?":
@@ -174,6 +205,12 @@ class SingleForm:
             raise AssertionError("an entry takes at least one step")
         sentence = f"The entry {item.key!r} keeps changing under our hands: does something else write or delete it?"
         return Obstacle(way="retry", sentence=sentence), last
+
+    def _hear(self, reply: Reply[Any]) -> None:
+        self._governor.heard(reply, size=1)
+        self.announced = self.announced or reply.bulk is not None
+        if not reply.ok and reply.status is not None:
+            self._keys.refused()
 
     async def _take(self, step: Step, item: Item) -> Reply[Any]:
         client, place = self._client, self._place

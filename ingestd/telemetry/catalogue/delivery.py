@@ -109,3 +109,30 @@ class DeliveryResumed(Event):
 
     sink: str
     since: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceAway(Event):
+    """No answer time and again: nobody asks for ``seconds``, then one request does for all. Nothing is lost."""
+
+    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
+
+    service: str
+    sentence: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceBack(Event):
+    """The service answers again, after ``seconds``."""
+
+    service: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateLearned(Event):
+    """The service refused (429); from now on it is asked so often, and slowly more."""
+
+    service: str
+    requests_per_second: float

@@ -244,7 +244,8 @@ async def test_an_outage_turns_many_updates_of_a_key_into_one_write(server: Docu
 
 async def test_cancellation_lets_requests_in_flight_end_and_settles_them(server: DocumentServer) -> None:
     to = address(server.workspace())
-    async with rig(url=server.url) as running:
+    eight = Pace(retry=QUICK.retry, pause=QUICK.pause, in_flight_at_first=8, in_flight_at_most=8)
+    async with rig(url=server.url, pace=eight) as running:
         running.desire(to, {"start": ("1", "scalar")})
         await running.drained()
         server.fail(*[Delay(seconds=0.2)] * 8, when=lambda request: request.writes)

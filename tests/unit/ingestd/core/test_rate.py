@@ -129,7 +129,8 @@ def test_a_pause_does_not_make_a_service_look_slower() -> None:
         rate = rate.sent(second / 100).taken(None, in_flight=0, now=second / 100)
     for number in range(20):
         rate = rate.sent(3_600 + number / 100).taken(None, in_flight=0, now=3_600 + number / 100)
-    rate = rate.refused(None, retry_after_seconds=0, in_flight=0, now=3_600.2)
+    assert rate.refused(None, retry_after_seconds=0, in_flight=0, now=3_600.2).per_second is None
+    rate = rate.refused(None, retry_after_seconds=0.01, in_flight=0, now=3_600.2)
     assert rate.per_second == pytest.approx(90, rel=0.1)
 
 

@@ -1,0 +1,106 @@
+"""Reading a sink back: what somebody else did to it is found, told, and answered as configured."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import polars as pl
+
+from ingestd.client.service import ServiceClient
+from ingestd.client.sink_stream import Row
+from ingestd.core.address import SinkAddress
+from ingestd.mirror.drift import DriftKeeper, DriftStatus
+from ingestd.mirror.port import Deliverable, LaneState
+from ingestd.settings.drift import Mode
+from ingestd.telemetry.catalogue.drift import DriftAdopted, DriftCheckFailed, DriftFound, DriftRepaired, SinkAsDelivered
+from ingestd.telemetry.event import Emit
+
+_FRAME = {"key": pl.String, "value": pl.String, "data_type": pl.String}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What came of one sink. ``status`` is None where nothing was ever delivered; ``answered``: entries repaired or adopted."""
+
+    sink: str
+    status: DriftStatus | None
+    answered: int = 0
+
+
+class Checker:
+    """Checks sinks, each one at a time; several sinks may be checked at once."""
+
+    def __init__(self, *, mirror: Deliverable, drift: DriftKeeper, client: ServiceClient, emit: Emit) -> None:
+        self._mirror = mirror
+        self._drift = drift
+        self._client = client
+        self._emit = emit
+        self._busy: defaultdict[SinkAddress, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def check(
+        self, address: SinkAddress, *, pipelines: Collection[str], mode: Mode, remove_added: bool = False
+    ) -> Checked:
+        """Read a sink back, compare it, and do what ``mode`` says about the entries of ``pipelines``.
+
+        ``remove_added``: a repair also removes what others have added. Memory: a piece of the sink, whatever its size.
+        """
+        async with self._busy[address]:
+            lane = next((lane for lane in await self._mirror.lanes() if lane.address == address), None)
+            if lane is None or not lane.sink_id or not lane.adopted:
+                return Checked(sink=str(address), status=None)
+            status = await self._read_back(lane)
+            if status.failure:
+                self._emit(DriftCheckFailed(sink=str(address), sentence=status.failure))
+                return Checked(sink=str(address), status=status)
+            self._tell(address, status, mode)
+            answered = await self._answer(lane, pipelines, mode, remove_added=remove_added) if status.found else 0
+            return Checked(sink=str(address), status=status, answered=answered)
+
+    async def _read_back(self, lane: LaneState) -> DriftStatus:
+        check = await self._drift.begin_check(lane.id)
+
+        async def take(rows: list[Row]) -> None:
+            await self._drift.show(check, pl.DataFrame(rows, schema=_FRAME, orient="row"))
+
+        failure = "The check was broken off."
+        ended = False
+        try:
+            reply = await self._client.read_sink(lane.workspace_id, lane.sink_id, take)
+            failure = reply.outcome.sentence
+            if reply.value is not None:
+                ended = True
+                return await self._drift.end_check(check)
+        finally:
+            if not ended:
+                await self._drift.abandon_check(check, failure)
+        return DriftStatus(tried_at=0, at=None, entries=0, added=0, changed=0, removed=0, failure=failure)
+
+    async def _answer(self, lane: LaneState, pipelines: Collection[str], mode: Mode, *, remove_added: bool) -> int:
+        if mode == "repair":
+            answered = await self._drift.repair(lane.id, pipelines, remove_added=remove_added)
+            if answered:
+                self._emit(DriftRepaired(sink=str(lane.address), entries=answered))
+            return answered
+        if mode == "adopt":
+            answered = await self._drift.adopt_drift(lane.id, pipelines)
+            if answered:
+                self._emit(DriftAdopted(sink=str(lane.address), entries=answered))
+            return answered
+        return 0
+
+    def _tell(self, address: SinkAddress, status: DriftStatus, mode: Mode) -> None:
+        if status.found:
+            self._emit(
+                DriftFound(
+                    sink=str(address),
+                    added=status.added,
+                    changed=status.changed,
+                    removed=status.removed,
+                    mode=mode,
+                )
+            )
+        else:
+            self._emit(SinkAsDelivered(sink=str(address), entries=status.entries))
