@@ -129,6 +129,16 @@ class Members:
             return UNSET
         return value
 
+    def whole(self, name: str, *, lowest: int, highest: int) -> int | None:
+        """A whole number within bounds; None where it is absent, null or wrong. 7.0 is one, as JSON Schema has it."""
+        value = self.number(name)
+        if isinstance(value, UnsetType) or value is None:
+            return None
+        if value != int(value) or not lowest <= value <= highest:
+            self.mistake(name, "out_of_range", f"must be a whole number from {lowest} to {highest}")
+            return None
+        return int(value)
+
     def texts(self, name: str, *, most: int, longest: int, distinct: bool = True) -> tuple[str, ...]:
         """Strings in their order, each once where ``distinct``; one string counts as a list of one (G6)."""
         value = self.raw(name)

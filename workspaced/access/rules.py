@@ -66,15 +66,9 @@ def read_grace_ms(body: object) -> tuple[int, tuple[str, ...]]:
         Invalid: ``gracePeriodSeconds`` is no whole number from 0 to seven days.
     """
     members = Members(body)
-    seconds = members.number("gracePeriodSeconds", lowest=0)
-    if seconds is UNSET or seconds is None:
-        seconds = _GRACE_SECONDS
-    elif not isinstance(seconds, int) or seconds > LONGEST_GRACE_SECONDS:
-        members.mistake(
-            "gracePeriodSeconds", "out_of_range", f"must be a whole number from 0 to {LONGEST_GRACE_SECONDS}"
-        )
+    seconds = members.whole("gracePeriodSeconds", lowest=0, highest=LONGEST_GRACE_SECONDS)
     ignored = members.finish()
-    return int(str(seconds)) * 1_000, ignored
+    return (_GRACE_SECONDS if seconds is None else seconds) * 1_000, ignored
 
 
 def _expiry(members: Members, *, now: int, days: int) -> int | None:

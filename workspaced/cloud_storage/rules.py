@@ -61,7 +61,7 @@ def _upload(members: Members, limits: Limits, *, content_type: str) -> NewUpload
         workspace_id=members.identifier("workspaceId", required=True) or "",
         file_name=file_name,
         content_type=said or type_of(file_name),
-        size=_size(members, limits),
+        size=members.whole("size", lowest=0, highest=limits.file_bytes),
         sha256=_sha256(members),
     )
 
@@ -169,16 +169,6 @@ def _sha256(members: Members) -> str | None:
     if not _SHA256.fullmatch(text):
         members.mistake("sha256", "bad_sha256", "must have 64 hexadecimal digits")
     return text.lower()
-
-
-def _size(members: Members, limits: Limits) -> int | None:
-    size = members.number("size", lowest=0)
-    if size is UNSET or size is None:
-        return None
-    if not isinstance(size, int) or size > limits.file_bytes:
-        members.mistake("size", "out_of_range", f"must be a whole number of bytes, {limits.file_bytes} at the most")
-        return None
-    return size
 
 
 def _depth(value: object, most: int) -> int:

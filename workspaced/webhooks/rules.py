@@ -81,15 +81,8 @@ def read_rotation(body: object) -> tuple[int, tuple[str, ...]]:
         Invalid: something is wrong with it.
     """
     members = Members(body)
-    value = members.raw("gracePeriodSeconds")
-    seconds = DEFAULT_GRACE
-    if isinstance(value, bool) or (value is not UNSET and value is not None and not isinstance(value, int)):
-        members.mistake("gracePeriodSeconds", "wrong_type", "must be a whole number")
-    elif isinstance(value, int):
-        seconds = value
-        if not 0 <= value <= LONGEST_GRACE:
-            members.mistake("gracePeriodSeconds", "out_of_range", f"must be from 0 to {LONGEST_GRACE}")
-    return seconds, members.finish()
+    seconds = members.whole("gracePeriodSeconds", lowest=0, highest=LONGEST_GRACE)
+    return DEFAULT_GRACE if seconds is None else seconds, members.finish()
 
 
 def require_safe(given: Mapping[str, Any], egress: EgressRules) -> None:
