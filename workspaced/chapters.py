@@ -5,6 +5,7 @@ from __future__ import annotations
 from workspaced.access import described as access
 from workspaced.audit import described as audit
 from workspaced.blocks import described as blocks
+from workspaced.cloud_storage import described as cloud_storage
 from workspaced.data_sinks import described as data_sinks
 from workspaced.openapi.description import Chapter
 from workspaced.settings import Settings
@@ -20,6 +21,7 @@ def chapters(settings: Settings) -> tuple[Chapter, ...]:
         workspaces.chapter(limits),
         data_sinks.chapter(limits),
         blocks.chapter(limits),
+        cloud_storage.chapter(limits),
         webhooks.chapter(limits),
         access.chapter(limits),
         audit.chapter(limits),

@@ -6,7 +6,7 @@ from typing import Final
 
 from workspaced.data_sinks.listing import FORMATS
 from workspaced.data_sinks.listing import SORTABLE as ENTRY_SORTABLE
-from workspaced.data_sinks.schemas import SINK_NAME, schemas
+from workspaced.data_sinks.schemas import SINK_NAME, key_schema, schemas
 from workspaced.data_sinks.sink_routes import SORTABLE
 from workspaced.openapi.description import Body, Chapter, Described, Link, Parameter, Success
 from workspaced.openapi.schema import FLAG, NAME, UUID, choice, listed, ref, text
@@ -43,9 +43,13 @@ def chapter(limits: Limits) -> Chapter:
         title="Data sinks",
         description=_ABOUT,
         operations=(*_reads(limits), *_sink_writes(), *_entry_writes(), *_mass(limits)),
-        path={"workspace": _WORKSPACE, "sink": _SINK, "key": _KEY},
+        path={"workspace": _WORKSPACE, "sink": _SINK, "key": _KEY, "data_sinks.mass_by_key:key": _new_key(limits)},
         schemas=schemas(limits),
     )
+
+
+def _new_key(limits: Limits) -> Parameter:
+    return Parameter(name="key", description="The entry's key, percent-encoded.", schema=key_schema(limits))
 
 
 def _reads(limits: Limits) -> tuple[Described, ...]:

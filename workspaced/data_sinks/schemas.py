@@ -27,6 +27,8 @@ SINK_NAME: Final = text(
     pattern=r"^([0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|[A-Za-z]{1,8}-[1-9][0-9]{0,8})$",
 )
 _NOT_DOTS: Final = {"not": {"enum": [".", ".."]}}
+_WORD: Final = nullable(NAME)
+_ICON: Final = {"source": _WORD, "name": _WORD, "color": _WORD, "metadata": nullable(OBJECT)}
 _TRACKED: Final = {"createdAt": STAMP, "updatedAt": STAMP, "createdBy": NAME, "updatedBy": NAME}
 
 
@@ -59,15 +61,7 @@ def _records() -> dict[str, Schema]:
         "DataSink": record({**sink, "entries": listed(ref("DataSinkEntry"))}),
         "DataSinkOnly": {**record(sink), "not": {"required": ["entries"]}},
         "DataSinkEntry": record(entry),
-        "Icon": {
-            "type": "object",
-            "properties": {
-                "source": nullable(NAME),
-                "name": nullable(NAME),
-                "color": nullable(NAME),
-                "metadata": nullable(OBJECT),
-            },
-        },
+        "Icon": {"type": "object", "properties": _ICON},
     }
 
 
@@ -78,14 +72,14 @@ def _requests(limits: Limits) -> dict[str, Schema]:
         "description": text(longest=limits.description_length),
         "tags": text(longest=limits.tags_length, about="Separated by commas."),
         "icon": told(
-            {**OBJECT, "properties": _icon(limits)},
+            {**OBJECT, "properties": _ICON},
             f"At most {limits.icon_bytes} bytes as JSON. A string that holds such JSON will do, too.",
         ),
     }
     entries = listed(ref("NewDataSinkEntry"), most=limits.new_sink_entries)
     entry = {
         "id": UUID,
-        "key": _key(limits),
+        "key": key_schema(limits),
         "value": _value(limits),
         "dataType": _data_type(limits),
     }
@@ -103,7 +97,7 @@ def _requests(limits: Limits) -> dict[str, Schema]:
 
 def _mass(limits: Limits) -> dict[str, Schema]:
     setting = {
-        "key": _key(limits),
+        "key": key_schema(limits),
         "value": _value(limits),
         "dataType": told(_data_type(limits), "Of a new entry scalar, else as it is, unless it is given."),
         "id": told(UUID, "Of a new entry."),
@@ -150,7 +144,8 @@ def _mass(limits: Limits) -> dict[str, Schema]:
     }
 
 
-def _key(limits: Limits) -> Schema:
+def key_schema(limits: Limits) -> Schema:
+    """A key as it can be given to an entry."""
     about = f"Unique in its sink, at most {limits.key_bytes} bytes in UTF-8, neither `.` nor `..`."
     return {**text(shortest=1, longest=limits.key_length, pattern=TRIMMED, about=about), **_NOT_DOTS}
 
@@ -162,8 +157,3 @@ def _value(limits: Limits) -> Schema:
 def _data_type(limits: Limits) -> Schema:
     about = "An open vocabulary: scalar, text, boolean, date, datetime, vector, matrix, json, url…"
     return text(shortest=1, longest=limits.data_type_length, pattern="^[A-Za-z][A-Za-z0-9_.-]*$", about=about)
-
-
-def _icon(limits: Limits) -> dict[str, Schema]:
-    word = nullable(text(longest=limits.icon_bytes))
-    return {"source": word, "name": word, "color": word, "metadata": nullable(OBJECT)}

@@ -44,12 +44,10 @@ def document(
         missing, idle = sorted(table - described.keys()), sorted(described.keys() - table)
         raise Undescribed(f"Without a description: {missing}. Described, but in no table: {idle}.")
     paths: dict[str, dict[str, Any]] = {}
-    shown = {operation.name: _shown_path(operation, described[operation.name][1]) for operation in operations}
     for operation in operations:
         one, chapter = described[operation.name]
-        path, parameters = shown[operation.name]
-        item = paths.setdefault(path, {"parameters": [_parameter(each, "path") for each in parameters]})
-        item[operation.method.lower()] = _operation(operation, one, chapter)
+        path, parameters = _shown_path(operation, chapter)
+        paths.setdefault(path, {})[operation.method.lower()] = _operation(operation, one, chapter, parameters)
     schemas = {name: schema for chapter in chapters for name, schema in chapter.schemas.items()}
     return {
         "openapi": "3.1.0",
@@ -100,8 +98,9 @@ def _parameter(parameter: Parameter, place: str) -> dict[str, Any]:
     }
 
 
-def _operation(operation: Operation, one: Described, chapter: Chapter) -> dict[str, Any]:
-    parameters = [_parameter(parameter, "query") for parameter in one.query]
+def _operation(operation: Operation, one: Described, chapter: Chapter, in_path: Sequence[Parameter]) -> dict[str, Any]:
+    parameters = [_parameter(parameter, "path") for parameter in in_path]
+    parameters += [_parameter(parameter, "query") for parameter in one.query]
     parameters += [{"$ref": f"#/components/parameters/{name}"} for name in _asked_headers(operation, one)]
     scopes = [operation.scope] if operation.scope else []
     result: dict[str, Any] = {
@@ -186,7 +185,7 @@ def _possible(operation: Operation, one: Described) -> set[int]:
     possible = {400, 500, *one.refusals}
     if operation.scope:
         possible |= {401, 403, 429, 503}
-    if "{" in operation.path:
+    if "{workspace}" in operation.path:
         possible.add(404)
     if operation.body_bytes:
         possible.add(413)
@@ -217,7 +216,7 @@ def _refusal(status: int, *, told: str = "", document_form: bool = False) -> dic
     if document_form:
         content = {names.JSON: {"schema": ref("InvalidRequest")}, **content}
         told = f'{told} Exactly `{{"error":"Invalid request"}}`, unless `Accept` has application/problem+json.'.strip()
-    special = {401: ("Authenticate",), 429: ("Retry",), 503: ("Retry",)}.get(status, ())
+    special = {401: ("Authenticate",), 416: ("ContentRange",), 429: ("Retry",), 503: ("Retry",)}.get(status, ())
     sent = ("ErrorCode", "RequestId", "RatePolicy", "Rate") if status != 500 else ("ErrorCode", "RequestId")
     return {
         "description": " ".join(text for text in (shared.REFUSALS[status], told) if text),

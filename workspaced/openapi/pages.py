@@ -82,9 +82,9 @@ class Reference:
             for method in _METHODS:
                 if method in item:
                     operation = item[method]
-                    yield operation["tags"][0], self._shown(path, method, operation, item.get("parameters", ()))
+                    yield operation["tags"][0], self._shown(path, method, operation)
 
-    def _shown(self, path: str, method: str, operation: Mapping[str, Any], shared: Any = ()) -> Shown:
+    def _shown(self, path: str, method: str, operation: Mapping[str, Any]) -> Shown:
         answers = []
         for status, answer in operation["responses"].items():
             told = dict(self._resolved(answer))
@@ -99,7 +99,7 @@ class Reference:
             needs=" ".join(
                 scope for one in operation.get("security", ()) for scopes in one.values() for scope in scopes
             ),
-            parameters=tuple(self._resolved(one) for one in (*shared, *operation.get("parameters", ()))),
+            parameters=tuple(self._resolved(one) for one in operation.get("parameters", ())),
             body=operation.get("requestBody"),
             answers=tuple(answers),
         )

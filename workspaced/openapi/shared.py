@@ -16,6 +16,7 @@ from workspaced.problems import (
     NotFound,
     PreconditionFailed,
     Problem,
+    RangeNotSatisfiable,
     TooLarge,
     TooManyRequests,
     Unauthenticated,
@@ -40,6 +41,7 @@ _REFUSALS: Final[tuple[type[Problem], ...]] = (
     PreconditionFailed,
     TooLarge,
     UnsupportedMediaType,
+    RangeNotSatisfiable,
     Unprocessable,
     TooManyRequests,
     Problem,
@@ -56,6 +58,7 @@ REFUSALS: Final[Mapping[int, str]] = {
     412: "If-Match names another version than the stored one. Read again, then decide.",
     413: "The body has more bytes than this operation takes.",
     415: "The body is declared to be something else than is taken here.",
+    416: "The range begins after the end.",
     422: "Well-formed, but impossible.",
     429: "This caller comes too often. Come back after `Retry-After` seconds.",
     500: "Something failed in the service; its log has it under `requestId`.",
@@ -112,6 +115,18 @@ def request_headers(limits: Limits) -> dict[str, dict[str, Any]]:
             "name": "If-None-Match",
             "in": "header",
             "description": f"Answer 304 if it still has this version. {_ETAGS}",
+            "schema": NAME,
+        },
+        "Range": {
+            "name": "Range",
+            "in": "header",
+            "description": "Only these bytes: `bytes=0-1023`. Several ranges are answered by the whole.",
+            "schema": NAME,
+        },
+        "IfRange": {
+            "name": "If-Range",
+            "in": "header",
+            "description": "The range only of this version, else the whole.",
             "schema": NAME,
         },
         "PreferMinimal": {
@@ -190,6 +205,9 @@ def answer_headers() -> dict[str, dict[str, Any]]:
         "Applied": maybe("The preference that was followed."),
         "Ignored": maybe("Members of the body that nobody knows, separated by commas."),
         "Replayed": maybe("`true`: the kept answer to an earlier request with this Idempotency-Key.", choice("true")),
+        "Disposition": always("The file's name; it is to be saved, not shown."),
+        "Ranges": always("`bytes`: ranges can be asked for.", choice("bytes")),
+        "ContentRange": always("Which bytes of how many these are."),
         "Cache": always("`no-store`: the answer holds secrets.", choice("no-store")),
     }
 
@@ -212,6 +230,9 @@ HEADER_NAMES: Final[Mapping[str, str]] = {
     "Applied": names.PREFERENCE_APPLIED,
     "Ignored": "X-Ignored-Fields",
     "Replayed": "Idempotent-Replayed",
+    "Disposition": "Content-Disposition",
+    "Ranges": "Accept-Ranges",
+    "ContentRange": "Content-Range",
     "Cache": "Cache-Control",
 }
 

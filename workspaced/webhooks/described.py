@@ -44,6 +44,14 @@ _NO_DELIVERY: Final = f"{_NO_WEBHOOK} `delivery_not_found`: it has no such deliv
 _UNSAFE: Final = "`unsafe_url`: a URL leads to what deliveries may not reach."
 _DISABLED: Final = "`webhook_disabled`: enable it first."
 _CACHE: Final = "Cache"
+_FOLLOWING: Final = {
+    "get": "get",
+    "update": "update",
+    "delete": "delete",
+    "rotateSecret": "rotate_secret",
+    "test": "test",
+    "listDeliveries": "list_deliveries",
+}
 
 
 def chapter(limits: Limits) -> Chapter:
@@ -197,7 +205,17 @@ def _writes() -> tuple[Described, ...]:
                 schema=ref("NewWebhook"),
                 example={"url": "https://example.com/hook", "dataEvents": ["data_sink.*"]},
             ),
-            success=(Success(status=201, description="It is there.", headers=("ETag", "Location")),),
+            success=(
+                Success(
+                    status=201,
+                    description="It is there.",
+                    headers=("ETag", "Location"),
+                    links={
+                        name: Link(operation=f"webhooks.{operation}", parameters={"id": "$request.body#/id"})
+                        for name, operation in _FOLLOWING.items()
+                    },
+                ),
+            ),
             refusals={409: "`id_in_use`: the id is taken. `quota_exceeded`: there is no room for more.", 422: _UNSAFE},
         ),
         Described(

@@ -132,6 +132,8 @@ def _writes() -> tuple[Described, ...]:
                         "createDataSink": Link(operation="data_sinks.create", parameters=_IN),
                         "listDataSinks": Link(operation="data_sinks.list", parameters=_IN),
                         "listWholeDataSinks": Link(operation="data_sinks.list_whole", parameters=_IN),
+                        "listFiles": Link(operation="cloud_storage.list", parameters=_IN),
+                        "uploadFile": Link(operation="cloud_storage.upload", parameters=_IN),
                         "listBlocks": Link(operation="blocks.list", parameters=_IN),
                     },
                 ),
