@@ -1,8 +1,8 @@
 """The daemon's client of the workspace service: one method an operation, each one request and one `Reply`.
 
 None of them raises for what a service or a network can do: an outage is the daily bread of delivery and no surprise.
-Retrying is the caller's decision; redirects are never followed. People who write programs want `ingestd.client.api`, whose
-methods raise; both send the same requests through the same `AsyncExchange`.
+Retrying is the caller's decision; redirects are never followed. Programs want `ingestd.client.AsyncClient`, whose methods
+raise; both send requests of the same table through the same `AsyncExchange`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from ingestd.client import decoding, operations
 from ingestd.client.caller import Caller, address_of
 from ingestd.client.exchange import AsyncExchange, BrokenOff
 from ingestd.client.judgement import Judgement
+from ingestd.client.quick_exchange import QuickExchange
+from ingestd.client.quick_transport import QuickTransport
 from ingestd.client.reply import Reply
 from ingestd.client.request import Request
 from ingestd.client.resources import BulkResult, Entry, Sink, Workspace
@@ -55,6 +57,10 @@ class ServiceClient:
         http = httpx.AsyncClient(**made_with, transport=transport)
         self._judgement = Judgement(now=now, retry_after_cap_seconds=retry_after_cap_seconds)
         self._exchange = AsyncExchange(caller, self._judgement, http)
+        self._entries: AsyncExchange | QuickExchange = self._exchange
+        if transport is None and made_with["proxy"] is None and not made_with["trust_env"]:
+            quick = QuickTransport(verify=made_with["verify"])
+            self._entries = QuickExchange(caller, self._judgement, quick, made_with)
         self.address = address_of(http)
 
     def __repr__(self) -> str:
@@ -70,6 +76,7 @@ class ServiceClient:
 
     async def aclose(self) -> None:
         """Close the connections."""
+        await self._entries.close()
         await self._exchange.close()
 
     # -------------------------------------------------------------------------------------------- workspaces
@@ -160,7 +167,7 @@ class ServiceClient:
         self, workspace: str, sink: str, *, key: str, body: bytes, idempotency_key: str
     ) -> Reply[Entry]:
         """A new entry. ``body``: ``{"key","value","dataType"}``."""
-        return await self._exchange.reply(
+        return await self._entries.reply(
             Request(
                 operation=operations.CREATE_ENTRY,
                 read=decoding.entry,
@@ -175,7 +182,7 @@ class ServiceClient:
         self, workspace: str, sink: str, *, key: str, value: str, idempotency_key: str
     ) -> Reply[Entry]:
         """Replace an entry's value: the mass-update as the document has it, key and value and nothing else."""
-        return await self._exchange.reply(
+        return await self._entries.reply(
             Request(
                 operation=operations.MASS,
                 read=decoding.entry,
@@ -191,7 +198,7 @@ class ServiceClient:
     ) -> Reply[Entry]:
         """Set an entry's value and, where one is given, its data type."""
         body = {"value": value} if data_type is None else {"value": value, "dataType": data_type}
-        return await self._exchange.reply(
+        return await self._entries.reply(
             Request(
                 operation=operations.UPDATE_ENTRY,
                 read=decoding.entry,
@@ -203,7 +210,7 @@ class ServiceClient:
 
     async def delete_entry(self, workspace: str, sink: str, *, key: str) -> Reply[None]:
         """Remove an entry."""
-        return await self._exchange.reply(
+        return await self._entries.reply(
             Request(operation=operations.DELETE_ENTRY, read=decoding.nothing, names=_entry(workspace, sink, key))
         )
 
