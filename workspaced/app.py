@@ -21,6 +21,7 @@ from workspaced.access.authentication import Authentication
 from workspaced.access.rate_limits import RateLimit
 from workspaced.audit import log as audit
 from workspaced.audit import routes as audit_log
+from workspaced.beginning import Beginning
 from workspaced.blobs.disk import DiskBlobs
 from workspaced.blocks import routes as blocks
 from workspaced.blocks import store as block_store
@@ -35,7 +36,9 @@ from workspaced.egress.backend import Resolver, system_resolver
 from workspaced.openapi.document import document
 from workspaced.openapi.routes import Publication
 from workspaced.settings import Settings
+from workspaced.storage.choice import create_store
 from workspaced.storage.fixed import fixed
+from workspaced.storage.leases import JobLeases
 from workspaced.storage.port import StorageUnusable
 from workspaced.storage.sqlite_store import SqliteStore
 from workspaced.upkeep import Upkeep
@@ -73,8 +76,9 @@ class Application:
     ) -> None:
         """``clock``, ``chance`` and ``resolve`` are for deliveries, where a test would wait for days otherwise."""
         self._settings = settings
-        self._store = SqliteStore(
+        self._store = create_store(
             settings.database,
+            folder=settings.data,
             readers=settings.readers,
             streams=settings.streams,
             busy_seconds=settings.busy_seconds,
@@ -152,6 +156,7 @@ class Application:
                     self._store, before=now_ms() - settings.pace.keep_days * days
                 ),
             },
+            leases=JobLeases(self._store, now=now_ms),
             every_seconds=settings.upkeep_seconds,
         )
         self._router = Router(
@@ -172,14 +177,16 @@ class Application:
         try:
             await self._store.start()
             await self._start_blobs()
-            await self._settle()
-            if self._vault.seals:
-                await self._store.write(lambda tx: webhook_store.seal_what_is_plain(tx, self._vault))
-            upkeep = asyncio.create_task(self._upkeep.run())
-            delivering = asyncio.create_task(self._deliveries.run())
+            beginning = Beginning(self._begin)
+            await beginning.attempt()
+            insisting = asyncio.create_task(beginning.insist())
+            upkeep = asyncio.create_task(beginning.then(self._upkeep.run))
+            delivering = asyncio.create_task(beginning.then(self._deliveries.run))
             try:
                 yield
             finally:
+                beginning.stop()
+                await insisting
                 upkeep.cancel()
                 self._deliveries.stop()
                 await asyncio.wait([delivering], timeout=self._stop_seconds)
@@ -189,6 +196,17 @@ class Application:
             await self._authentication.close()
             await self._store.stop()
             await self._blobs.stop()
+
+    async def _begin(self) -> None:
+        """What comes before the first request.
+
+        Raises:
+            StorageUnusable: the settings want something else than the data fixed.
+            Unavailable: the database is away, or has another schema.
+        """
+        await self._settle()
+        if self._vault.seals:
+            await self._store.write(lambda tx: webhook_store.seal_what_is_plain(tx, self._vault))
 
     async def _settle(self) -> None:
         """Go by what the data fixed.

@@ -8,14 +8,27 @@ from collections.abc import Awaitable, Callable, Mapping
 import structlog
 
 from workspaced.problems import Problem
+from workspaced.storage.leases import JobLeases
 
 
 class Upkeep:
-    """Jobs that come round, one after the other. Each must be harmless when done twice, or by two processes at once."""
+    """Jobs that come round, one after the other; of several processes one does a job (contract, P4).
 
-    def __init__(self, jobs: Mapping[str, Callable[[], Awaitable[int]]], *, every_seconds: float) -> None:
-        """Each job returns how much it dropped."""
+    Each must be harmless when done twice: a lease can run out.
+    """
+
+    def __init__(
+        self,
+        jobs: Mapping[str, Callable[[], Awaitable[int]]],
+        *,
+        leases: JobLeases,
+        every_seconds: float,
+        witness: Callable[[str, str, int], None] = lambda _job, _outcome, _dropped: None,
+    ) -> None:
+        """Each job returns how much it dropped. ``witness`` is told how it ended (done, postponed, failed), and that number."""
         self._jobs = jobs
+        self._leases = leases
+        self._witness = witness
         self._every_seconds = every_seconds
 
     async def run(self) -> None:
@@ -25,15 +38,21 @@ class Upkeep:
             await asyncio.sleep(self._every_seconds)
 
     async def once(self) -> None:
-        """Do every job. One that can't be done now is told and done the next time."""
+        """Do every job that no other process is at. One that can't be done now is told and done the next time."""
         for name, job in self._jobs.items():
             log = structlog.get_logger().bind(job=name)
             try:
-                dropped = await job()
+                async with self._leases.held(name) as ours:
+                    if not ours:
+                        continue
+                    dropped = await job()
             except Problem as problem:
                 log.warning("upkeep_postponed", reason=problem.detail)
+                self._witness(name, "postponed", 0)
             except Exception:
                 log.exception("upkeep_failed")
+                self._witness(name, "failed", 0)
             else:
+                self._witness(name, "done", dropped)
                 if dropped:
                     log.info("upkeep_done", dropped=dropped)

@@ -17,8 +17,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from workspaced.access import store as access
 from workspaced.app import create_app
+from workspaced.egress.rules import EgressRules
 from workspaced.settings import Limits, Settings
-from workspaced.storage.sqlite_store import transact
+from workspaced.storage.choice import transact
 
 DEADLINE_SECONDS = 30.0
 
@@ -83,8 +84,9 @@ class _Server(uvicorn.Server):
 class RecordedWorkspaced:
     """A context manager. What a test may ask of it is what it may ask of a `DocumentServer`."""
 
-    def __init__(self, folder: Path) -> None:
-        settings = Settings(data=folder, limits=Limits(requests_per_minute=0))
+    def __init__(self, folder: Path, *, limits: Limits | None = None, egress: EgressRules | None = None) -> None:
+        """``limits``: without a limit of rate where none are given, which a test may exceed within a second."""
+        settings = Settings(data=folder, limits=limits or Limits(requests_per_minute=0), egress=egress or EgressRules())
         self.api_key = transact(
             settings.database,
             lambda tx: access.create_key(

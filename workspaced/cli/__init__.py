@@ -6,6 +6,7 @@ import click
 
 from workspaced import __version__
 from workspaced.cli.keys import keys
+from workspaced.cli.migrate import migrate
 from workspaced.cli.openapi import openapi
 from workspaced.cli.serve import serve
 from workspaced.cli.workspaces import workspaces
@@ -20,6 +21,7 @@ def main() -> None:
 main.add_command(serve)
 main.add_command(keys)
 main.add_command(workspaces)
+main.add_command(migrate)
 main.add_command(openapi)
 
 __all__ = ["main"]

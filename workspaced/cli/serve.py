@@ -11,9 +11,11 @@ import uvloop
 from ingestd.process.logs import configure_logs
 from ingestd.process.notify import Notifier
 from workspaced import server
+from workspaced.cli.database import database_option
 from workspaced.cli.failure import AWAY, UNUSABLE, Failure
 from workspaced.egress.rules import EgressRules
 from workspaced.settings import Limits, Settings, docs, public_url, visible_id_prefix
+from workspaced.storage.address import postgres_address
 from workspaced.storage.port import StorageUnusable
 from workspaced.web.addresses import Proxies
 from workspaced.webhooks.pace import Pace
@@ -24,6 +26,7 @@ from workspaced.webhooks.sealing import encryption_key
 @click.option(
     "--data", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder that holds everything."
 )
+@database_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",
@@ -37,7 +40,7 @@ from workspaced.webhooks.sealing import encryption_key
     is_flag=True,
     help="For work on this machine: logs every request, lets webhooks use plain http and this machine's own addresses.",
 )
-def serve(data: Path, host: str, port: int, *, dev: bool) -> None:
+def serve(data: Path, database: str, host: str, port: int, *, dev: bool) -> None:
     """Serve until SIGTERM or Ctrl-C. Prints the URL once it answers."""
     configure_logs(level="debug" if dev else "info")
     try:
@@ -51,6 +54,7 @@ def serve(data: Path, host: str, port: int, *, dev: bool) -> None:
             docs=docs(os.environ),
             proxies=Proxies.from_environment(os.environ),
             public_url=public_url(os.environ),
+            postgres=postgres_address(database) if database else None,
         )
     except ValueError as error:
         raise Failure(str(error), UNUSABLE) from error

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, TypeAlias, TypeVar, cast
 
 from workspaced.problems import Unavailable
-from workspaced.storage.port import Transaction
+from workspaced.storage.port import Transaction, Witness
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[Transaction], Any]
@@ -41,9 +42,18 @@ class _Piece:
 class GroupCommit:
     """The writer of one process. Start it once, stop it once; `stop` first finishes what was handed in."""
 
-    def __init__(self, perform: Perform, *, name: str = "writer") -> None:
-        """``perform`` is called on the writer's thread only."""
+    def __init__(
+        self,
+        perform: Perform,
+        *,
+        name: str = "writer",
+        callers: int = GROUP_CALLERS,
+        witness: Witness = lambda _callers, _seconds: None,
+    ) -> None:
+        """``perform`` and ``witness`` are called on the writer's thread only; ``callers`` share a commit at the most."""
         self._perform = perform
+        self._callers = callers
+        self._witness = witness
         self._queue: SimpleQueue[_Piece | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._stopped = False
@@ -84,7 +94,7 @@ class GroupCommit:
         """What is waiting now, up to the bounds; the piece that no longer fitted; whether the end was reached."""
         group = [first]
         rows = first.weight
-        while len(group) < GROUP_CALLERS:
+        while len(group) < self._callers:
             try:
                 piece = self._queue.get_nowait()
             except Empty:
@@ -98,10 +108,13 @@ class GroupCommit:
         return group, None, False
 
     def _commit(self, group: list[_Piece]) -> None:
+        begun = time.monotonic()
         try:
             outcomes = self._perform([piece.work for piece in group])
         except Exception as error:  # noqa: BLE001  whatever it is belongs to the callers; the writer goes on
             outcomes = [(None, error)] * len(group)
+        else:
+            self._witness(len(group), time.monotonic() - begun)
         _deliver([(piece, *outcome) for piece, outcome in zip(group, outcomes, strict=True)])
 
 

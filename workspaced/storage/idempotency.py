@@ -22,7 +22,11 @@ class KeptAnswer:
 
 
 def find(tx: Transaction, slot: bytes, *, since: int) -> KeptAnswer | None:
-    """The answer kept under a slot, unless it is as old as ``since`` (milliseconds since 1970)."""
+    """The answer kept under a slot, unless it is as old as ``since`` (milliseconds since 1970).
+
+    Until the transaction ends no other one gets past here with the same slot.
+    """
+    tx.one(_SQL["queue_for_slot"], {"slot": slot})
     row = tx.one(_SQL["find"], {"slot": slot, "since": since})
     if row is None:
         return None

@@ -1,5 +1,9 @@
 -- Answers kept for a while, so that a repeated POST gets the first one's.
 
+-- name: queue_for_slot
+-- Whoever asks for a slot in order to fill it does so alone until the commit; SQLite's one writer is alone anyway.
+SELECT 1
+
 -- name: find
 SELECT fingerprint, status, headers, body FROM idempotent_answer WHERE slot = :slot AND created_at > :since
 

@@ -67,7 +67,8 @@ class Store(Protocol):
         """Do a piece of work; when this returns, it survives loss of power.
 
         Work of several callers may share a transaction; what one raises undoes its own part only and is raised to its
-        own caller. ``weight`` is roughly the number of rows. The work runs on another thread and must not block.
+        own caller. ``weight`` is roughly the number of rows. The work runs on another thread and must not block; it may be
+        run anew after what it did was undone, so only what it returns may leave it.
 
         Raises:
             Unavailable: the database is busy, full or can't be reached; nothing was changed.
@@ -87,5 +88,23 @@ class Store(Protocol):
         """
 
 
+Witness: TypeAlias = Callable[[int, float], None]
+"""Told of each commit: of how many callers, and seconds from the first statement to durable. On any thread."""
+
+
+class StoreOfProcess(Store, Protocol):
+    """A store that somebody starts once and stops once."""
+
+    async def start(self) -> None:
+        """Begin to take work.
+
+        Raises:
+            StorageUnusable: it never will.
+        """
+
+    async def stop(self) -> None:
+        """Finish what was handed in, then let go of the database."""
+
+
 class StorageUnusable(Exception):
-    """The service can't start on this data folder: not writable, damaged, or written by a newer program."""
+    """The service can't start on this data: not writable, damaged, or written by a newer program."""

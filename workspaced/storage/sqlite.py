@@ -83,6 +83,15 @@ class SqliteTransaction:
         """Remember the row for `finish`."""
         self._deferred.append((statement, row))
 
+    @property
+    def deferred(self) -> int:
+        """How many rows are put off by now."""
+        return len(self._deferred)
+
+    def forget(self, deferred: int) -> None:
+        """Drop the rows that were put off after there were so many."""
+        del self._deferred[deferred:]
+
     def finish(self) -> None:
         """Insert the rows that were put off: some hundreds cost little more than one.
 
@@ -113,7 +122,7 @@ class SqliteTransaction:
         try:
             yield
         except BaseException:
-            del self._deferred[deferred:]
+            self.forget(deferred)
             if self._connection.in_transaction:  # a full disk makes SQLite roll everything back by itself
                 self._connection.execute(f"ROLLBACK TO {name}")
                 self._connection.execute(f"RELEASE {name}")

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import os
 import sqlite3
-import tempfile
-from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from workspaced.problems import Unavailable
 from workspaced.storage import migrations, sqlite_schema
-from workspaced.storage.group_commit import GroupCommit
-from workspaced.storage.port import Reader, StorageUnusable, Transaction
+from workspaced.storage.disk import try_disk
+from workspaced.storage.group_commit import GROUP_CALLERS, GroupCommit
+from workspaced.storage.port import Reader, StorageUnusable, Transaction, Witness
 from workspaced.storage.sqlite import BUSY_SECONDS, connect, transaction
 from workspaced.storage.sqlite_group import SqliteGroup
+from workspaced.storage.stepwise import stepwise
+from workspaced.storage.waking import Waking
 
 T = TypeVar("T")
-_END = object()
 
 
 def open_database(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.Connection:
@@ -53,6 +53,25 @@ def open_database(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> sqlite3.
         raise StorageUnusable(f"The database {path} can't be used ({error}). Restore it from a backup.") from error
 
 
+def migrate(path: Path) -> tuple[int, int]:
+    """Bring a file, which need not be there yet, to the newest schema; from which step to which.
+
+    Raises:
+        StorageUnusable: the folder or file can't be used.
+    """
+    before = 0
+    if path.exists():
+        with _opened(path) as connection:
+            try:
+                before = sqlite_schema.reached(connection)
+            except sqlite3.Error as error:
+                raise StorageUnusable(
+                    f"The database {path} can't be used ({error}). Restore it from a backup."
+                ) from error
+    open_database(path).close()
+    return before, migrations.head()
+
+
 def transact(path: Path, work: Callable[[Transaction], T]) -> T:
     """One transaction of somebody who is no server: a command, a test.
 
@@ -71,16 +90,27 @@ def transact(path: Path, work: Callable[[Transaction], T]) -> T:
 class SqliteStore:
     """One process's use of the file: a writer thread, a few readers, and a connection for each long answer."""
 
-    def __init__(self, path: Path, *, readers: int, streams: int, busy_seconds: float = BUSY_SECONDS) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        readers: int,
+        streams: int,
+        busy_seconds: float = BUSY_SECONDS,
+        group_callers: int = GROUP_CALLERS,
+        witness: Witness = lambda _callers, _seconds: None,
+    ) -> None:
         self._path = path
         self._busy_seconds = busy_seconds
         self._readers = readers
+        self._group_callers = group_callers
+        self._witness = witness
         self._streams = asyncio.Semaphore(streams)
         self._idle: asyncio.LifoQueue[sqlite3.Connection] = asyncio.LifoQueue()
         self._connections: list[sqlite3.Connection] = []
         self._threads = ThreadPoolExecutor(max_workers=readers + 4, thread_name_prefix="reader")
         self._writer: GroupCommit | None = None
-        self._listeners: list[tuple[str, asyncio.AbstractEventLoop, Callable[[], None]]] = []
+        self._waking = Waking()
 
     async def start(self) -> None:
         """Open the file, bringing its schema up to date.
@@ -94,7 +124,11 @@ class SqliteStore:
             reader = connect(self._path, readonly=True)
             self._connections.append(reader)
             self._idle.put_nowait(reader)
-        self._writer = GroupCommit(SqliteGroup(connection, announce=self._announce).perform)
+        self._writer = GroupCommit(
+            SqliteGroup(connection, announce=self._waking.announce).perform,
+            callers=self._group_callers,
+            witness=self._witness,
+        )
         self._writer.start()
 
     async def stop(self) -> None:
@@ -115,21 +149,13 @@ class SqliteStore:
 
     async def stream(self, question: Callable[[Reader], Iterator[T]]) -> AsyncGenerator[T, None]:
         """As the port says; a connection of its own, so that a slow client keeps no reader from the others."""
-        loop = asyncio.get_running_loop()
         async with self._streams:
-            steps = _steps(self._path, question)
-            step: asyncio.Future[T | object] = loop.run_in_executor(self._threads, next, steps, _END)
+            steps = stepwise(self._threads, _steps(self._path, question))
             try:
-                while (item := await asyncio.shield(step)) is not _END:
-                    yield cast("T", item)
-                    step = loop.run_in_executor(self._threads, next, steps, _END)
+                async for item in steps:
+                    yield item
             finally:
-                await asyncio.shield(loop.create_task(self._close(step, steps)))
-
-    async def _close(self, step: asyncio.Future[T | object], steps: Generator[T, None, None]) -> None:
-        """A generator can't be closed while a thread is inside it, so its last step comes first."""
-        await asyncio.wait([step])
-        await asyncio.get_running_loop().run_in_executor(self._threads, steps.close)
+                await steps.aclose()
 
     async def write(self, work: Callable[[Transaction], T], *, weight: int = 1) -> T:
         """As the port says."""
@@ -139,16 +165,7 @@ class SqliteStore:
 
     def listen(self, channel: str, wake: Callable[[], None]) -> None:
         """As the port says; other processes on the same file are not heard."""
-        self._listeners.append((channel, asyncio.get_running_loop(), wake))
-
-    def _announce(self, channels: Collection[str]) -> None:
-        for channel, loop, wake in self._listeners:
-            if channel not in channels:
-                continue
-            try:
-                loop.call_soon_threadsafe(wake)
-            except RuntimeError:  # the loop was closed: there is nobody left to wake
-                continue
+        self._waking.listen(channel, wake)
 
     async def check(self) -> None:
         """As the port says."""
@@ -157,7 +174,7 @@ class SqliteStore:
             raise Unavailable(
                 "schema_behind", "The database does not have the schema of this program.", retry_seconds=5
             )
-        await asyncio.to_thread(_try_disk, self._path.parent)
+        await asyncio.to_thread(try_disk, self._path.parent)
         await self.write(lambda tx: tx.one("SELECT 1"))
 
 
@@ -178,13 +195,3 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
         yield connection
     finally:
         connection.close()
-
-
-def _try_disk(folder: Path) -> None:
-    try:
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".ready-") as probe:
-            probe.write(b"ready")
-            probe.flush()
-            os.fsync(probe.fileno())
-    except OSError as error:
-        raise Unavailable("disk_not_writable", f"The data folder can't be written ({error.strerror}).") from error

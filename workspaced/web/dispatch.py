@@ -28,6 +28,7 @@ from workspaced.problems import (
     Problem,
     TooManyRequests,
     Unauthenticated,
+    Unavailable,
 )
 from workspaced.settings import Settings
 from workspaced.storage.port import Store, Transaction
@@ -63,6 +64,7 @@ class Dispatch:
         for operation in operations:
             self._routes.add(operation.method, operation.path, operation)
         self._settings = settings
+        self._settled = False
         self._store = store
         self._authentication = authentication
         self._is_public = is_public
@@ -73,8 +75,9 @@ class Dispatch:
         self._bulk = (bulk.HEADER, str(bulk.BulkLimits(max_items=limits.bulk_items, max_bytes=limits.bulk_body_bytes)))
 
     def settle(self, settings: Settings) -> None:
-        """Go by these settings from now on: the start has found out what the data fixed."""
+        """Go by these settings from now on: the start has found out what the data fixed. Until then nobody is let in."""
         self._settings = settings
+        self._settled = True
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
@@ -142,6 +145,8 @@ class Dispatch:
         """Who calls, and the workspace's id in lower case where the path has one."""
         if operation.scope is None:
             return None, None
+        if not self._settled:
+            raise Unavailable("starting", "The service waits for its database.", retry_seconds=5)
         principal = await self._authenticated(headers.get(names.API_KEY), scope, address)
         workspace_id = as_uuid(workspace) if workspace else None
         if principal is None and operation.anonymous:

@@ -25,6 +25,10 @@ WHERE w.number = :number
 -- name: id_in_use
 SELECT 1 FROM webhook WHERE id = :id
 
+-- name: queue_for_owner
+-- Whoever counts an owner's webhooks in order to add one does so alone until the commit; SQLite's one writer is anyway.
+SELECT 1
+
 -- name: count_of_owner
 SELECT count(*) FROM webhook WHERE owner = :owner
 

@@ -56,6 +56,7 @@ def create_webhook(
     """
     if tx.one(_SQL["id_in_use"], {"id": webhook_id}):
         raise Conflict("id_in_use", "This id is in use.")
+    tx.one(_SQL["queue_for_owner"], {"owner": actor})
     (count,) = tx.one(_SQL["count_of_owner"], {"owner": actor}) or (0,)
     if limits.webhooks_per_owner and count >= limits.webhooks_per_owner:
         raise Conflict("quota_exceeded", f"One owner may have {limits.webhooks_per_owner} webhooks.")

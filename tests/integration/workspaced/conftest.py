@@ -1,26 +1,47 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.support.postgres_databases import Databases, databases
 from workspaced.access import store as access
 from workspaced.app import running
 from workspaced.settings import Limits, Settings
-from workspaced.storage.sqlite_store import transact
+from workspaced.storage.address import PostgresAddress, postgres_address
+from workspaced.storage.choice import transact
 
 MakeKey = Callable[..., str]
 
 
+@pytest.fixture(scope="session")
+def postgres_databases() -> Iterator[Databases]:
+    with databases() as made:
+        yield made
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def postgres(request: pytest.FixtureRequest) -> Iterator[PostgresAddress | None]:
+    """Every test that has a service runs on both databases: here None, there a database of its own."""
+    if request.param == "sqlite":
+        yield None
+        return
+    made: Databases = request.getfixturevalue("postgres_databases")
+    with made.migrated() as url:
+        yield postgres_address(url)
+
+
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+def settings(tmp_path: Path, postgres: PostgresAddress | None) -> Settings:
     """Without limits of rate, which a test may exceed within a second."""
     limits = Limits(requests_per_minute=0)
-    return Settings(data=tmp_path / "data", limits=limits, key_cache_seconds=0, busy_seconds=1)
+    return Settings(
+        data=tmp_path / "data", limits=limits, key_cache_seconds=0, busy_seconds=1, readers=2, postgres=postgres
+    )
 
 
 @pytest.fixture

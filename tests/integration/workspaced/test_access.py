@@ -10,7 +10,7 @@ import pytest
 
 from workspaced.access import store as access
 from workspaced.settings import Settings
-from workspaced.storage.sqlite_store import transact
+from workspaced.storage.choice import transact
 
 _EVERY_ROW = [
     ("GET", ""),

@@ -12,7 +12,7 @@ import pytest
 from workspaced.app import running
 from workspaced.audit.log import SYSTEM, Deed, note
 from workspaced.settings import Limits, Settings
-from workspaced.storage.sqlite_store import transact
+from workspaced.storage.choice import transact
 
 
 async def _actions(http: httpx.AsyncClient, **query: str) -> list[str]:
@@ -158,7 +158,7 @@ async def test_rows_are_dropped_when_they_have_had_their_time(
     transact(settings.database, lambda tx: note(tx, SYSTEM, Deed(action="old.deed", resource_id=""), now=old))
     headers = {"x-api-key": make_key()}
     async with (
-        running(Settings(data=settings.data, limits=Limits(audit_days=days))) as app,
+        running(Settings(data=settings.data, postgres=settings.postgres, limits=Limits(audit_days=days))) as app,
         httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
     ):
         await app.keep_up()

@@ -398,7 +398,7 @@ async def test_a_repeated_create_makes_one_block(http: httpx.AsyncClient, blocks
 
 
 async def test_blocks_are_limited_and_deleting_makes_room(settings: Settings, make_key: Callable[..., str]) -> None:
-    narrow = Settings(data=settings.data, limits=Limits(blocks_per_workspace=2))
+    narrow = Settings(data=settings.data, postgres=settings.postgres, limits=Limits(blocks_per_workspace=2))
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     async with (
         running(narrow) as app,

@@ -239,7 +239,9 @@ async def test_the_rows_that_need_a_client_id_are_400_without_a_good_one(
 
 
 async def test_quotas_are_409_and_leave_everything_as_it_was(settings: Settings, make_key: Any) -> None:
-    tight = Settings(data=settings.data, limits=Limits(sinks_per_workspace=2, entries_per_sink=2))
+    tight = Settings(
+        data=settings.data, postgres=settings.postgres, limits=Limits(sinks_per_workspace=2, entries_per_sink=2)
+    )
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     async with (
         running(tight) as app,

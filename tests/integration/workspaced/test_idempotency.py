@@ -79,7 +79,7 @@ async def test_a_key_that_is_none_is_400(http: httpx.AsyncClient, sinks: str, ke
 
 
 async def test_an_answer_is_forgotten_after_its_time(settings: Settings, make_key: Callable[..., str]) -> None:
-    forgetful = Settings(data=settings.data, idempotency_hours=0)
+    forgetful = Settings(data=settings.data, postgres=settings.postgres, idempotency_hours=0)
     headers = {"x-api-key": make_key(), "ClientId": "tests", "Idempotency-Key": "1"}
     async with (
         running(forgetful) as app,

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from tests.support.json_schema import fits
 from workspaced.app import running
 from workspaced.settings import Limits, Settings
-from workspaced.storage.sqlite_store import transact
+from workspaced.storage.choice import transact
 
 _ID = "123e4567-e89b-12d3-a456-426614174000"
 _URL = "https://hooks.example/in"

@@ -13,7 +13,7 @@ import pytest
 from workspaced.app import running
 from workspaced.problems import Conflict, NotFound
 from workspaced.settings import Limits, Settings
-from workspaced.storage.sqlite_store import transact
+from workspaced.storage.choice import transact
 from workspaced.workspaces import retention
 
 _ID = "123e4567-e89b-12d3-a456-426614174000"
@@ -243,7 +243,7 @@ async def test_a_restored_workspace_has_all_that_was_in_it(
 async def test_a_workspace_is_purged_when_its_time_is_over_and_nothing_of_it_stays(
     settings: Settings, make_key: Callable[..., str]
 ) -> None:
-    brief = Settings(data=settings.data, limits=Limits(deleted_days=0))
+    brief = Settings(data=settings.data, postgres=settings.postgres, limits=Limits(deleted_days=0))
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     async with (
         running(brief) as app,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from workspaced.access import store
@@ -11,8 +9,9 @@ from workspaced.access.key_form import key_id_of
 from workspaced.access.permissions import EVERYWHERE, ROLES
 from workspaced.app import now_ms
 from workspaced.audit.log import SYSTEM, Deed, note
+from workspaced.cli.database import address_option, in_transaction
 from workspaced.cli.failure import Failure
-from workspaced.cli.keys.database import data_option, in_transaction
+from workspaced.storage.address import Address
 from workspaced.storage.port import Transaction
 from workspaced.text import as_uuid, has_controls
 
@@ -26,8 +25,10 @@ _DAY_MS = 86_400_000
 @click.option("--days", type=click.IntRange(min=1), default=365, show_default=True, help="How long it is valid.")
 @click.option("--guest", is_flag=True, help="It holds only in workspaces that let guests in.")
 @click.option("--never-expires", is_flag=True, help="It is valid until it is revoked.")
-@data_option
-def create(name: str, role: str, workspace: str, days: int, data: Path, *, guest: bool, never_expires: bool) -> None:
+@address_option
+def create(
+    name: str, role: str, workspace: str, days: int, address: Address, *, guest: bool, never_expires: bool
+) -> None:
     """Make a key for NAME and print it: once, it is stored nowhere."""
     if not name.strip() or len(name) > 255 or has_controls(name):
         raise Failure("A key's name must have 1 to 255 characters, and no control characters.", 2)
@@ -51,4 +52,4 @@ def create(name: str, role: str, workspace: str, days: int, data: Path, *, guest
         note(tx, SYSTEM, deed, now=now)
         return key
 
-    click.echo(in_transaction(data, work))
+    click.echo(in_transaction(address, work))

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from workspaced.access import store
 from workspaced.access.store import StoredKey
 from workspaced.app import now_ms
-from workspaced.cli.keys.database import data_option, in_transaction
+from workspaced.cli.database import address_option, in_transaction
+from workspaced.storage.address import Address
 from workspaced.timestamps import stamp
 
 
 @click.command("list")
-@data_option
-def list_keys(data: Path) -> None:
+@address_option
+def list_keys(address: Address) -> None:
     """Show every key: id, name, last letters, since when, until when, last use, state. Never the key."""
     now = now_ms()
-    for key in in_transaction(data, store.list_keys):
+    for key in in_transaction(address, store.list_keys):
         fields = (
             key.id,
             key.name,

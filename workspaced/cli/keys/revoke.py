@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from workspaced.access import store
 from workspaced.app import now_ms
 from workspaced.audit.log import SYSTEM, Deed, note
-from workspaced.cli.keys.database import data_option, in_transaction, the_key
+from workspaced.cli.database import address_option, in_transaction
+from workspaced.cli.keys.naming import the_key
+from workspaced.storage.address import Address
 from workspaced.storage.port import Transaction
 
 
 @click.command()
 @click.argument("key")
-@data_option
-def revoke(key: str, data: Path) -> None:
+@address_option
+def revoke(key: str, address: Address) -> None:
     """End KEY, given by id or name; a running service follows within seconds."""
 
     def work(tx: Transaction) -> str:
@@ -25,4 +25,4 @@ def revoke(key: str, data: Path) -> None:
         note(tx, SYSTEM, Deed(action="api_key.revoked", resource_id=key_id), now=now)
         return key_id
 
-    click.echo(f"{in_transaction(data, work)} is revoked.")
+    click.echo(f"{in_transaction(address, work)} is revoked.")

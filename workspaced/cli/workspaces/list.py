@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from workspaced.cli.keys.database import data_option, in_transaction
+from workspaced.cli.database import address_option, in_transaction
+from workspaced.storage.address import Address
 from workspaced.timestamps import stamp
 from workspaced.workspaces.retention import Known, every_workspace
 
 
 @click.command("list")
 @click.option("--deleted", is_flag=True, help="Only those that are deleted and not yet purged.")
-@data_option
-def list_workspaces(data: Path, *, deleted: bool) -> None:
+@address_option
+def list_workspaces(address: Address, *, deleted: bool) -> None:
     """Show every workspace: id, label, since when, state."""
-    for workspace in in_transaction(data, every_workspace):
+    for workspace in in_transaction(address, every_workspace):
         if workspace.deleted_at is not None or not deleted:
             fields = (workspace.id, workspace.label, stamp(workspace.created_at), _state(workspace))
             click.echo("\t".join(fields))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from workspaced.app import now_ms
+from workspaced.cli.database import address_option, in_transaction
 from workspaced.cli.failure import Failure
-from workspaced.cli.keys.database import data_option, in_transaction
 from workspaced.problems import Conflict, NotFound
+from workspaced.storage.address import Address
 from workspaced.storage.port import Transaction
 from workspaced.text import as_uuid
 from workspaced.workspaces import retention
@@ -17,8 +16,8 @@ from workspaced.workspaces import retention
 
 @click.command()
 @click.argument("workspace")
-@data_option
-def restore(workspace: str, data: Path) -> None:
+@address_option
+def restore(workspace: str, address: Address) -> None:
     """Bring WORKSPACE, given by its id, back with all that was in it, while it is deleted and not yet purged."""
     workspace_id = as_uuid(workspace)
     if workspace_id is None:
@@ -30,5 +29,5 @@ def restore(workspace: str, data: Path) -> None:
         except (NotFound, Conflict) as problem:
             raise Failure(f"{problem.detail} `workspaced workspaces list --deleted` shows what can be.", 1) from problem
 
-    in_transaction(data, work)
+    in_transaction(address, work)
     click.echo(f"{workspace_id} is restored.")

@@ -15,6 +15,7 @@ from tests.support.webhook_receiver import DEADLINE_SECONDS, Received, WebhookRe
 from workspaced.app import running
 from workspaced.egress.rules import EgressRules
 from workspaced.settings import Limits, Settings
+from workspaced.storage.address import PostgresAddress
 
 
 class ManualClock:
@@ -113,11 +114,13 @@ def receiver() -> Iterator[WebhookReceiver]:
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+def settings(tmp_path: Path, postgres: PostgresAddress | None) -> Settings:
     return Settings(
         data=tmp_path / "data",
         key_cache_seconds=0,
         busy_seconds=1,
+        readers=2,
+        postgres=postgres,
         limits=Limits(requests_per_minute=0),
         egress=EgressRules.from_environment({}, dev=True),
     )

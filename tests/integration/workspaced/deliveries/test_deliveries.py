@@ -22,7 +22,7 @@ from workspaced.app import running
 from workspaced.egress.addresses import Address
 from workspaced.egress.rules import EgressRules
 from workspaced.settings import Settings
-from workspaced.storage.sqlite_store import transact
+from workspaced.storage.choice import transact
 
 _DAY = 86_400
 

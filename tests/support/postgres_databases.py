@@ -1,0 +1,105 @@
+"""Databases of a real PostgreSQL server, made from a template in a few milliseconds and dropped afterwards."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+import pytest
+
+from workspaced.storage import postgres_schema
+from workspaced.storage.address import postgres_address
+
+SERVER = os.environ.get("INGESTD_TEST_POSTGRES_URL", "postgresql://postgres@127.0.0.1:5432/test")
+
+
+class Databases:
+    """Empty ones, and ones that have the service's schema and no rows. They sort text by a language unless told otherwise."""
+
+    def __init__(self, server: psycopg.Connection[tuple[object, ...]]) -> None:
+        self._server = server
+        self._prefix = f"workspaced_test_{uuid.uuid4().hex[:12]}"
+        self._numbers = itertools.count(1)
+        self._free: list[str] = []
+
+    @contextmanager
+    def empty(self) -> Iterator[str]:
+        """The URL of a database that has nothing in it."""
+        name = self._create()
+        try:
+            yield url_of(name)
+        finally:
+            self._drop(name)
+
+    @contextmanager
+    def migrated(self) -> Iterator[str]:
+        """The URL of a database that has the newest schema. It serves one test after the other: emptying is quick."""
+        name = self._free.pop() if self._free else ""
+        if not name:
+            name = self._create()
+            postgres_schema.migrate(postgres_address(url_of(name)))
+        try:
+            yield url_of(name)
+        finally:
+            self._empty(name)
+            self._free.append(name)
+
+    def close(self) -> None:
+        while self._free:
+            self._drop(self._free.pop())
+
+    def _create(self) -> str:
+        name = f"{self._prefix}_{next(self._numbers)}"
+        # A language's order puts "a" before "B" and skips hyphens: whoever forgets COLLATE "C" is found out.
+        language = ""
+        if self._server.info.server_version >= 150_000:
+            language = "LOCALE_PROVIDER icu ICU_LOCALE 'en-US' LOCALE 'C' ENCODING 'UTF8'"
+        self._server.execute(f"CREATE DATABASE {name} TEMPLATE template0 {language}".encode())
+        return name
+
+    def _empty(self, name: str) -> None:
+        self._server.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+        with psycopg.connect(url_of(name), options="-c session_replication_role=replica") as connection:
+            connection.execute(_DELETE_ALL)
+
+    def _drop(self, name: str) -> None:
+        self._server.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+_DELETE_ALL = """
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOR name IN SELECT tablename FROM pg_tables
+                WHERE schemaname = 'public' AND tablename NOT IN ('schema_step', 'data_sink_entry_numbers') LOOP
+        EXECUTE format('DELETE FROM %I', name);
+    END LOOP;
+END
+$$
+"""
+
+
+def url_of(name: str) -> str:
+    """The server's URL with another database."""
+    return urlunsplit(urlsplit(SERVER)._replace(path=f"/{name}"))
+
+
+@contextmanager
+def databases() -> Iterator[Databases]:
+    """On the server of INGESTD_TEST_POSTGRES_URL or of the standard local port; without one the test is skipped."""
+    try:
+        server = psycopg.connect(SERVER, autocommit=True, connect_timeout=5)
+    except psycopg.OperationalError:
+        pytest.skip("needs PostgreSQL on 127.0.0.1:5432 or in INGESTD_TEST_POSTGRES_URL (Debian: postgresql)")
+    with server:
+        made = Databases(server)
+        try:
+            yield made
+        finally:
+            made.close()

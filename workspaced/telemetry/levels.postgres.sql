@@ -1,0 +1,4 @@
+-- As PostgreSQL says it.
+
+-- name: database_bytes
+SELECT pg_database_size(current_database())

@@ -1,0 +1,7 @@
+-- Whoever changes a webhook holds it from the reading on; whoever makes one holds the owner's number of them.
+
+-- name: queue_for_owner
+SELECT pg_advisory_xact_lock(hashtextextended('webhook owner ' || :owner::text, 0))
+
+-- hold: find_webhook
+FOR NO KEY UPDATE OF w
