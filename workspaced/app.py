@@ -30,6 +30,7 @@ from workspaced.cloud_storage import conversion_routes, download_routes, file_ro
 from workspaced.cloud_storage import retention as file_retention
 from workspaced.cloud_storage import store as file_store
 from workspaced.cloud_storage.links import SECRET, UploadLinks
+from workspaced.cloud_storage.worker import ConversionWorker
 from workspaced.data_sinks import routes as data_sinks
 from workspaced.data_sinks import store as sink_store
 from workspaced.egress.backend import Resolver, system_resolver
@@ -74,7 +75,7 @@ class Application:
         chance: Callable[[], float] = random.random,
         resolve: Resolver = system_resolver,
     ) -> None:
-        """``clock``, ``chance`` and ``resolve`` are for deliveries, where a test would wait for days otherwise."""
+        """``clock``, ``chance`` and ``resolve`` are for what is tried again, where a test would wait for days otherwise."""
         self._settings = settings
         self._store = create_store(
             settings.database,
@@ -138,6 +139,9 @@ class Application:
             chance=chance,
             resolve=resolve,
         )
+        self._conversions = ConversionWorker(
+            self._store, self._blobs, pace=settings.conversion, clock=clock or SystemClock(now_ms)
+        )
         days = 86_400_000
         self._upkeep = Upkeep(
             {
@@ -182,16 +186,18 @@ class Application:
             insisting = asyncio.create_task(beginning.insist())
             upkeep = asyncio.create_task(beginning.then(self._upkeep.run))
             delivering = asyncio.create_task(beginning.then(self._deliveries.run))
+            converting = asyncio.create_task(beginning.then(self._conversions.run))
             try:
                 yield
             finally:
                 beginning.stop()
                 await insisting
                 upkeep.cancel()
+                converting.cancel()  # it may take minutes: what is under way is given back, to be begun again
                 self._deliveries.stop()
                 await asyncio.wait([delivering], timeout=self._stop_seconds)
                 delivering.cancel()  # what is still under way is given back, to be tried again
-                await asyncio.wait([upkeep, delivering])
+                await asyncio.wait([upkeep, delivering, converting])
         finally:
             await self._authentication.close()
             await self._store.stop()
@@ -238,6 +244,7 @@ class Application:
         """The end is near: /readyz says 503 from now on; requests are still answered."""
         self._draining = True
         self._deliveries.stop()
+        self._conversions.stop()
 
     async def keep_up(self) -> None:
         """Do now what the service does by itself from time to time: purge, and drop what has had its time."""

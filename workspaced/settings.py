@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from workspaced.cloud_storage.conversion_rules import ConversionPace
 from workspaced.egress.rules import EgressRules
 from workspaced.storage.address import Address, PostgresAddress, sqlite_address
 from workspaced.web.addresses import Proxies
@@ -98,6 +99,7 @@ class Settings:
     limits: Limits = dataclasses.field(default_factory=Limits)
     egress: EgressRules = dataclasses.field(default_factory=EgressRules)
     pace: Pace = dataclasses.field(default_factory=Pace)
+    conversion: ConversionPace = dataclasses.field(default_factory=ConversionPace)
     encryption_key: bytes | None = dataclasses.field(default=None, repr=False)
     visible_id_prefix: str = ""
     proxies: Proxies = dataclasses.field(default_factory=Proxies)

@@ -13,6 +13,7 @@ from ingestd.process.notify import Notifier
 from workspaced import server
 from workspaced.cli.database import database_option
 from workspaced.cli.failure import AWAY, UNUSABLE, Failure
+from workspaced.cloud_storage.conversion_rules import ConversionPace
 from workspaced.egress.rules import EgressRules
 from workspaced.settings import Limits, Settings, docs, public_url, visible_id_prefix
 from workspaced.storage.address import postgres_address
@@ -49,6 +50,7 @@ def serve(data: Path, database: str, host: str, port: int, *, dev: bool) -> None
             limits=Limits.from_environment(os.environ),
             egress=EgressRules.from_environment(os.environ, dev=dev),
             pace=Pace.from_environment(os.environ),
+            conversion=ConversionPace.from_environment(os.environ),
             encryption_key=encryption_key(os.environ),
             visible_id_prefix=visible_id_prefix(os.environ),
             docs=docs(os.environ),

@@ -8,7 +8,7 @@ import hmac
 from collections.abc import Mapping
 from typing import Final
 
-from workspaced.problems import Problem
+from workspaced.problems import Problem, Unavailable
 
 PATH: Final = "/v1/cloud-storage/upload"
 SECRET: Final = "upload_link_secret"  # noqa: S105  the name under which the database keeps it
@@ -51,6 +51,6 @@ class UploadLinks:
 
     def _signature(self, upload_id: str, expires: str) -> str:
         if not self._secret:
-            raise ValueError("links are asked for before the secret is there")
+            raise Unavailable("starting", "The service is starting.")
         digest = hmac.new(self._secret, f"PUT\n{upload_id}\n{expires}".encode(), hashlib.sha256).digest()
         return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

@@ -26,6 +26,18 @@ _SHA256 = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
 _CANONICAL = msgspec.json.Encoder(decimal_format="number", order="sorted")
 # The standard library's own table, not the machine's: the same name must not mean another type elsewhere.
 _BY_NAME = MimeTypes(filenames=())
+for _ending, _type in (
+    (".xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+    (".xlsm", "application/vnd.ms-excel.sheet.macroenabled.12"),
+    (".ods", "application/vnd.oasis.opendocument.spreadsheet"),
+    (".parquet", "application/vnd.apache.parquet"),
+    (".webp", "image/webp"),
+    (".md", "text/markdown"),
+    (".step", "model/step"),
+    (".stp", "model/step"),
+    (".stl", "model/stl"),
+):
+    _BY_NAME.add_type(_type, _ending)
 
 
 def read_upload_link(body: object, limits: Limits) -> tuple[NewUpload, tuple[str, ...]]:

@@ -1,0 +1,110 @@
+"""The process of one conversion: ``python -m workspaced.cloud_storage.child <order>``.
+
+A file from outside is read by native code here, so this process has limits on memory, time and what it writes, knows no secret
+and ends with its parent. It writes ``result.json`` into its folder; a crash is told by its absence.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import importlib
+import os
+import resource
+import signal
+import sys
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from workspaced.cloud_storage.converters.results import Convert, Refused
+
+RESULT = "result.json"
+_PR_SET_PDEATHSIG = 1
+_NICE = 10  # requests come first
+# What the interpreter and the libraries take up before the file is looked at is address space, hardly memory.
+_ADDRESS_SPACE = 2_147_483_648
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be done. Paths are absolute; ``module`` is one of the registry's."""
+
+    module: str
+    source: str
+    into: str
+    memory_bytes: int
+    cpu_seconds: int
+    output_bytes: int
+    parent: int
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that was made; ``file`` is its name in the folder."""
+
+    name: str
+    content_type: str
+    file: str
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of it: files, or why there are none."""
+
+    made: list[Made] = []
+    error_class: str = ""
+    sentence: str = ""
+
+
+def main(order: Order) -> None:
+    """Do it, and write down what became of it."""
+    _limit(order)
+    result = _result(order)
+    target = Path(order.into, f"{RESULT}.new")
+    target.write_bytes(msgspec.json.encode(result))
+    target.replace(Path(order.into, RESULT))
+
+
+def _result(order: Order) -> Result:
+    try:
+        module = importlib.import_module(f"workspaced.cloud_storage.converters.{order.module}")
+        made = cast("Convert", module.convert)(Path(order.source), Path(order.into))
+    except Refused as refused:
+        return Result(error_class=refused.error_class, sentence=str(refused))
+    except MemoryError:
+        return Result(error_class="unsupported", sentence=too_much_memory(order.memory_bytes))
+    except OSError as error:
+        if error.errno == errno.EFBIG:
+            sentence = f"What is made of the file has more than {order.output_bytes} bytes."
+            return Result(error_class="unsupported", sentence=sentence)
+        return Result(error_class="internal", sentence=f"The conversion failed ({error.strerror or error}).")
+    except BaseException as error:  # noqa: BLE001  what a library throws at this file, its panics too, is told by the parent
+        return Result(
+            error_class="internal", sentence=f"The conversion failed ({type(error).__name__}: {error})."[:500]
+        )
+    return Result(made=[Made(name=one.name, content_type=one.content_type, file=one.path.name) for one in made])
+
+
+def too_much_memory(memory_bytes: int) -> str:
+    """The sentence for a file that needs more than it may."""
+    return f"To convert the file takes more than {memory_bytes >> 20} MiB of memory."
+
+
+def _limit(order: Order) -> None:
+    """From here on the process is harmless, as far as resources go."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != order.parent:  # the parent ended before we asked to be told
+        raise SystemExit(1)
+    os.nice(_NICE)
+    size = Path(order.source).stat().st_size  # which readers may map into memory
+    for limit, most in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_CPU, order.cpu_seconds),
+        (resource.RLIMIT_FSIZE, order.output_bytes),
+        (resource.RLIMIT_DATA, order.memory_bytes),
+        (resource.RLIMIT_AS, order.memory_bytes + size + _ADDRESS_SPACE),
+    ):
+        resource.setrlimit(limit, (most, most))
+
+
+if __name__ == "__main__":
+    main(msgspec.json.decode(sys.argv[1], type=Order))
