@@ -131,6 +131,10 @@ class DirectoryConnector(Connector):
             case "delete":
                 after.delete(path, identity=identity)
 
+    def again(self) -> None:
+        """Take every file for one that may have something to tell."""
+        self._memory.forget()
+
     def waiting(self) -> float | None:
         """Seconds until the next file may be still; None where none has to stand still any longer."""
         return self._stillness.next_seconds(self.context.now())

@@ -20,6 +20,11 @@ class Memory:
             for name in [name for name in known if name not in names]:
                 del known[name]
 
+    def forget(self) -> None:
+        """Find everything out again."""
+        self._broken.clear()
+        self._through.clear()
+
     def broken(self, name: str, identity: Identity | None, reason: str) -> None:
         """The file can't be read as it is."""
         if identity is not None:

@@ -11,10 +11,11 @@ from typing import Any
 import click
 
 from ingestd.core.errors import ConfigurationError, IngestdError, MirrorBusy, MirrorError
+from ingestd.daemon.control.refusal import Refused
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.process.redaction import redact_text
 
-VERBS = ("check", "sync", "run", "status", "trace", "demo", "schema")
+VERBS = ("check", "sync", "run", "status", "trace", "rejected", "drift", "demo", "schema")
 
 
 class Verbs(click.Group):
@@ -42,6 +43,9 @@ class Verbs(click.Group):
         except MirrorError as error:
             click.echo(redact_text(str(error)), err=True)
             ctx.exit(ExitCode.STATE_BUSY if isinstance(error, MirrorBusy) else ExitCode.STATE_UNUSABLE)
+        except Refused as error:
+            click.echo(redact_text(str(error)), err=True)
+            ctx.exit(ExitCode.STATE_BUSY)
         except IngestdError as error:
             click.echo(redact_text(str(error)), err=True)
             ctx.exit(ExitCode.BUG)
@@ -65,6 +69,6 @@ def main(ctx: click.Context, config: Path | None) -> None:
     """Keep the data sinks of an engineering data workspace equal to files, folders and databases.
 
     Exit codes: 0 done, 1 a bug, 2 a mistake in the command line, 74 the state file can't be used,
-    75 another daemon holds the state file, 78 a mistake in the configuration; others with the verb.
+    75 another process holds the state file or the daemon can't answer, 78 a mistake in the configuration; others with the verb.
     """
     ctx.obj = config

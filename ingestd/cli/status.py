@@ -12,6 +12,7 @@ from ingestd.cli.place import place
 from ingestd.core.clock import moment
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.status import Status, read_status
+from ingestd.mirror.drift import DriftStatus
 from ingestd.mirror.port import PipelineStatus
 from ingestd.mirror.rejections import Rejection
 
@@ -42,16 +43,36 @@ def _tell(found: Status) -> None:
     for sink in found.sinks:
         line = f"sink {sink.address}: {sink.entries} entries, {sink.pending} waiting, {sink.rejected} rejected"
         attempt = sink.last_attempt
+        line += f"; {_drift(sink.drift)}" if sink.drift is not None else ""
         click.echo(line + (f"; last request: {attempt.sentence}" if attempt and attempt.outcome != "accepted" else ""))
     for rejection in found.rejections:
         click.echo(f"rejected {_place(rejection)}: {rejection.reason}")
     if found.rejected > len(found.rejections):
-        click.echo(f"and {found.rejected - len(found.rejections)} older rejections")
+        click.echo(
+            f"and {found.rejected - len(found.rejections)} older rejections; 'ingestd rejected list' has them all"
+        )
+    if found.forgotten is not None:
+        click.echo(
+            f"{found.forgotten.count} rejections were forgotten as rejected.keep_days and rejected.keep_rows say, "
+            f"the last {moment(found.forgotten.at)}"
+        )
 
 
 def _place(rejection: Rejection) -> str:
     where = f"{rejection.pipeline} · {place(rejection.partition, rejection.position)}"
     return where + (f" · key {rejection.key}" if rejection.key else "")
+
+
+def _drift(checked: DriftStatus) -> str:
+    if checked.at is None:
+        return f"could not be read back {moment(checked.tried_at)}: {checked.failure}"
+    said = "as delivered" if not checked.found else _differs(checked)
+    failed = f" (not {moment(checked.tried_at)}: {checked.failure})" if checked.failure else ""
+    return f"read back {moment(checked.at)}: {said}{failed}"
+
+
+def _differs(checked: DriftStatus) -> str:
+    return f"{checked.added} added, {checked.changed} changed, {checked.removed} removed by somebody else"
 
 
 def _last_run(pipeline: PipelineStatus) -> str:

@@ -18,6 +18,10 @@ class ExitCode(IntEnum):
     """`sync`: something still waits for delivery when the time is over."""
     SOURCE_FAILED = 5
     """`sync`, `check`: a source is away or can't be read as configured; the others were served."""
+    DRIFT = 6
+    """`drift`: somebody else added, changed or removed keys of a sink, be it repaired by now or not."""
+    SINK_UNREADABLE = 7
+    """`drift`: a sink could not be read back; the others were compared."""
     STATE_UNUSABLE = 74
     """The state file is damaged or was written by a newer program: nothing was touched."""
     STATE_BUSY = 75

@@ -8,6 +8,7 @@ from importlib.metadata import version
 
 from ingestd.daemon.beat import Beat
 from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.control.server import ControlServer
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.failures import mirror_failures_alone
 from ingestd.daemon.signals import stop_signals
@@ -52,6 +53,13 @@ async def _serve(assembly: Assembly, group: asyncio.TaskGroup, beat: Beat, stopp
     supervising = group.create_task(assembly.supervisor.run(), name="supervisor")
     delivering = group.create_task(assembly.dispatcher.run(), name="dispatcher")
     scheduling = group.create_task(assembly.schedule.run(), name="schedule")
+    perform, state = assembly.performer.perform, assembly.configuration.settings.state
+    aside = [
+        group.create_task(ControlServer(state, perform=perform, emit=emit).run(), name="control"),
+        group.create_task(assembly.bounds.run(), name="bounds"),
+        group.create_task(assembly.rounds.run(), name="drift"),
+        group.create_task(assembly.drift_schedule.run(), name="drift schedule"),
+    ]
 
     await stopping.asked.wait()
     emit(StopRequested(signal=stopping.signal))
@@ -59,6 +67,8 @@ async def _serve(assembly: Assembly, group: asyncio.TaskGroup, beat: Beat, stopp
 
     stopping.step = "ending the requests in flight"
     scheduling.cancel()
+    for task in aside:
+        task.cancel()
     for reader in assembly.readers:
         reader.stop()
     delivering.cancel()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ingestd.daemon.configuration import Configuration
 from ingestd.mirror.port import Origin, PipelineStatus, SinkStatus
-from ingestd.mirror.rejections import Rejection
-from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.mirror.rejections import Forgotten, Rejection
+from ingestd.mirror.sqlite import Observer, SqliteMirror
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +19,7 @@ class Status:
     """The state file in numbers. ``pid``: the process that holds it, None where no daemon runs.
 
     ``exists``: false before the first run; the numbers are then 0. ``idle``: configured pipelines that never ran.
+    ``forgotten``: rejections that the configured bounds have cost.
     """
 
     configuration: str
@@ -29,6 +32,7 @@ class Status:
     idle: tuple[str, ...]
     sinks: tuple[SinkStatus, ...]
     rejections: tuple[Rejection, ...]
+    forgotten: Forgotten | None = None
 
 
 _REJECTIONS = 20
@@ -57,8 +61,7 @@ def read_status(configuration: Configuration) -> Status:
             sinks=(),
             rejections=(),
         )
-    mirror = SqliteMirror.observe(state)
-    try:
+    with observed(configuration) as mirror:
         pipelines = tuple(mirror.pipelines())
         ran = {pipeline.name for pipeline in pipelines}
         return Status(
@@ -72,7 +75,20 @@ def read_status(configuration: Configuration) -> Status:
             idle=tuple(name for name in names if name not in ran),
             sinks=tuple(mirror.sinks()),
             rejections=tuple(mirror.rejections(limit=_REJECTIONS)),
+            forgotten=mirror.forgotten(),
         )
+
+
+@contextmanager
+def observed(configuration: Configuration) -> Iterator[Observer]:
+    """A view of the state file while the context is open, beside a daemon that may be writing it.
+
+    Raises:
+        MirrorError: there is no state file yet, or it can't be read.
+    """
+    mirror = SqliteMirror.observe(configuration.settings.state)
+    try:
+        yield mirror
     finally:
         mirror.close()
 
@@ -83,11 +99,8 @@ def read_origins(configuration: Configuration, key: str) -> list[Origin]:
     Raises:
         MirrorError: there is no state file yet, or it can't be read.
     """
-    mirror = SqliteMirror.observe(configuration.settings.state)
-    try:
+    with observed(configuration) as mirror:
         return mirror.origins(key)
-    finally:
-        mirror.close()
 
 
 def holder(state: Path, *, locks: Path = Path("/proc/locks")) -> int | None:

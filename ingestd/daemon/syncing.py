@@ -81,6 +81,7 @@ async def sync(
                 for task in (working, asked, delivering):
                     task.cancel()
             await assembly.supervisor.acknowledge()
+            await assembly.bounds.apply()
             status = assembly.mirror.status
             rejected = sum(one.rejected for one in status.pipelines() if one.name in names)
             pending = status.pending()

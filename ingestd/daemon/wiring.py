@@ -12,8 +12,12 @@ from dataclasses import dataclass
 from ingestd.client.service import ServiceClient
 from ingestd.client.transport import Timeouts
 from ingestd.core.mapping import Mapping
+from ingestd.daemon.bounding import Bounds
 from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.performing import Performer
+from ingestd.daemon.rounds import DriftRounds
 from ingestd.delivery import Dispatcher
+from ingestd.delivery.drift import Checker
 from ingestd.intake import Reader, Supervisor
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.registry import connector_class
@@ -21,7 +25,7 @@ from ingestd.schedule import Schedule, Timing
 from ingestd.sdk import Connector, SourceContext
 from ingestd.settings import PipelineSettings, Settings
 from ingestd.settings.schedule import OnChange
-from ingestd.telemetry import Emit
+from ingestd.telemetry import Emit, Event
 from ingestd.telemetry.catalogue.daemon import PipelineDue
 
 
@@ -36,6 +40,10 @@ class Assembly:
     supervisor: Supervisor
     dispatcher: Dispatcher
     schedule: Schedule
+    performer: Performer
+    bounds: Bounds
+    rounds: DriftRounds
+    drift_schedule: Schedule
 
 
 @asynccontextmanager
@@ -54,6 +62,12 @@ async def assembled(configuration: Configuration, *, emit: Emit) -> AsyncIterato
         # Who writes which key is judged among the configured pipelines; one that is gone has given its keys free.
         await asyncio.to_thread(mirror.intake.activate, [pipeline.name for pipeline in settings.pipelines])
         client = await stack.enter_async_context(connect_service(settings))
+        bounds = Bounds(settings.rejected, rejected=mirror.rejected, emit=emit)
+
+        def tell(event: Event) -> None:
+            emit(event)
+            bounds.heard(event)
+
         readers = tuple(
             Reader(
                 pipeline=pipeline.name,
@@ -61,7 +75,7 @@ async def assembled(configuration: Configuration, *, emit: Emit) -> AsyncIterato
                 mapping=Mapping(pipeline.entries),
                 sink=pipeline.sink,
                 mirror=mirror.intake,
-                emit=emit,
+                emit=tell,
             )
             for pipeline in settings.pipelines
         )
@@ -71,11 +85,19 @@ async def assembled(configuration: Configuration, *, emit: Emit) -> AsyncIterato
         dispatcher = Dispatcher(
             mirror=mirror.delivery,
             client=client,
-            emit=emit,
+            emit=tell,
             now=time.time,
             random=random.random,
             on_settled=supervisor.settled,
         )
+        performer = Performer(
+            pipelines=settings.pipelines,
+            rejected=mirror.rejected,
+            checker=Checker(mirror=mirror.delivery, drift=mirror.drift, client=client, emit=emit),
+            again=lambda name: supervisor.again(name, now=name not in timings),
+            emit=emit,
+        )
+        rounds = DriftRounds(performer)
         # Commits happen in threads of the intake; the dispatcher lives on the loop.
         mirror.on_pending = lambda: _on_loop(loop, dispatcher.wake)
         yield Assembly(
@@ -86,6 +108,10 @@ async def assembled(configuration: Configuration, *, emit: Emit) -> AsyncIterato
             supervisor=supervisor,
             dispatcher=dispatcher,
             schedule=_schedule(timings, mirror, emit, supervisor.wake),
+            performer=performer,
+            bounds=bounds,
+            rounds=rounds,
+            drift_schedule=_drift_schedule(settings, mirror, rounds.due),
         )
 
 
@@ -132,3 +158,14 @@ def _schedule(timings: dict[str, Timing], mirror: SqliteMirror, emit: Emit, wake
 
     ran = {found.name: found.last_run_at for found in mirror.status.pipelines() if found.last_run_at is not None}
     return Schedule(timings, wake=due, last_run_at=ran, now=time.time)
+
+
+def _drift_schedule(settings: Settings, mirror: SqliteMirror, due: Callable[[str], None]) -> Schedule:
+    """When the sink of each pipeline is read back, counted from the last try."""
+    timings: dict[str, Timing] = {
+        pipeline.name: pipeline.drift.every for pipeline in settings.pipelines if pipeline.drift.every is not None
+    }
+    tried = {
+        name: min(one.tried_at for _, one in found) for name in timings if (found := mirror.status.drift_checks([name]))
+    }
+    return Schedule(timings, wake=due, last_run_at=tried, now=time.time)

@@ -44,7 +44,7 @@ class PassReport:
 
 
 class Reader:
-    """Reads one source. All methods block and belong to one thread, except `stop`."""
+    """Reads one source. All methods block and belong to one thread, except `stop` and `again`."""
 
     def __init__(
         self,
@@ -65,11 +65,16 @@ class Reader:
         self._emit = emit
         self._clock = clock
         self._stopped = threading.Event()
+        self._again = threading.Event()
         self._last_stop = ""
 
     def stop(self) -> None:
         """Let the pass under way end at the next batch; what was committed stays, the rest is read after the next start."""
         self._stopped.set()
+
+    def again(self) -> None:
+        """Records are to be mapped again: the next pass takes nothing for granted that the connector remembers."""
+        self._again.set()
 
     def read_pass(self) -> PassReport:
         """Read every partition once. A source's failure is told in the report, never raised.
@@ -81,6 +86,9 @@ class Reader:
         parked: list[str] = []
         away = broken = ""
         try:
+            if self._again.is_set():
+                self._again.clear()
+                self.connector.again()
             for partition in self.connector.partitions():
                 if self._stopped.is_set():
                     break

@@ -63,6 +63,12 @@ class Supervisor:
         """Read a source now. Thread-safe."""
         self._posts[pipeline].ring(read=True)
 
+    def again(self, pipeline: str, *, now: bool) -> None:
+        """Records of a pipeline are to be mapped again at its next reading, which is ``now`` or when it is due. Thread-safe."""
+        self._posts[pipeline].reader.again()
+        if now:
+            self.wake(pipeline)
+
     def settled(self) -> None:
         """Something was settled: sources may want to be told. Thread-safe."""
         for post in self._posts.values():

@@ -77,6 +77,9 @@ class Connector(ABC):
     def settled(self, partition: Partition, cursor: Cursor) -> None:  # noqa: B027 - doing nothing is right for most sources
         """Everything up to ``cursor`` was delivered or parked: archive, acknowledge, forget. Must bear repetition."""
 
+    def again(self) -> None:  # noqa: B027 - a connector that remembers nothing has nothing to forget
+        """Somebody asked for records to be mapped again: hand over at the next pass what is thought to be through with, too."""
+
     def waiting(self) -> float | None:
         """Seconds until something that was seen but is not ready yet (a file that must stand still) may be; None: nothing."""
         return None

@@ -55,6 +55,16 @@ class DrainOverran(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ControlUnavailable(Event):
+    """No socket could be made beside the state file: commands that change something can't ask this daemon."""
+
+    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
+
+    socket: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ManagerUnreachable(Event):
     """The service manager's notify socket refused a message; the daemon runs on, the manager may restart it."""
 

@@ -1,0 +1,103 @@
+"""What can be asked of a daemon, and how it travels: one line of JSON each way."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+from ingestd.daemon.control.refusal import Refused
+from ingestd.delivery.drift import Checked
+from ingestd.mirror.rejections import Retried, Selection
+from ingestd.settings.drift import Mode
+
+VERSION = 1
+"""Of the form of requests and answers: a daemon that was started before an update may speak another."""
+
+LONGEST_LINE = 16 << 20
+"""Bytes; a selection by number may list many."""
+
+
+class RetryRejected(msgspec.Struct, frozen=True, kw_only=True, tag="retry_rejected"):
+    """Put rejections back; answered with `Retried`."""
+
+    selection: Selection
+
+
+class DropRejected(msgspec.Struct, frozen=True, kw_only=True, tag="drop_rejected"):
+    """Forget rejections; answered with their number."""
+
+    selection: Selection
+
+
+class CheckDrift(msgspec.Struct, frozen=True, kw_only=True, tag="check_drift"):
+    """Read the sinks of pipelines back; answered with a `Checked` for each sink."""
+
+    pipelines: tuple[str, ...]
+    mode: Mode
+
+
+Request: TypeAlias = RetryRejected | DropRejected | CheckDrift
+Answer: TypeAlias = Retried | int | tuple[Checked, ...]
+
+_ANSWERS: dict[type[Request], Any] = {RetryRejected: Retried, DropRejected: int, CheckDrift: tuple[Checked, ...]}
+
+
+class _Asked(msgspec.Struct, frozen=True, kw_only=True):
+    version: int
+    request: msgspec.Raw
+
+
+class _Answered(msgspec.Struct, frozen=True, kw_only=True):
+    answer: msgspec.Raw = msgspec.Raw(b"null")
+    refusal: str = ""
+
+
+_OTHER_VERSION = "The daemon that runs is of another version than this command. Restart the daemon."
+
+
+def asked(request: Request) -> bytes:
+    """A request as a line."""
+    return msgspec.json.encode(_Asked(version=VERSION, request=msgspec.Raw(msgspec.json.encode(request)))) + b"\n"
+
+
+def read_request(line: bytes) -> Request:
+    """The request of a line.
+
+    Raises:
+        Refused: it is none that this version knows.
+    """
+    try:
+        found = msgspec.json.decode(line, type=_Asked)
+        if found.version != VERSION:
+            raise Refused(_OTHER_VERSION)
+        request: Request = msgspec.json.decode(found.request, type=Request)
+    except msgspec.DecodeError:
+        raise Refused(_OTHER_VERSION) from None
+    return request
+
+
+def answered(answer: Answer) -> bytes:
+    """An answer as a line."""
+    return msgspec.json.encode(_Answered(answer=msgspec.Raw(msgspec.json.encode(answer)))) + b"\n"
+
+
+def refused(sentence: str) -> bytes:
+    """A refusal as a line."""
+    return msgspec.json.encode(_Answered(refusal=sentence)) + b"\n"
+
+
+def read_answer(request: Request, line: bytes) -> Answer:
+    """What a line says to a request.
+
+    Raises:
+        Refused: the daemon can't do it, or answers in a form of another version.
+    """
+    try:
+        found = msgspec.json.decode(line, type=_Answered)
+        if found.refusal:
+            raise Refused(found.refusal)
+        answer: Answer = msgspec.json.decode(found.answer, type=_ANSWERS[type(request)])
+    except msgspec.DecodeError:
+        raise Refused(_OTHER_VERSION) from None
+    return answer

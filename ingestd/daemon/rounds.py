@@ -1,0 +1,31 @@
+"""Sinks that are read back on a schedule."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ingestd.daemon.performing import Performer
+
+
+class DriftRounds:
+    """Checks the sinks of pipelines that are due, one pipeline after the other, so that reading back never crowds delivery."""
+
+    def __init__(self, performer: Performer) -> None:
+        self._performer = performer
+        self._due: dict[str, None] = {}
+        self._some = asyncio.Event()
+
+    def due(self, pipeline: str) -> None:
+        """A pipeline's sink is to be read back; one that waits already is read once. On the event loop."""
+        self._due[pipeline] = None
+        self._some.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await self._some.wait()
+            while self._due:
+                pipeline = next(iter(self._due))
+                del self._due[pipeline]
+                await self._performer.check([pipeline])
+            self._some.clear()
