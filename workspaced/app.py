@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
+from prometheus_client import CollectorRegistry
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
@@ -41,7 +42,8 @@ from workspaced.storage.choice import create_store
 from workspaced.storage.fixed import fixed
 from workspaced.storage.leases import JobLeases
 from workspaced.storage.port import StorageUnusable
-from workspaced.storage.sqlite_store import SqliteStore
+from workspaced.telemetry.levels import Levels, read_levels
+from workspaced.telemetry.metrics import Metrics
 from workspaced.upkeep import Upkeep
 from workspaced.web import health
 from workspaced.web.dispatch import Dispatch
@@ -77,12 +79,15 @@ class Application:
     ) -> None:
         """``clock``, ``chance`` and ``resolve`` are for what is tried again, where a test would wait for days otherwise."""
         self._settings = settings
+        self.metrics = Metrics(CollectorRegistry())
         self._store = create_store(
             settings.database,
             folder=settings.data,
             readers=settings.readers,
             streams=settings.streams,
             busy_seconds=settings.busy_seconds,
+            group_callers=settings.group_callers,
+            witness=self.metrics.committed,
         )
         limits = settings.limits
         self._authentication = Authentication(
@@ -95,6 +100,7 @@ class Application:
             ),
             cache_seconds=settings.key_cache_seconds,
             now=now_ms,
+            count_failure=self.metrics.authentication_failed,
         )
         self._draining = False
         self._vault = Vault(settings.encryption_key)
@@ -127,6 +133,7 @@ class Application:
             rate=RateLimit(
                 "default", per_minute=limits.requests_per_minute, burst=limits.request_burst, clock=time.monotonic
             ),
+            metrics=self.metrics,
             now=clock.now if clock else now_ms,
         )
         self._stop_seconds = settings.pace.stop_seconds
@@ -138,6 +145,7 @@ class Application:
             clock=clock or SystemClock(now_ms),
             chance=chance,
             resolve=resolve,
+            witness=self.metrics.attempted,
         )
         self._conversions = ConversionWorker(
             self._store, self._blobs, pace=settings.conversion, clock=clock or SystemClock(now_ms)
@@ -162,14 +170,17 @@ class Application:
             },
             leases=JobLeases(self._store, now=now_ms),
             every_seconds=settings.upkeep_seconds,
+            witness=self.metrics.kept_up,
         )
-        self._router = Router(
-            default=Tracing(self._dispatch), redirect_slashes=False, lifespan=lambda _router: self.started()
-        )
+        self._web = Tracing(self._dispatch, self.metrics, log_successes=settings.log_requests)
+        self._router = Router(default=self._web, redirect_slashes=False, lifespan=lambda _router: self.started())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One connection of the server."""
-        await self._router(scope, receive, send)
+        if scope["type"] == "http":
+            await self._web(scope, receive, send)
+        else:
+            await self._router(scope, receive, send)
 
     @asynccontextmanager
     async def started(self) -> AsyncIterator[None]:
@@ -179,8 +190,8 @@ class Application:
             StorageUnusable: it can't be opened.
         """
         try:
-            await self._store.start()
             await self._start_blobs()
+            await self._store.start()
             beginning = Beginning(self._begin)
             await beginning.attempt()
             insisting = asyncio.create_task(beginning.insist())
@@ -249,6 +260,15 @@ class Application:
     async def keep_up(self) -> None:
         """Do now what the service does by itself from time to time: purge, and drop what has had its time."""
         await self._upkeep.once()
+
+    @property
+    def draining(self) -> bool:
+        """Whether the end is near."""
+        return self._draining
+
+    async def levels(self) -> Levels:
+        """How much of what waits there is."""
+        return await read_levels(self._store)
 
     async def check(self) -> None:
         """Whether the service can read and write.

@@ -22,7 +22,7 @@ _PREFIX = re.compile(r"[A-Za-z]{1,8}", re.ASCII)
 class Limits:
     """How much is accepted (contract, G8, G9, G19, M3). Lengths count code points unless the name says bytes.
 
-    A quota or a rate (``…_per_…``) of 0 means none. Rates are of one process: whoever runs several divides them.
+    A quota or a rate (``…_per_…``) of 0 means none. Rates are counted by each process for itself (see `divided`).
     """
 
     label_length: int = 255
@@ -86,13 +86,20 @@ class Limits:
                 given[field.name] = int(text)
         return cls(**given)
 
+    def divided(self, processes: int) -> Limits:
+        """Each process's share: only the rates are divided, so that together they let as much through as one would."""
+        rates = ("requests_per_minute", "request_burst", "failed_authentications_per_minute")
+        shares = {name: -(-getattr(self, name) // processes) for name in rates}
+        return dataclasses.replace(self, **shares)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """One running service. ``data`` is the folder that holds everything it remembers.
 
-    ``visible_id_prefix`` empty: the one that the data was begun with, or SNK. ``public_url`` is what upload links begin
-    with; empty: what the caller's own request was sent to.
+    Each field but ``data`` has an environment variable (`workspaced.environment`). ``group_callers`` share a commit at the
+    most; ``log_requests``: successes too. ``visible_id_prefix`` empty: the one that the data was begun with, or SNK.
+    ``public_url`` is what upload links begin with; empty: what the caller's own request was sent to.
     """
 
     data: Path
@@ -112,8 +119,14 @@ class Settings:
     upkeep_seconds: float = 3_600.0
     readers: int = 4
     streams: int = 32
+    group_callers: int = 256
+    log_requests: bool = False
     public_url: str = ""
     postgres: PostgresAddress | None = None
+
+    def of_one_of(self, processes: int) -> Settings:
+        """The settings of each of several processes that serve together: rates are counted by each for itself (G20)."""
+        return dataclasses.replace(self, limits=self.limits.divided(processes))
 
     @property
     def blobs(self) -> Path:
@@ -148,15 +161,3 @@ def public_url(environment: Mapping[str, str]) -> str:
     if text and not _PUBLIC_URL.fullmatch(text):
         raise ValueError(f"WORKSPACED_PUBLIC_URL is '{text}', but must be like https://data.example.org.")
     return text
-
-
-def docs(environment: Mapping[str, str]) -> bool:
-    """``WORKSPACED_DOCS``: whether /docs is served; it is unless that says false.
-
-    Raises:
-        ValueError: it is neither true nor false.
-    """
-    text = environment.get("WORKSPACED_DOCS", "") or "true"
-    if text not in {"true", "false"}:
-        raise ValueError(f"WORKSPACED_DOCS is '{text}', but must be true or false.")
-    return text == "true"

@@ -35,9 +35,19 @@ class Authentication:
     database, and who shares the address with him goes on.
     """
 
-    def __init__(self, store: Store, *, failures: RateLimit, cache_seconds: float, now: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        failures: RateLimit,
+        cache_seconds: float,
+        now: Callable[[], int],
+        count_failure: Callable[[str], None],
+    ) -> None:
+        """``count_failure`` is handed the reason of each failure."""
         self.failures = failures
         self._store = store
+        self._count_failure = count_failure
         self._cache_ms = int(cache_seconds * 1000)
         self._now = now
         self._known: dict[bytes, _Verified] = {}
@@ -115,6 +125,7 @@ class Authentication:
         structlog.get_logger().info(
             "authentication_refused", reason=refused.reason, key_id=refused.key_id or None, address=address
         )
+        self._count_failure(refused.reason)
         self.failures.take(address)
         if self._sampled.take(address).allowed:
             deed = Deed(action="authentication.refused", resource_id=refused.key_id)

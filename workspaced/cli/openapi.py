@@ -9,15 +9,15 @@ import click
 
 from workspaced.app import create_app
 from workspaced.cli.failure import UNUSABLE, Failure
+from workspaced.environment import settings_from
 from workspaced.openapi.routes import text_of
-from workspaced.settings import Limits, Settings, docs
 
 
 @click.command()
 def openapi() -> None:
     """Print the OpenAPI 3.1 document, as a service with these environment variables would serve it."""
     try:
-        settings = Settings(data=Path(), limits=Limits.from_environment(os.environ), docs=docs(os.environ))
+        settings = settings_from(os.environ, data=Path())
     except ValueError as error:
         raise Failure(str(error), UNUSABLE) from error
     click.echo(text_of(create_app(settings).publication.document), nl=False)

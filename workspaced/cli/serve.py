@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 import uvloop
 
-from ingestd.process.logs import configure_logs
+from ingestd.process.logs import Level, configure_logs
 from ingestd.process.notify import Notifier
-from workspaced import server
 from workspaced.cli.database import database_option
 from workspaced.cli.failure import AWAY, UNUSABLE, Failure
-from workspaced.cloud_storage.conversion_rules import ConversionPace
-from workspaced.egress.rules import EgressRules
-from workspaced.settings import Limits, Settings, docs, public_url, visible_id_prefix
-from workspaced.storage.address import postgres_address
+from workspaced.environment import settings_from
+from workspaced.server import single
+from workspaced.server.listening import PortTaken, listen, reserve
+from workspaced.server.supervisor import Supervisor, WorkersFailed
 from workspaced.storage.port import StorageUnusable
-from workspaced.web.addresses import Proxies
-from workspaced.webhooks.pace import Pace
-from workspaced.webhooks.sealing import encryption_key
 
 
 @click.command()
@@ -37,33 +37,79 @@ from workspaced.webhooks.sealing import encryption_key
     help="Port to listen on; 0 takes a free one.",
 )
 @click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    envvar="WORKSPACED_WORKERS",
+    help="Processes that serve. Rates are divided among them.",
+)
+@click.option(
+    "--admin-port",
+    type=click.IntRange(0, 65535),
+    envvar="WORKSPACED_ADMIN_PORT",
+    help="Port of /metrics, /healthz and /readyz; 0: none.  [default: one above --port; none where that is 0]",
+)
+@click.option(
+    "--admin-host",
+    default="127.0.0.1",
+    show_default=True,
+    envvar="WORKSPACED_ADMIN_HOST",
+    help="Address of the same. It asks for no key.",
+)
+@click.option(
     "--dev",
     is_flag=True,
     help="For work on this machine: logs every request, lets webhooks use plain http and this machine's own addresses.",
 )
-def serve(data: Path, database: str, host: str, port: int, *, dev: bool) -> None:
+def serve(
+    data: Path,
+    database: str,
+    *,
+    host: str,
+    port: int,
+    workers: int,
+    admin_port: int | None,
+    admin_host: str,
+    dev: bool,
+) -> None:
     """Serve until SIGTERM or Ctrl-C. Prints the URL once it answers."""
-    configure_logs(level="debug" if dev else "info")
+    level: Level = "debug" if dev else "info"
+    configure_logs(level=level)
     try:
-        settings = Settings(
-            data=data,
-            limits=Limits.from_environment(os.environ),
-            egress=EgressRules.from_environment(os.environ, dev=dev),
-            pace=Pace.from_environment(os.environ),
-            conversion=ConversionPace.from_environment(os.environ),
-            encryption_key=encryption_key(os.environ),
-            visible_id_prefix=visible_id_prefix(os.environ),
-            docs=docs(os.environ),
-            proxies=Proxies.from_environment(os.environ),
-            public_url=public_url(os.environ),
-            postgres=postgres_address(database) if database else None,
-        )
+        settings = settings_from(os.environ, data=data, database=database, dev=dev)
     except ValueError as error:
         raise Failure(str(error), UNUSABLE) from error
+    if admin_port is None:
+        admin_port = port + 1 if 0 < port < 65535 else 0
+    notifier = Notifier.from_environment()
     try:
-        with server.listen(host, port) as listener:
-            uvloop.run(server.serve(settings, listener, notifier=Notifier.from_environment(), announce=click.echo))
-    except server.PortTaken as error:
+        with _admin(admin_host, admin_port) as admin:
+            if workers == 1:
+                with listen(host, port) as listener:
+                    uvloop.run(single.serve(settings, listener, admin=admin, notifier=notifier, announce=click.echo))
+            else:
+                with reserve(host, port) as held:
+                    parent = Supervisor(
+                        settings=settings.of_one_of(workers),
+                        workers=workers,
+                        held=held,
+                        admin=admin,
+                        notifier=notifier,
+                        announce=click.echo,
+                        log_level=level,
+                    )
+                    asyncio.run(parent.run())
+    except (PortTaken, WorkersFailed) as error:
         raise Failure(str(error), AWAY) from error
     except StorageUnusable as error:
         raise Failure(str(error), UNUSABLE) from error
+
+
+@contextmanager
+def _admin(host: str, port: int) -> Iterator[socket.socket | None]:
+    if not port:
+        yield None
+        return
+    with listen(host, port, option="--admin-port") as listener:
+        yield listener

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from urllib.parse import quote
 
 from workspaced.data_sinks import entry_store, store
@@ -10,7 +11,7 @@ from workspaced.data_sinks.happenings import tell_entry
 from workspaced.data_sinks.records import entry_record
 from workspaced.data_sinks.rules import read_entry_changes, read_new_entry
 from workspaced.data_sinks.sink_routes import named
-from workspaced.data_sinks.values import StoredEntry, StoredSink
+from workspaced.data_sinks.values import StoredEntry, StoredSink, written
 from workspaced.storage.port import Reader, Transaction
 from workspaced.web.answers import NO_CONTENT, Answer, etag, json_answer
 from workspaced.web.operations import Call, Work
@@ -36,7 +37,7 @@ def create_entry(call: Call) -> Work:
         tell_entry(tx, call, sink, before=None, after=entry)
         location = f"/v1/workspace/{sink.workspace_id}/data-sink/{sink.id}/{quote(entry.key, safe='')}"
         headers = (("Location", location), etag(entry.version))
-        return json_answer(entry_record(entry, sink.id), status=201, headers=headers)
+        return json_answer(entry_record(entry, sink.id), status=201, headers=headers, written=written(None, entry))
 
     return Work(act=act, ignored=ignored)
 
@@ -51,7 +52,7 @@ def update_entry(call: Call) -> Work:
         entry = entry_store.update_entry(tx, sink, before, changes, actor=call.actor, now=call.now)
         note_entry(tx, call, before=before, after=entry)
         tell_entry(tx, call, sink, before=before, after=entry)
-        return json_answer(entry_record(entry, sink.id), headers=(etag(entry.version),))
+        return json_answer(entry_record(entry, sink.id), headers=(etag(entry.version),), written=written(before, entry))
 
     return Work(act=act, ignored=ignored)
 
@@ -65,7 +66,7 @@ def delete_entry(call: Call) -> Work:
         entry_store.delete_entry(tx, sink, entry, actor=call.actor, now=call.now)
         note_entry(tx, call, before=entry, after=None)
         tell_entry(tx, call, sink, before=entry, after=None)
-        return NO_CONTENT
+        return dataclasses.replace(NO_CONTENT, written=written(entry, None))
 
     return Work(act=act)
 

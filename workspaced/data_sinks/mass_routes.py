@@ -11,7 +11,7 @@ from workspaced.data_sinks.happenings import tell_entry, telling_entries
 from workspaced.data_sinks.mass_body import Bulk, Single, read_mass
 from workspaced.data_sinks.records import entry_record
 from workspaced.data_sinks.sink_routes import named
-from workspaced.data_sinks.values import Change, StoredEntry, StoredSink, Tally
+from workspaced.data_sinks.values import Change, StoredEntry, StoredSink, Tally, written
 from workspaced.problems import Invalid, Mistake, NotFound, Problem
 from workspaced.storage.port import Transaction
 from workspaced.web.answers import Answer, Headers, etag, json_answer
@@ -50,7 +50,9 @@ def _single(call: Call, single: Single, *, may_create: bool) -> Work:
         tell_entry(tx, call, sink, before=existing, after=entry)
         stale = existing is not None and existing.version == entry.version
         headers: Headers = ((STALE_WRITE, "ignored"),) if stale else ()
-        return json_answer(entry_record(entry, sink.id), headers=(*headers, etag(entry.version)))
+        return json_answer(
+            entry_record(entry, sink.id), headers=(*headers, etag(entry.version)), written=written(existing, entry)
+        )
 
     return Work(act=act, ignored=single.ignored)
 
@@ -69,10 +71,10 @@ def _atomic(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
         tally = _applied(tx, sink, changes, call)
         headers = _headers(tally, minimal=minimal)
         if minimal:
-            return json_answer(_counts(tally), headers=headers)
+            return json_answer(_counts(tally), headers=headers, written=tally.written)
         by_key = mass_store.entries_of(tx, sink, changes)
         records = [_shown(by_key, change, sink) for change in changes]
-        return json_answer({"entries": records} if bulk.enveloped else records, headers=headers)
+        return json_answer({"entries": records} if bulk.enveloped else records, headers=headers, written=tally.written)
 
     return Work(act=act, weight=len(changes), ignored=bulk.ignored)
 
@@ -94,14 +96,15 @@ def _partial(call: Call, bulk: Bulk, *, may_create: bool) -> Work:
         failures = [{"index": index, **errors[index]} for index in sorted(errors)]
         if minimal:
             counts = _counts(tally)
-            return json_answer({**counts, "failed": len(failures), "results": failures}, headers=headers)
+            summary = {**counts, "failed": len(failures), "results": failures}
+            return json_answer(summary, headers=headers, written=tally.written)
         by_key = mass_store.entries_of(tx, sink, changes) if changes else {}
         results: list[dict[str, object]] = [
             {"index": index, "status": 200, "entry": _shown(by_key, change, sink)} for index, change in accepted
         ]
         results = sorted(results + failures, key=lambda result: int(str(result["index"])))
         answer = {"results": results, "succeeded": len(accepted), "failed": len(failures)}
-        return json_answer(answer, headers=headers)
+        return json_answer(answer, headers=headers, written=tally.written)
 
     return Work(act=act, weight=len(bulk.changes), ignored=bulk.ignored)
 
@@ -122,13 +125,7 @@ def _headers(tally: Tally, *, minimal: bool) -> Headers:
 
 
 def _counts(tally: Tally) -> dict[str, int]:
-    return {
-        "accepted": tally.accepted,
-        "created": tally.created,
-        "updated": tally.updated,
-        "unchanged": tally.unchanged,
-        "deleted": tally.deleted,
-    }
+    return {"accepted": tally.accepted, **tally.written}
 
 
 def _shown(by_key: Mapping[str, StoredEntry], change: Change, sink: StoredSink) -> object:

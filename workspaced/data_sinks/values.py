@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import UnsetType
 
@@ -121,6 +122,31 @@ class Tally:
         )
 
     @property
+    def written(self) -> dict[str, int]:
+        """How many items had which end."""
+        return {
+            "created": self.created,
+            "updated": self.updated,
+            "unchanged": self.unchanged,
+            "deleted": self.deleted,
+        }
+
+    @property
     def touched(self) -> bool:
         """Whether anything was written."""
         return self.created + self.updated + self.deleted + self.unchanged > self.stale
+
+
+_CREATED: Final[Mapping[str, int]] = {"created": 1}
+_UPDATED: Final[Mapping[str, int]] = {"updated": 1}
+_UNCHANGED: Final[Mapping[str, int]] = {"unchanged": 1}
+_DELETED: Final[Mapping[str, int]] = {"deleted": 1}
+
+
+def written(before: StoredEntry | None, after: StoredEntry | None) -> Mapping[str, int]:
+    """How many entries had which end, of one entry before and after."""
+    if after is None:
+        return _DELETED
+    if before is None:
+        return _CREATED
+    return _UNCHANGED if (before.value, before.data_type) == (after.value, after.data_type) else _UPDATED

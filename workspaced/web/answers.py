@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -14,17 +14,23 @@ Headers: TypeAlias = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A complete answer. ``parts``, where given, is the body in pieces instead of ``body``."""
+    """A complete answer. ``parts``, where given, is the body in pieces instead of ``body``.
+
+    ``written``: how many entries were written, by what became of them. A repeated answer wrote none.
+    """
 
     status: int
     headers: Headers = ()
     body: bytes = b""
     parts: AsyncGenerator[bytes, None] | None = None
+    written: Mapping[str, int] | None = None
 
 
-def json_answer(value: object, *, status: int = 200, headers: Headers = ()) -> Answer:
+def json_answer(
+    value: object, *, status: int = 200, headers: Headers = (), written: Mapping[str, int] | None = None
+) -> Answer:
     """A body in JSON."""
-    return Answer(status=status, headers=(("Content-Type", names.JSON), *headers), body=encode(value))
+    return Answer(status=status, headers=(("Content-Type", names.JSON), *headers), body=encode(value), written=written)
 
 
 def streamed(parts: AsyncGenerator[bytes, None], *, headers: Headers = (), media_type: str = names.JSON) -> Answer:

@@ -32,6 +32,7 @@ from workspaced.problems import (
 )
 from workspaced.settings import Settings
 from workspaced.storage.port import Store, Transaction
+from workspaced.telemetry.metrics import Metrics
 from workspaced.text import as_uuid
 from workspaced.web.answers import Answer
 from workspaced.web.bodies import StreamedBody, read_body
@@ -41,7 +42,7 @@ from workspaced.web.json_body import require_json
 from workspaced.web.operations import Call, Operation, Work
 from workspaced.web.paths import Match, Routes, Segment, segments
 from workspaced.web.problem_body import refusal
-from workspaced.web.tracing import note_refusal, request_id_of
+from workspaced.web.tracing import note_operation, note_refusal, request_id_of
 
 _IGNORED_NAMES = 20
 
@@ -58,6 +59,7 @@ class Dispatch:
         authentication: Authentication,
         is_public: Callable[[str], Awaitable[bool]],
         rate: RateLimit,
+        metrics: Metrics,
         now: Callable[[], int],
     ) -> None:
         self._routes: Routes[Operation] = Routes()
@@ -69,6 +71,7 @@ class Dispatch:
         self._authentication = authentication
         self._is_public = is_public
         self._rate = rate
+        self._metrics = metrics
         self._now = now
         self._in_flight = InFlight()
         limits = settings.limits
@@ -96,6 +99,8 @@ class Dispatch:
         shown = _raw_path(scope).decode("ascii", "replace")
         match = self._routes.find(scope["method"], path)
         operation = match.operation if match else None
+        if operation is not None:
+            note_operation(scope, operation.name)
         try:
             if match is None:
                 raise NotFound("no_such_path", "There is nothing under this path.")
@@ -242,6 +247,8 @@ class Dispatch:
                 refused=lambda problem: self._refusal(problem, operation, scope, call.path),
             )
         answer = await self._store.write(work.act, weight=work.weight)
+        if answer.written:
+            self._metrics.wrote(answer.written)
         if not work.ignored:
             return answer
         told = ",".join(quote(name, safe=".-_") for name in work.ignored[:_IGNORED_NAMES])

@@ -1,4 +1,7 @@
-"""The outermost layer: every request has an id, a line in the log, and an answer even where we fail (contract, G21)."""
+"""The outermost layer: every request has an id, is counted, and has an answer even where we fail (contract, G21).
+
+The log has a line for what was refused and what broke, and one for every request where that is wanted.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ingestd.wire import names
 from workspaced.problems import Problem
+from workspaced.telemetry.metrics import Metrics
 from workspaced.web.problem_body import refusal
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
@@ -39,24 +43,33 @@ def note_refusal(scope: Scope, problem: Problem) -> None:
     scope["state"]["refusal"] = {"code": problem.code, "detail": problem.detail}
 
 
-class Tracing:
-    """Plain ASGI middleware. A success is logged at debug, a refusal at info, our own failure as an error."""
+def note_operation(scope: Scope, name: str) -> None:
+    """Have the request counted under its operation."""
+    scope["state"]["operation"] = name
 
-    def __init__(self, app: ASGIApp) -> None:
+
+class Tracing:
+    """Plain ASGI middleware. A refusal is logged at info, our own failure as an error, a success where it is wanted."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, *, log_successes: bool) -> None:
         self._app = app
+        self._metrics = metrics
+        self._log_successes = log_successes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one HTTP request on."""
         sent = dict(scope["headers"])
         wanted = sent.get(b"x-request-id", b"")
         request_id = wanted.decode() if _REQUEST_ID.fullmatch(wanted) else _new_request_id()
-        scope.setdefault("state", {})["request_id"] = request_id
+        state = scope.setdefault("state", {})
+        state["request_id"] = request_id
         traceparent = sent.get(b"traceparent", b"")
         echoed = [(names.REQUEST_ID.encode(), request_id.encode())]
         if _TRACEPARENT.fullmatch(traceparent):
             echoed.append((b"traceparent", traceparent))
         status = 0
         begun = time.monotonic()
+        self._metrics.begun()
 
         async def traced(message: Message) -> None:
             nonlocal status
@@ -65,20 +78,28 @@ class Tracing:
                 message["headers"] = [*message["headers"], *echoed]
             await send(message)
 
-        log = structlog.get_logger()
-        fields: dict[str, Any] = {"method": scope["method"], "path": _path(scope), "request_id": request_id}
         try:
             await self._app(scope, receive, traced)
         except Exception:
-            log.exception("request_failed", **fields)
+            structlog.get_logger().exception("request_failed", **_fields(scope))
             if status:  # the answer has begun: breaking the connection is the only way to say that it is not whole
                 raise
             await _send_opaque(traced, scope, request_id)
-        milliseconds = round((time.monotonic() - begun) * 1000, 1)
-        tell = log.debug if status < 400 else log.info if status < 500 else log.error
-        tell(
-            "request_answered", status=status, milliseconds=milliseconds, **fields, **scope["state"].get("refusal", {})
-        )
+        finally:
+            seconds = time.monotonic() - begun
+            self._metrics.answered(state.get("operation", ""), scope["method"], status, seconds)
+        if status >= 400 or self._log_successes:
+            refusal = state.get("refusal", {})
+            if refusal:
+                self._metrics.refused(refusal["code"])
+            log = structlog.get_logger()
+            tell = log.info if status < 500 else log.error
+            milliseconds = round(seconds * 1000, 1)
+            tell("request_answered", status=status, milliseconds=milliseconds, **_fields(scope), **refusal)
+
+
+def _fields(scope: Scope) -> dict[str, Any]:
+    return {"method": scope["method"], "path": _path(scope), "request_id": request_id_of(scope)}
 
 
 def _path(scope: Scope) -> str:

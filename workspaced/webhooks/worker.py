@@ -71,8 +71,11 @@ class Worker:
         clock: Clock,
         chance: Callable[[], float],
         resolve: Resolver = system_resolver,
+        witness: Callable[[str, float], None] = lambda _status, _seconds: None,
     ) -> None:
+        """``witness`` is told what became of each attempt, and how many seconds it took."""
         self._store = store
+        self._witness = witness
         self._vault = vault
         self._rules = rules
         self._pace = pace
@@ -193,6 +196,7 @@ class Worker:
             return status, self._following(tx)
 
         status, following = await self._store.write(settle)
+        self._witness(status or "lease_lost", outcome.milliseconds / 1_000)
         structlog.get_logger().info(
             "delivery_attempted",
             delivery=claimed.delivery_id,

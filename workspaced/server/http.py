@@ -1,0 +1,74 @@
+"""uvicorn as this service uses it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+import uvicorn
+from starlette.types import ASGIApp
+
+DRAIN_SECONDS = 30
+# Longer than clients keep an idle connection in their pool, so that they do not find it closed under them.
+KEEP_ALIVE_SECONDS = 75
+
+
+class HttpServer(uvicorn.Server):
+    """Leaves signals alone: uvicorn would raise them once more after a clean stop, and that looks like a crash."""
+
+    def __init__(self, app: ASGIApp, *, drain_seconds: int = DRAIN_SECONDS) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                ws="none",
+                timeout_graceful_shutdown=drain_seconds,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            )
+        )
+        self.listening = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn's, and told."""
+        await super().startup(sockets=sockets)
+        self.listening.set()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Nothing: who owns the process owns its signals."""
+        yield
+
+    def stop(self) -> None:
+        """Take no more connections and finish the requests under way; the second time, end at once."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+@asynccontextmanager
+async def listening(server: HttpServer, listener: socket.socket) -> AsyncIterator[asyncio.Task[None]]:
+    """The server answers on the socket from the beginning of the block; its end is not waited for where the block fails.
+
+    The task ends when the server has been stopped.
+
+    Raises:
+        RuntimeError: it ended before it listened.
+    """
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    started = asyncio.create_task(server.listening.wait())
+    try:
+        await asyncio.wait([serving, started], return_when=asyncio.FIRST_COMPLETED)
+        if not started.done():
+            raise RuntimeError("the server ended before it listened")
+        yield serving
+        server.should_exit = True
+        await serving
+    finally:
+        for task in (serving, started):
+            task.cancel()
+        await asyncio.wait([serving, started])

@@ -1,0 +1,261 @@
+"""A parent of several workers: starts them, starts one again that dies, passes the end on, and speaks for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+from prometheus_client import CollectorRegistry
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+
+from ingestd.process.logs import Level
+from ingestd.process.notify import Notifier
+from workspaced.app import now_ms
+from workspaced.server.admin import Admin
+from workspaced.server.http import DRAIN_SECONDS, HttpServer, listening
+from workspaced.server.listening import PortTaken, url_of
+from workspaced.server.signals import handled
+from workspaced.server.worker import ALIVE, LEVELS, PORT, UNREADY, Assignment
+from workspaced.server.worker_process import WorkerProcess
+from workspaced.settings import Settings
+from workspaced.storage.port import StorageUnusable
+from workspaced.telemetry.exposition import exposition, level_families, process_families, worker_families
+from workspaced.telemetry.levels import Levels
+
+_FIRST_PAUSE_SECONDS = 0.2
+_LONGEST_PAUSE_SECONDS = 30.0
+# One that lived so long was well: its next death is a first one again.
+_WELL_AFTER_SECONDS = 60.0
+_TRIES_TO_BEGIN = 3
+_ASK_EVERY_SECONDS = 10.0
+_HUNG_AFTER_SECONDS = 30.0
+# Beyond what a worker itself takes at the most: its requests, then its deliveries.
+_KILL_AFTER_SECONDS = DRAIN_SECONDS + 8.0
+
+
+class WorkersFailed(Exception):
+    """The workers can't be kept running; the text is a sentence."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Place:
+    """Where one worker after the other runs."""
+
+    name: str
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    worker: WorkerProcess | None = None
+    deaths: int = 0
+
+    @property
+    def live(self) -> WorkerProcess | None:
+        """The worker that serves here now."""
+        worker = self.worker
+        return worker if worker and worker.ready and worker.process.returncode is None else None
+
+
+@dataclass(slots=True, kw_only=True)
+class Supervisor:
+    """``settings`` are one worker's; ``held`` is the port that they share."""
+
+    settings: Settings
+    workers: int
+    held: socket.socket
+    admin: socket.socket | None
+    notifier: Notifier
+    announce: Callable[[str], None]
+    log_level: Level
+    _places: list[_Place] = field(default_factory=list)
+    _stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    _begun: bool = False
+    _restarts: int = 0
+    _killed: bool = False
+    _failure: Exception | None = None
+    _metrics_folder: str = ""
+
+    async def run(self) -> None:
+        """Serve until SIGTERM or SIGINT; the workers finish what is under way. A second signal ends them at once.
+
+        Raises:
+            StorageUnusable: no worker can begin with this data.
+            PortTaken: no worker can listen.
+            WorkersFailed: they die at once whenever they are started, or had to be killed in the end.
+        """
+        log = structlog.get_logger()
+        url = url_of(self.held)
+        self._places = [_Place(name=str(number)) for number in range(self.workers)]
+        async with AsyncExitStack() as stack:
+            self._metrics_folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="workspaced-metrics-"))
+            stack.enter_context(handled(self._stop))
+            keeping = [asyncio.create_task(self._keep(place)) for place in self._places]
+            kept = asyncio.ensure_future(asyncio.wait(keeping))
+            beginning = asyncio.create_task(self._all_ready())
+            await _either(kept, beginning)
+            if beginning.done() and not self._stopping.is_set():
+                if self.admin:
+                    await stack.enter_async_context(listening(HttpServer(Admin(self), drain_seconds=1), self.admin))
+                self._begun = True
+                self.announce(url)
+                admin = url_of(self.admin) if self.admin else None
+                log.info("service_listening", url=url, admin=admin, data=str(self.settings.data), workers=self.workers)
+                self.notifier.ready(f"Listening on {url} with {self.workers} workers")
+                watching = asyncio.create_task(self._watch())
+                await _either(kept, watching)
+                watching.cancel()
+                await asyncio.wait([watching])
+            beginning.cancel()
+            await asyncio.gather(*keeping)
+        if self._failure:
+            raise self._failure
+        if self._killed:
+            raise WorkersFailed(
+                f"A worker had not ended {_KILL_AFTER_SECONDS:.0f} s after it was told to, and was killed."
+            )
+        log.info("service_stopped")
+
+    async def unready(self) -> str | None:
+        """As the admin listener asks: all workers have to be ready."""
+        if self._stopping.is_set():
+            return "The service is stopping."
+        for place in self._places:
+            if place.live is None:
+                return f"Worker {place.name} is not running."
+            answer = await place.live.ask(UNREADY, within=_ASK_EVERY_SECONDS)
+            if answer is None:
+                return f"Worker {place.name} does not answer."
+            if answer["reason"]:
+                return str(answer["reason"])
+        return None
+
+    async def exposition(self, accept: str) -> tuple[bytes, str]:
+        """As the admin listener asks: what all workers counted, those that have died too."""
+        live = {place.name: place.live for place in self._places if place.live}
+        levels = Levels(reached=False)
+        for worker in live.values():
+            answer = await worker.ask(LEVELS, within=_ASK_EVERY_SECONDS)
+            if answer is not None:
+                levels = Levels(**answer["levels"])
+                break
+        families = [
+            *level_families(levels, now_ms=now_ms()),
+            *worker_families(wanted=self.workers, live=len(live), restarts=self._restarts),
+            *process_families({name: worker.process.pid for name, worker in live.items()}),
+        ]
+        counted = MultiProcessCollector(CollectorRegistry(), path=self._metrics_folder)  # type: ignore[no-untyped-call]
+        return await asyncio.to_thread(exposition, [counted], families, accept=accept)
+
+    def _stop(self, name: str) -> None:
+        structlog.get_logger().info("service_stopping", signal=name)
+        if not self._stopping.is_set():
+            self._stopping.set()
+            self.notifier.stopping("Finishing the requests under way")
+            asyncio.get_running_loop().call_later(_KILL_AFTER_SECONDS, self._kill)
+        self._signal(signal.SIGTERM)
+
+    def _signal(self, number: signal.Signals) -> None:
+        for place in self._places:
+            if place.worker:
+                place.worker.send(number)
+
+    def _kill(self) -> None:
+        if any(place.worker and place.worker.process.returncode is None for place in self._places):
+            self._killed = True
+            self._signal(signal.SIGKILL)
+
+    def _fail(self, failure: Exception) -> None:
+        """End everything, since it can't begin."""
+        self._failure = self._failure or failure
+        self._stopping.set()
+        self._signal(signal.SIGTERM)
+
+    async def _all_ready(self) -> None:
+        for place in self._places:
+            await place.begun.wait()
+
+    async def _keep(self, place: _Place) -> None:
+        """One worker after the other, until the end."""
+        pause = 0.0
+        while not self._stopping.is_set():
+            begun = time.monotonic()
+            worker = place.worker = await self._start(place)
+            heard = asyncio.create_task(worker.listen(place.begun.set))
+            if self._stopping.is_set():  # it came while the process was being made
+                worker.send(signal.SIGTERM)
+            exit_code = await worker.process.wait()
+            await heard
+            worker.channel.close()
+            mark_process_dead(worker.process.pid, self._metrics_folder)  # type: ignore[no-untyped-call]
+            if self._stopping.is_set():
+                return
+            place.deaths += 1
+            well = time.monotonic() - begun >= _WELL_AFTER_SECONDS
+            pause = _FIRST_PAUSE_SECONDS if well or not pause else min(pause * 2, _LONGEST_PAUSE_SECONDS)
+            if not self._begun and (worker.failed or place.deaths >= _TRIES_TO_BEGIN):
+                self._fail(_reason(worker, exit_code))
+                return
+            self._restarts += 1
+            structlog.get_logger().error(
+                "worker_died",
+                worker=place.name,
+                pid=worker.process.pid,
+                ended=_ended(exit_code),
+                reason=worker.failed["failed"] if worker.failed else None,
+                again_in_seconds=round(pause, 1),
+            )
+            await self._pause(pause)
+
+    async def _start(self, place: _Place) -> WorkerProcess:
+        host, port = self.held.getsockname()[:2]
+        assignment = Assignment(name=place.name, settings=self.settings, host=host, port=port, log_level=self.log_level)
+        return await WorkerProcess.start(assignment, metrics_folder=self._metrics_folder)
+
+    async def _pause(self, seconds: float) -> None:
+        waiting = asyncio.create_task(self._stopping.wait())
+        await asyncio.wait([waiting], timeout=seconds)
+        waiting.cancel()
+
+    async def _watch(self) -> None:
+        """Feed the service manager's watchdog while every worker answers and can serve; end one that hangs."""
+        fed = self.notifier.watchdog_seconds
+        every = min(fed / 3, _ASK_EVERY_SECONDS) if fed else _ASK_EVERY_SECONDS
+        while not self._stopping.is_set():
+            workers = [place.live for place in self._places if place.live]
+            await asyncio.gather(*(worker.ask(ALIVE, within=every) for worker in workers))
+            for worker in workers:
+                if time.monotonic() - worker.answered_at > _HUNG_AFTER_SECONDS:
+                    structlog.get_logger().error("worker_hangs", pid=worker.process.pid)
+                    worker.send(signal.SIGKILL)
+            if fed:
+                reason = await self.unready()
+                if reason is None:
+                    self.notifier.alive()
+                elif not self._stopping.is_set():
+                    structlog.get_logger().warning("service_not_ready", reason=reason)
+                    self.notifier.status(reason)
+            await self._pause(every)
+
+
+def _reason(worker: WorkerProcess, exit_code: int) -> Exception:
+    if worker.failed is None:
+        return WorkersFailed(
+            f"The workers end right after they are started ({_ended(exit_code)}). The log above says why; "
+            f"{sys.executable} is what they run."
+        )
+    sentence = str(worker.failed["failed"])
+    return PortTaken(sentence) if worker.failed["because"] == PORT else StorageUnusable(sentence)
+
+
+def _ended(exit_code: int) -> str:
+    return f"by {signal.Signals(-exit_code).name}" if exit_code < 0 else f"with exit code {exit_code}"
+
+
+async def _either(*tasks: asyncio.Future[Any]) -> None:
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -1,0 +1,48 @@
+"""What is asked of the database when somebody reads the numbers, once for all processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ingestd.process.statements import load_statements
+from workspaced.problems import Problem
+from workspaced.storage.port import Reader, Store
+
+_SQL = load_statements("workspaced.telemetry", "levels.sql")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Levels:
+    """How much there is of what waits. ``oldest_ms``: since when the oldest waits, in milliseconds since 1970.
+
+    ``reached`` False: the database did not answer, and nothing else is known.
+    """
+
+    reached: bool = True
+    deliveries: dict[str, int] = field(default_factory=dict)
+    oldest_ms: int | None = None
+    webhooks: dict[str, int] = field(default_factory=dict)
+    conversions: dict[str, int] = field(default_factory=dict)
+    database_bytes: int | None = None
+
+
+async def read_levels(store: Store) -> Levels:
+    """How things stand now."""
+    try:
+        return await store.read(_levels)
+    except Problem:
+        return Levels(reached=False)
+
+
+def _levels(reader: Reader) -> Levels:
+    waiting = reader.all(_SQL["waiting_deliveries"])
+    webhooks = {int(enabled): int(count) for enabled, count in reader.all(_SQL["webhooks"])}
+    conversions = {str(state): int(count) for state, count in reader.all(_SQL["open_conversions"])}
+    size = reader.one(_SQL["database_bytes"])
+    return Levels(
+        deliveries={"pending": 0, "failed": 0} | {str(status): int(count) for status, count, _ in waiting},
+        oldest_ms=min((int(oldest) for _, _, oldest in waiting), default=None),
+        webhooks={"enabled": webhooks.get(1, 0), "disabled": webhooks.get(0, 0)},
+        conversions={"pending": 0, "in_progress": 0} | conversions,
+        database_bytes=int(size[0]) if size else None,
+    )

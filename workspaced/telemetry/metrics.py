@@ -1,0 +1,134 @@
+"""What is counted as it happens. Labels come from our own tables only: no id, key, path or address is ever one.
+
+Where several processes serve, prometheus-client keeps the values in files below PROMETHEUS_MULTIPROC_DIR, which has to be
+set before it is imported; `workspaced.telemetry.exposition` adds them up.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_REQUEST_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_COMMIT_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5)
+_GROUP_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+_ATTEMPT_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15)
+
+
+class Metrics:
+    """One application's counters, in ``registry``. Every method may be called from any thread."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.registry = registry
+        self._requests = Counter(
+            "workspaced_http_requests",
+            "Requests answered; status 0: the caller left before the answer.",
+            ("operation", "method", "status"),
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "workspaced_http_request_duration_seconds",
+            "From the request's head to the end of its answer.",
+            ("operation",),
+            buckets=_REQUEST_SECONDS,
+            registry=registry,
+        )
+        self._in_flight = Gauge(
+            "workspaced_http_requests_in_flight",
+            "Requests that are not answered yet.",
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
+        self._refusals = Counter(
+            "workspaced_http_refusals", "Requests refused, by the problem's code.", ("code",), registry=registry
+        )
+        self._authentication_failures = Counter(
+            "workspaced_authentication_failures", "API keys that were not good.", ("reason",), registry=registry
+        )
+        self._commit_seconds = Histogram(
+            "workspaced_commit_duration_seconds",
+            "A shared transaction, from its first statement to durable.",
+            buckets=_COMMIT_SECONDS,
+            registry=registry,
+        )
+        self._group_size = Histogram(
+            "workspaced_commit_group_size", "Writes that shared a transaction.", buckets=_GROUP_SIZES, registry=registry
+        )
+        self._entries = Counter(
+            "workspaced_entries_written", "Entries of data sinks that were written.", ("outcome",), registry=registry
+        )
+        self._attempts = Counter(
+            "workspaced_webhook_attempts", "Attempts to deliver an event.", ("outcome",), registry=registry
+        )
+        self._attempt_seconds = Histogram(
+            "workspaced_webhook_attempt_duration_seconds",
+            "How long receivers took to answer.",
+            buckets=_ATTEMPT_SECONDS,
+            registry=registry,
+        )
+        self._upkeep = Counter(
+            "workspaced_upkeep_runs", "Rounds of a job of upkeep.", ("job", "outcome"), registry=registry
+        )
+        self._dropped = Counter(
+            "workspaced_upkeep_dropped", "Records that a job of upkeep dropped.", ("job",), registry=registry
+        )
+        self._upkeep_at = Gauge(
+            "workspaced_upkeep_last_success_timestamp_seconds",
+            "When a job of upkeep last ended well, in seconds since 1970.",
+            ("job",),
+            registry=registry,
+            multiprocess_mode="max",
+        )
+        # Looking a labelled counter up costs more than counting.
+        self._by_answer: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+
+    def begun(self) -> None:
+        """A request has come."""
+        self._in_flight.inc()
+
+    def answered(self, operation: str, method: str, status: int, seconds: float) -> None:
+        """A request has ended; ``operation`` is empty where none was found for it."""
+        self._in_flight.dec()
+        if method not in _METHODS:
+            method = "other"
+        found = self._by_answer.get((operation, method, status))
+        if found is None:
+            name = operation or "none"
+            found = self._requests.labels(name, method, str(status)), self._seconds.labels(name)
+            self._by_answer[operation, method, status] = found
+        found[0].inc()
+        found[1].observe(seconds)
+
+    def refused(self, code: str) -> None:
+        """A request was refused with a problem's code."""
+        self._refusals.labels(code).inc()
+
+    def authentication_failed(self, reason: str) -> None:
+        """A key was not good."""
+        self._authentication_failures.labels(reason).inc()
+
+    def committed(self, callers: int, seconds: float) -> None:
+        """A transaction of so many callers is durable."""
+        self._group_size.observe(callers)
+        self._commit_seconds.observe(seconds)
+
+    def wrote(self, counts: Mapping[str, int]) -> None:
+        """Entries were written, by outcome."""
+        for outcome, count in counts.items():
+            if count:
+                self._entries.labels(outcome).inc(count)
+
+    def attempted(self, outcome: str, seconds: float) -> None:
+        """A delivery was tried."""
+        self._attempts.labels(outcome).inc()
+        self._attempt_seconds.observe(seconds)
+
+    def kept_up(self, job: str, outcome: str, dropped: int = 0) -> None:
+        """A job of upkeep ended: ``done``, ``postponed`` or ``failed``."""
+        self._upkeep.labels(job, outcome).inc()
+        if outcome == "done":
+            self._dropped.labels(job).inc(dropped)
+            self._upkeep_at.labels(job).set(time.time())
