@@ -85,7 +85,7 @@ def batches_of(opened: OpenFile, sha256: str, form: Format) -> Iterator[Batch]:
                 records=stretch.records,
                 positions=stretch.positions,
                 cursor=cursor,
-                facts=facts,
+                facts={**facts, **stretch.facts},
                 rejects=stretch.rejects,
                 header=stretch.header,
             )
@@ -100,7 +100,7 @@ def batches_of(opened: OpenFile, sha256: str, form: Format) -> Iterator[Batch]:
         records=stretch.records,
         positions=stretch.positions,
         cursor=whole,
-        facts=facts,
+        facts={**facts, **stretch.facts},
         rejects=stretch.rejects,
         last=True,
         header=stretch.header,

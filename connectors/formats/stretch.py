@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import polars as pl
 
@@ -17,7 +19,10 @@ RECORD_BYTES = 16 * 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Between two records: the byte offset at which the next one starts, and the row number of the one before."""
+    """Between two records: the byte offset at which the next one starts, and the row number of the one before.
+
+    The offset is one in the file where that is UTF-8, else in its text as UTF-8.
+    """
 
     offset: int = 0
     row: int = 0
@@ -29,7 +34,8 @@ class Stretch:
 
     ``records``: columns of ``pl.String``. ``positions``: ``pl.Int64``, one a record, row numbers as the format counts.
     ``rejects``: the records of this stretch that could not be read. ``end``: where reading can be taken up again.
-    ``header``: the columns are the file's own, from its header, not only those that occur here.
+    ``header``: the columns are the file's own, from its header, not only those that occur here. ``facts``: what was found
+    out about the file and is worth a record, such as ``file.encoding``.
     """
 
     records: pl.DataFrame
@@ -37,8 +43,19 @@ class Stretch:
     rejects: tuple[Reject, ...]
     end: Place
     header: bool = False
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+_STRAY = re.compile("\udced([\udcb0-\udcb3])([\udc80-\udcbf])")
 
 
 def showable(text: str) -> str:
-    r"""``text`` fit to be stored and sent: what was no UTF-8 (a lone surrogate here) is written as ``\xff``."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    r"""``text`` fit to be stored and sent: a stray byte (lone surrogates here) is written as ``\xff``."""
+    if text.isascii():
+        return text
+    return _STRAY.sub(_one_byte, text).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _one_byte(found: re.Match[str]) -> str:
+    """A stray byte of another encoding than UTF-8 was marked by three (see `connectors.formats.text.opening`)."""
+    return f"\\x{(ord(found[1]) & 3) << 6 | ord(found[2]) & 0x3F:02x}"

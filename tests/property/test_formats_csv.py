@@ -10,13 +10,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from connectors.formats.csv.dialect import COMMA, Dialect
 from connectors.formats.csv.fast import end_of_last_record, read_proven
+from connectors.formats.csv.layout import Layout
 from connectors.formats.csv.reader import read_csv
 from connectors.formats.csv.scanner import RecordScanner
 from connectors.formats.csv.tolerant import is_unterminated, records_of
 from connectors.formats.stretch import Place, Stretch
 from ingestd.sdk import SourceBroken
 
+FIRST_ROW = Layout(header_row=1)
 NASTY = st.text(alphabet='ab,"\n\r\t é€0.', max_size=60)
 CELLS = st.text(alphabet=st.sampled_from('a0.,"\n\r é€ \t\ufeff'), max_size=8)
 PLAIN_CELLS = st.text(alphabet=st.sampled_from('a0.," é-'), max_size=8)
@@ -27,7 +30,16 @@ def as_python_reads(body: str) -> list[list[str]]:
 
 
 def read_whole(data: bytes, block_bytes: int, record_bytes: int = 2**20) -> list[Stretch]:
-    return list(read_csv(io.BytesIO(data), "x.csv", block_bytes=block_bytes, record_bytes=record_bytes))
+    return list(
+        read_csv(
+            io.BytesIO(data),
+            "x.csv",
+            dialect=COMMA,
+            encoding="utf-8",
+            block_bytes=block_bytes,
+            record_bytes=record_bytes,
+        )
+    )
 
 
 def records(stretches: Sequence[Stretch]) -> list[tuple[int, tuple[str, ...]]]:
@@ -117,6 +129,24 @@ def test_a_block_that_the_fast_path_takes_is_read_as_the_csv_module_reads_it(bod
 
 
 @given(
+    body=NASTY.filter(bool),
+    columns=st.integers(1, 3),
+    delimiter=st.sampled_from(";\t|~ "),
+    quote=st.sampled_from(["'", "$", ""]),
+)
+@example(body='a,""\n"","q""q"\n', columns=2, delimiter=";", quote="'")
+def test_so_it_is_in_every_dialect(body: str, columns: int, delimiter: str, quote: str) -> None:
+    body = body.replace(delimiter, "x").translate({ord(","): delimiter, ord('"'): quote or '"'})
+    frame = read_proven(
+        body.encode(), [f"c{number}" for number in range(columns)], Dialect(delimiter=delimiter, quote=quote)
+    )
+    quoting = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
+    if frame is not None:
+        expected = csv.reader(io.StringIO(body, newline=""), delimiter=delimiter, **quoting)
+        assert [list(row) for row in frame.rows()] == list(expected)
+
+
+@given(
     rows=st.integers(2, 4).flatmap(
         lambda n: st.lists(st.lists(PLAIN_CELLS, min_size=n, max_size=n), min_size=1, max_size=12)
     ),
@@ -159,7 +189,17 @@ def test_reading_taken_up_at_any_stretch_gives_the_rest(body: str, block_bytes: 
     data = ("a,b\n" + body).encode()
     stretches = read_whole(data, block_bytes)
     done, rest = stretches[: which % len(stretches) + 1], stretches[which % len(stretches) + 1 :]
-    again = list(read_csv(io.BytesIO(data), "x.csv", start=done[-1].end, block_bytes=block_bytes))
+    again = list(
+        read_csv(
+            io.BytesIO(data),
+            "x.csv",
+            dialect=COMMA,
+            layout=FIRST_ROW,
+            encoding="utf-8",
+            start=done[-1].end,
+            block_bytes=block_bytes,
+        )
+    )
     assert records(again) == records(rest)
     assert [r.position for s in again for r in s.rejects] == [r.position for s in rest for r in s.rejects]
 

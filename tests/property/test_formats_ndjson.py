@@ -65,7 +65,11 @@ def flat(value: Mapping[str, Any], prefix: str) -> Any:
 
 def read_whole(data: bytes, block_bytes: int = 2**20, record_bytes: int = 2**20, cells: int = 10**6) -> list[Stretch]:
     source = io.BytesIO(data)
-    return list(read_ndjson(source, "x.ndjson", block_bytes=block_bytes, record_bytes=record_bytes, cells=cells))
+    return list(
+        read_ndjson(
+            source, "x.ndjson", encoding="utf-8", block_bytes=block_bytes, record_bytes=record_bytes, cells=cells
+        )
+    )
 
 
 def records(stretches: Sequence[Stretch]) -> list[tuple[int, dict[str, str | None]]]:
@@ -116,7 +120,7 @@ def test_reading_taken_up_at_any_stretch_gives_the_rest(lines: list[str], which:
     data = "\n".join(["{}", *lines]).encode()
     stretches = read_whole(data, 16, cells=4)
     at = which % len(stretches)
-    again = list(read_ndjson(io.BytesIO(data), "x", start=stretches[at].end, block_bytes=16))
+    again = list(read_ndjson(io.BytesIO(data), "x", encoding="utf-8", start=stretches[at].end, block_bytes=16))
     assert records(again) == records(stretches[at + 1 :])
 
 

@@ -1,71 +1,154 @@
-"""The header row of a CSV file: which columns there are."""
+"""The top of a CSV file: its dialect, its columns, their units, and where the first record starts."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import BinaryIO
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import count, islice
 
+from connectors.formats.csv.detection import DELIMITERS, SAMPLE_RECORDS, Record, choose_delimiter, header_of
+from connectors.formats.csv.dialect import Dialect
+from connectors.formats.csv.layout import Layout
 from connectors.formats.csv.tolerant import is_unterminated, records_of
 from connectors.formats.stretch import Place, showable
+from connectors.formats.text import TextFile
 from ingestd.sdk import SourceBroken
-
-BOM = b"\xef\xbb\xbf"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
-    """Column names, where the first record starts, and the bytes that were read beyond that."""
-
-    names: tuple[str, ...]
-    end: Place
-    rest: bytes
-
 
 _FIRST_BYTES = 64 * 2**10
 
 
-def read_header(file: BinaryIO, name: str, *, block_bytes: int, record_bytes: int) -> Header:
-    """Read the header row from the file's start; ``name`` is the file's, for the sentence of an error.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """What the top of a file told.
+
+    ``units`` by column name; ``row``: the header's (0: there is none); ``end``: where the first record starts; ``rest``:
+    the bytes that were read beyond that.
+    """
+
+    names: tuple[str, ...]
+    units: Mapping[str, str]
+    row: int
+    dialect: Dialect
+    end: Place
+    rest: bytes
+
+
+def read_header(
+    file: TextFile, name: str, *, dialect: Dialect, layout: Layout, block_bytes: int, record_bytes: int
+) -> Header:
+    """Read the top of the file; ``name`` is the file's, for the sentence of an error; a ``dialect`` without delimiter gets one.
 
     Raises:
         SourceBroken: the file is empty, or its header can't name columns.
     """
     buffer, final = b"", False
-    while not final and len(buffer) <= record_bytes + len(BOM):
+    while not final and len(buffer) <= record_bytes:
         more = file.read(min(max(_FIRST_BYTES, len(buffer)), block_bytes))
         final = not more
         buffer += more
-        if len(buffer) < len(BOM) and not final:
+        if len(buffer) < min(_FIRST_BYTES, block_bytes, record_bytes) and not final:
             continue
-        start = len(BOM) if buffer.startswith(BOM) else 0
-        body = buffer[start:]
-        for row, (fields, first, end) in enumerate(records_of(body, final=final), start=1):
-            if not fields:
-                continue  # blank lines above the header are skipped, as everywhere
-            if final and is_unterminated(body[first:]):
-                raise SourceBroken(f"{name}: the header row opens a quote that is never closed.")
-            return Header(
-                names=_checked(fields, name),
-                end=Place(offset=start + end, row=row),
-                rest=body[end:],
-            )
+        chosen = dialect if dialect.delimiter else _found(buffer, dialect, final=final, layout=layout)
+        top = _Top(buffer, final=final, dialect=chosen, layout=layout)
+        if header := top.header(file, name):
+            return header
     if final:
-        raise SourceBroken(f"{name} is empty: it has not even a header row.")
+        raise SourceBroken(_nothing(name, layout, empty=not buffer.strip()))
     raise SourceBroken(f"{name}: no header row within the first {record_bytes} bytes. Is this a CSV file?")
 
 
-def _checked(names: list[str], file: str) -> tuple[str, ...]:
-    """The names, if they can name columns: UTF-8, not empty, no two alike."""
-    readable = [showable(name) for name in names]
-    if readable != names or any("\0" in name for name in names):
-        raise SourceBroken(f"{file}: the header row is not UTF-8 text. Save the file as CSV UTF-8.")
-    nameless = [str(number) for number, name in enumerate(names, start=1) if not name]
-    if nameless:
-        raise SourceBroken(
-            f"{file}: the header gives no name to column {', '.join(nameless)} of {len(names)}. Name it."
+def _nothing(name: str, layout: Layout, *, empty: bool) -> str:
+    if layout.header_row is not None and not empty:
+        return f"{name} has no row {layout.header_row}, where its header should be (header_row)."
+    return f"{name} is empty: it has not even a header row."
+
+
+def _found(buffer: bytes, dialect: Dialect, *, final: bool, layout: Layout) -> Dialect:
+    samples = {
+        mark: _sample(buffer, replace(dialect, delimiter=mark), final=final)
+        for mark in DELIMITERS
+        if mark not in {dialect.quote, dialect.comment}
+    }
+    return replace(dialect, delimiter=choose_delimiter(samples, layout.header_row, len(layout.columns)))
+
+
+def _sample(buffer: bytes, dialect: Dialect, *, final: bool) -> list[Record]:
+    records = enumerate(records_of(buffer, final=final, dialect=dialect), start=1)
+    return list(islice(((row, fields) for row, (fields, _, _) in records if fields), SAMPLE_RECORDS))
+
+
+class _Top:
+    """The beginning of a file, read in one dialect."""
+
+    def __init__(self, buffer: bytes, *, final: bool, dialect: Dialect, layout: Layout) -> None:
+        self._buffer = buffer
+        self._final = final
+        self._dialect = dialect
+        self._layout = layout
+
+    def header(self, file: TextFile, name: str) -> Header | None:
+        """The header; None where it is not in the buffer yet, or in the file at all where that is all of it."""
+        if self._layout.columns:
+            return self._ending_at(self._layout.columns, {}, 0, Place(offset=file.encoding.mark), 0)
+        wanted = header_of(_sample(self._buffer, self._dialect, final=self._final), self._layout.header_row)
+        if wanted is None and self._layout.header_row is None:
+            return None
+        row_wanted = wanted[0] if wanted is not None else self._layout.header_row or 1
+        names: tuple[str, ...] = ()
+        below = enumerate(records_of(self._buffer, final=self._final, dialect=self._dialect), start=1)
+        for row, (fields, start, end) in below:
+            if not fields or row < row_wanted:
+                continue
+            if not names:
+                if row != row_wanted:
+                    raise SourceBroken(f"{name}: row {row_wanted}, where its header should be (header_row), is blank.")
+                if self._final and is_unterminated(self._buffer[start:], self._dialect):
+                    raise SourceBroken(f"{name}: the header row opens a quote that is never closed.")
+                names = _checked(fields, name, self._layout, file.encoding.name)
+                if not self._layout.units_row:
+                    return self._ending_at(names, {}, row, Place(offset=file.encoding.mark, row=row), end)
+                continue
+            units = {column: showable(unit).strip() for column, unit in zip(names, fields, strict=False)}
+            return self._ending_at(names, units, row_wanted, Place(offset=file.encoding.mark, row=row), end)
+        if names and self._final:
+            raise SourceBroken(f"{name} ends before the row of units that should follow its header (units_row).")
+        return None
+
+    def _ending_at(self, names: tuple[str, ...], units: Mapping[str, str], row: int, place: Place, end: int) -> Header:
+        return Header(
+            names=names,
+            units=units,
+            row=row,
+            dialect=self._dialect,
+            end=replace(place, offset=place.offset + end),
+            rest=self._buffer[end:],
         )
-    twice = [f"{name!r}" for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise SourceBroken(f"{file}: the header has more than one column {', '.join(twice)}. Give each its own name.")
+
+
+def _checked(fields: list[str], file: str, layout: Layout, encoding: str) -> tuple[str, ...]:
+    """The names, once they can name columns: text, none empty, no two alike."""
+    if [showable(name) for name in fields] != fields or any("\0" in name for name in fields):
+        raise SourceBroken(
+            f"{file}: the header row is not {encoding.upper()} text. Save the file as CSV UTF-8, or say in which encoding it is."
+        )
+    names = list(fields)
+    nameless = [number for number, name in enumerate(names, start=1) if not name]
+    if nameless and layout.unnamed == "refuse":
+        told = ", ".join(map(str, nameless))
+        raise SourceBroken(f"{file}: the header gives no name to column {told} of {len(names)}. Name it.")
+    for number in nameless:
+        names[number - 1] = f"column {number}" if f"column {number}" not in names else _free(f"column {number}", names)
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice and layout.repeated == "refuse":
+        told = ", ".join(f"{name!r}" for name in twice)
+        raise SourceBroken(f"{file}: the header has more than one column {told}. Give each its own name.")
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            names[at] = _free(name, names)
     return tuple(names)
+
+
+def _free(name: str, taken: list[str]) -> str:
+    """The name with the first number behind it that makes it another than all others."""
+    return next(other for number in count(2) if (other := f"{name} {number}") not in taken)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import BinaryIO
 
 import polars as pl
 
+from connectors.formats.csv.dialect import UNKNOWN, Dialect
 from connectors.formats.csv.fast import end_of_last_record, is_utf8, read_proven
-from connectors.formats.csv.header import read_header
+from connectors.formats.csv.header import Header, read_header
+from connectors.formats.csv.layout import PLAIN, Layout
 from connectors.formats.csv.scanner import RecordScanner
 from connectors.formats.csv.tolerant import fault_of, frame_of, is_unterminated, records_of, reject_of
 from connectors.formats.stretch import BLOCK_BYTES, RECORD_BYTES, Place, Stretch, showable
+from connectors.formats.text import DETECT, TextFile, open_text
 from ingestd.sdk import Reject
 
 _SHOWN_BYTES = 1000
@@ -21,42 +25,57 @@ def read_csv(
     file: BinaryIO,
     name: str,
     *,
+    dialect: Dialect = UNKNOWN,
+    layout: Layout = PLAIN,
+    encoding: str = DETECT,
     start: Place | None = None,
     block_bytes: int = BLOCK_BYTES,
     record_bytes: int = RECORD_BYTES,
 ) -> Iterator[Stretch]:
-    """The records of a UTF-8 CSV file with a header row, comma-separated, quoted by ``"``; at least one stretch.
+    """The records of a CSV file; at least one stretch. What is not given of ``dialect`` and ``encoding`` is found out.
 
     Values are the file's text, spaces and all; an empty cell is the empty text. A position counts records as a spreadsheet
-    numbers rows: the header is row 1, a blank line has a number but is no record. ``start`` is the ``end`` of a stretch
-    read before (None: from the beginning). Records that don't fit are rejects; their neighbours are read.
+    numbers rows: the first is row 1, a blank line has a number but is no record. ``start`` is the ``end`` of a stretch
+    read before (None: from the beginning), for files in UTF-8. Records that don't fit are rejects; their neighbours are read.
 
     Raises:
         SourceBroken: the file is empty or its header can't name columns.
     """
-    header = read_header(file, name, block_bytes=block_bytes, record_bytes=record_bytes)
-    reader = _Reader(file, header.names, record_bytes)
+    text = open_text(file, encoding)
+    header = read_header(text, name, dialect=dialect, layout=layout, block_bytes=block_bytes, record_bytes=record_bytes)
+    reader = _Reader(text, header, layout, record_bytes)
+    facts = _facts(text, header)
     if start is None:
         stretches = reader.stretches(header.rest, header.end, block_bytes)
     else:
-        file.seek(start.offset)
+        text.seek(start.offset)
         stretches = reader.stretches(b"", start, block_bytes)
     place = start or header.end
     nothing = True
     for stretch in stretches:
         nothing = False
         place = stretch.end
-        yield stretch
+        yield replace(stretch, facts=facts)
     if nothing:
-        yield Stretch(records=frame_of([], header.names), positions=_numbers([]), rejects=(), end=place, header=True)
+        records = frame_of([], header.names)
+        yield Stretch(records=records, positions=_numbers([]), rejects=(), end=place, header=True, facts=facts)
+
+
+def _facts(text: TextFile, header: Header) -> dict[str, str]:
+    """What was found out, so that it is on record how the file was understood."""
+    units = {f"units.{column}": unit for column, unit in header.units.items()}
+    row = {"file.header_row": str(header.row)} if header.row else {}
+    return {"file.encoding": text.encoding.name, "file.delimiter": header.dialect.spoken, **row, **units}
 
 
 class _Reader:
     """Reads blocks behind the header; keeps only the columns' names."""
 
-    def __init__(self, file: BinaryIO, names: tuple[str, ...], record_bytes: int) -> None:
+    def __init__(self, file: TextFile, header: Header, layout: Layout, record_bytes: int) -> None:
         self._file = file
-        self._names = names
+        self._names = header.names
+        self._dialect = header.dialect
+        self._fills = layout.ragged == "fill"
         self._record_bytes = record_bytes
 
     def stretches(self, buffer: bytes, place: Place, block_bytes: int) -> Iterator[Stretch]:
@@ -79,10 +98,10 @@ class _Reader:
             yield stretch
 
     def _fast(self, buffer: bytes, place: Place, *, final: bool) -> Stretch | None:
-        end = len(buffer) if final else end_of_last_record(buffer)
+        end = len(buffer) if final else end_of_last_record(buffer, self._dialect)
         if not 0 < end <= self._record_bytes:  # in a larger block a record might be too large
             return None
-        records = read_proven(buffer[:end], self._names)
+        records = read_proven(buffer[:end], self._names, self._dialect)
         if records is None:
             return None
         row = place.row + records.height
@@ -93,12 +112,12 @@ class _Reader:
 
     def _tolerant(self, buffer: bytes, place: Place, *, final: bool) -> Stretch | None:
         """All whole records of the buffer, or None where it holds none."""
-        rows: list[list[str]] = []
+        rows: list[Sequence[str | None]] = []
         numbers: list[int] = []
         rejects: list[Reject] = []
         row, end, columns = place.row, 0, len(self._names)
         sound = b"\0" not in buffer and is_utf8(buffer)
-        for fields, start, end in records_of(buffer, final=final):
+        for fields, start, end in records_of(buffer, final=final, dialect=self._dialect):
             row += 1
             if not fields:
                 continue
@@ -107,13 +126,13 @@ class _Reader:
                 numbers.append(row)
             elif end - start > self._record_bytes:
                 rejects.append(self._too_large(buffer[start : start + _SHOWN_BYTES], row))
-            elif final and end == len(buffer) and is_unterminated(buffer[start:]):
+            elif final and end == len(buffer) and is_unterminated(buffer[start:], self._dialect):
                 reason = f"Row {row} opens a quote that is not closed before the end of the file."
                 rejects.append(reject_of(fields, self._names, row, reason))
-            elif reason := fault_of(fields, columns, row):
+            elif reason := fault_of(fields, self._columns(fields), row, self._file.encoding.name):
                 rejects.append(reject_of(fields, self._names, row, reason))
             else:
-                rows.append(fields)
+                rows.append([*fields, *[None] * (columns - len(fields))])
                 numbers.append(row)
         if not end:
             return None
@@ -125,10 +144,14 @@ class _Reader:
             header=True,
         )
 
+    def _columns(self, fields: Sequence[str]) -> int:
+        """How many fields this record should have."""
+        return min(len(fields), len(self._names)) if self._fills else len(self._names)
+
     def _skip(self, buffer: bytes, place: Place) -> tuple[Stretch, bytes]:
         """Park a record that is larger than we care to hold; what was read beyond its end comes back."""
         reject = self._too_large(buffer[:_SHOWN_BYTES], place.row + 1)
-        scanner = RecordScanner()
+        scanner = RecordScanner(self._dialect)
         offset = place.offset
         rest = b""
         while buffer:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from enum import Enum, auto
+from functools import lru_cache
 
-_QUOTE, _COMMA, _LF, _CR = b'",\n\r'
-_FIELD_END = re.compile(rb"[,\r\n]")
+from connectors.formats.csv.dialect import COMMA, Dialect
+
+_LF, _CR = b"\n\r"
+_NONE = -1
 
 
 class State(Enum):
@@ -22,8 +25,11 @@ class State(Enum):
 class RecordScanner:
     """Looks for the end of one record; the state is kept between chunks, the bytes are not."""
 
-    def __init__(self) -> None:
+    def __init__(self, dialect: Dialect = COMMA) -> None:
         self.state = State.FIELD_START
+        self._delimiter = ord(dialect.delimiter)
+        self._quote = ord(dialect.quote) if dialect.quote else _NONE
+        self._field_end = _field_end(dialect.delimiter)
 
     def feed(self, data: bytes) -> int | None:
         """How many bytes of ``data`` still belong to the record; None where it goes on after them."""
@@ -31,12 +37,12 @@ class RecordScanner:
         while at < len(data):
             match self.state:
                 case State.QUOTED:
-                    quote = data.find(b'"', at)
+                    quote = data.find(self._quote, at)
                     if quote < 0:
                         return None
                     self.state, at = State.QUOTE_SEEN, quote + 1
                 case State.UNQUOTED:
-                    found = _FIELD_END.search(data, at)
+                    found = self._field_end.search(data, at)
                     if found is None:
                         return None
                     at = found.start() + 1
@@ -56,10 +62,17 @@ class RecordScanner:
             return True
         if byte == _CR:
             self.state = State.CR_SEEN
-        elif byte == _COMMA:
+        elif byte == self._delimiter:
             self.state = State.FIELD_START
-        elif byte == _QUOTE:  # only at a field's start or after a quote: an unquoted field is left at [,\r\n] alone
+        elif (
+            byte == self._quote
+        ):  # only at a field's start or after a quote: an unquoted field is left at its end alone
             self.state = State.QUOTED
         else:
             self.state = State.UNQUOTED
         return False
+
+
+@lru_cache(maxsize=64)
+def _field_end(delimiter: str) -> re.Pattern[bytes]:
+    return re.compile(rb"[%s\r\n]" % re.escape(delimiter.encode()))

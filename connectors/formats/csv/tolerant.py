@@ -9,18 +9,26 @@ from typing import TypeAlias
 
 import polars as pl
 
+from connectors.formats.csv.dialect import COMMA, Dialect
 from connectors.formats.csv.scanner import RecordScanner, State
 from connectors.formats.stretch import showable
 from ingestd.sdk import Reject
+
+_ADVICE = "Save the file as UTF-8, or say in which encoding it is."
 
 RawRecord: TypeAlias = tuple[list[str], int, int]
 """A record's fields as the csv module reads them (none: a blank line), and the offsets at which it starts and ends."""
 
 
 class _Lines:
-    """A buffer's lines as text, counting what was handed out. Undecodable bytes become lone surrogates for now."""
+    """A buffer's lines as text, counting what was handed out. Undecodable bytes become lone surrogates for now.
 
-    def __init__(self, buffer: bytes, *, final: bool) -> None:
+    A comment is handed out as a blank line. It can only stand where a record begins, which ``between`` says.
+    """
+
+    def __init__(self, buffer: bytes, *, final: bool, comment: str) -> None:
+        self._comment = comment.encode()
+        self.between = True
         self._lines = buffer.splitlines(keepends=True)  # as open(newline=""): \n, \r and \r\n, kept as they are
         if self._lines and not final and not self._lines[-1].endswith(b"\n"):
             self._lines.pop()  # half a line, or a \r whose \n is still to come
@@ -30,34 +38,43 @@ class _Lines:
     def __iter__(self) -> Iterator[str]:
         for line in self._lines:
             self.handed_out += len(line)
+            if self.between and self._comment and line.startswith(self._comment):
+                yield "\n"
+                continue
+            self.between = False
             yield line.decode("utf-8", "surrogateescape")
         self.exhausted = True
 
 
-def records_of(buffer: bytes, *, final: bool) -> Iterator[RawRecord]:
+def records_of(buffer: bytes, *, final: bool, dialect: Dialect = COMMA) -> Iterator[RawRecord]:
     """The whole records of a buffer that starts at a record; ``final`` says that nothing comes after it.
 
     A record that the buffer's end cuts is not among them, unless ``final``.
     """
     if csv.field_size_limit() < sys.maxsize:
         csv.field_size_limit(sys.maxsize)  # what is too large is decided by the size of the record, not of one field
-    lines = _Lines(buffer, final=final)
+    lines = _Lines(buffer, final=final, comment=dialect.comment)
     start = 0
-    for fields in csv.reader(lines):
+    if dialect.quote:
+        reader = csv.reader(lines, delimiter=dialect.delimiter, quotechar=dialect.quote)
+    else:
+        reader = csv.reader(lines, delimiter=dialect.delimiter, quotechar=None, quoting=csv.QUOTE_NONE)
+    for fields in reader:
         if lines.exhausted and not final:
             return
         yield fields, start, lines.handed_out
         start = lines.handed_out
+        lines.between = True
 
 
-def is_unterminated(record: bytes) -> bool:
+def is_unterminated(record: bytes, dialect: Dialect = COMMA) -> bool:
     """Whether the last record of a file ends inside quotes."""
-    scanner = RecordScanner()
+    scanner = RecordScanner(dialect)
     return scanner.feed(record) is None and scanner.state is State.QUOTED
 
 
-def fault_of(fields: Sequence[str], columns: int, row: int) -> str:
-    """Why a record can't be taken, as a sentence; empty where it can."""
+def fault_of(fields: Sequence[str], columns: int, row: int, encoding: str = "utf-8") -> str:
+    """Why a record can't be taken, as a sentence; empty where it can. ``encoding`` names that of the file."""
     if len(fields) != columns:
         return f"Row {row} has {_count(len(fields))} where the header names {columns}."
     text = "".join(fields)
@@ -67,7 +84,7 @@ def fault_of(fields: Sequence[str], columns: int, row: int) -> str:
         try:
             text.encode()
         except UnicodeEncodeError:
-            return f"Row {row} holds bytes that are not UTF-8. Save the file as UTF-8."
+            return f"Row {row} holds bytes that are not {encoding.upper()}. {_ADVICE}"
     return ""
 
 
@@ -78,7 +95,7 @@ def reject_of(fields: Sequence[str], names: Sequence[str], row: int, reason: str
     return Reject(position=row, reason=reason, record=record)
 
 
-def frame_of(rows: Sequence[Sequence[str]], names: Sequence[str]) -> pl.DataFrame:
+def frame_of(rows: Sequence[Sequence[str | None]], names: Sequence[str]) -> pl.DataFrame:
     """Records as columns of text."""
     columns = zip(*rows, strict=True) if rows else [()] * len(names)
     return pl.DataFrame([pl.Series(name, column, dtype=pl.String) for name, column in zip(names, columns, strict=True)])

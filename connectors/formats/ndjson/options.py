@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO, ClassVar, Literal
 
+from pydantic import Field
+
 from connectors.formats.format import Format
 from connectors.formats.ndjson.reader import read_ndjson
 from connectors.formats.stretch import Stretch
+from connectors.formats.text import DETECT, EncodingName
 
 
 class Ndjson(Format):
@@ -16,7 +19,8 @@ class Ndjson(Format):
     suffixes: ClassVar[tuple[str, ...]] = (".ndjson", ".jsonl")
 
     type: Literal["ndjson"] = "ndjson"
+    encoding: EncodingName = Field(default=DETECT, description="In which encoding the file is; as of csv.")
 
     def read(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
         """As `connectors.formats.ndjson.reader.read_ndjson`."""
-        return read_ndjson(file, name)
+        return read_ndjson(file, name, encoding=self.encoding)

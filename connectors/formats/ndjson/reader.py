@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import BinaryIO
 
 import polars as pl
 
 from connectors.formats.ndjson.block import CELLS, read_block
 from connectors.formats.stretch import BLOCK_BYTES, RECORD_BYTES, Place, Stretch
+from connectors.formats.text import DETECT, TextFile, open_text
 from ingestd.sdk import SourceBroken
-
-BOM = b"\xef\xbb\xbf"
 
 
 def read_ndjson(
     file: BinaryIO,
     name: str,
     *,
+    encoding: str = DETECT,
     start: Place | None = None,
     block_bytes: int = BLOCK_BYTES,
     record_bytes: int = RECORD_BYTES,
     cells: int = CELLS,
 ) -> Iterator[Stretch]:
-    """The records of a UTF-8 file with one JSON object a line; at least one stretch.
+    """The records of a file with one JSON object a line; at least one stretch.
 
     Positions are line numbers from 1; blank lines have a number but are no record. Fields differ from record to record:
     one that a record lacks is null. ``start`` is the ``end`` of a stretch read before (None: from the beginning).
@@ -31,11 +32,15 @@ def read_ndjson(
     Raises:
         SourceBroken: the file is empty.
     """
-    buffer, place = _begin(file, start)
-    final, nothing = False, True
+    text = open_text(file, encoding)
+    place = start or Place(offset=text.encoding.mark)
+    if start is not None:
+        text.seek(start.offset)
+    facts = {"file.encoding": text.encoding.name}
+    buffer, final, nothing = b"", False, True
     while True:
         if not final:
-            more = file.read(block_bytes)
+            more = text.read(block_bytes)
             final = not more
             buffer += more
         if not buffer:
@@ -45,30 +50,23 @@ def read_ndjson(
             stretches = read_block(buffer[:end], place, record_bytes, cells)
             buffer = buffer[end:]
         elif len(buffer) > record_bytes:
-            stretch, buffer = _skip(file, buffer, place, block_bytes, record_bytes)
+            stretch, buffer = _skip(text, buffer, place, block_bytes, record_bytes)
             stretches = iter((stretch,))
         else:
             continue
         nothing = False
         for stretch in stretches:
             place = stretch.end
-            yield stretch
+            yield replace(stretch, facts=facts)
     if nothing and start is None:
         raise SourceBroken(f"{name} is empty: it holds not a single line.")
     if nothing:
-        yield Stretch(records=pl.DataFrame(), positions=pl.Series("position", [], pl.Int64), rejects=(), end=place)
+        yield Stretch(
+            records=pl.DataFrame(), positions=pl.Series("position", [], pl.Int64), rejects=(), end=place, facts=facts
+        )
 
 
-def _begin(file: BinaryIO, start: Place | None) -> tuple[bytes, Place]:
-    """What was read to find a byte order mark and is not one, and the place where that starts."""
-    if start is not None:
-        file.seek(start.offset)
-        return b"", start
-    head = file.read(len(BOM))
-    return (b"", Place(offset=len(BOM))) if head == BOM else (head, Place())
-
-
-def _skip(file: BinaryIO, buffer: bytes, place: Place, block_bytes: int, record_bytes: int) -> tuple[Stretch, bytes]:
+def _skip(file: TextFile, buffer: bytes, place: Place, block_bytes: int, record_bytes: int) -> tuple[Stretch, bytes]:
     """Park a line that is larger than we care to hold; what was read beyond its end comes back."""
     parked = next(read_block(buffer, place, record_bytes, CELLS))
     offset = place.offset

@@ -41,6 +41,9 @@ def test_a_file_is_one_snapshot_with_its_facts(drop: Any, read_all: Read) -> Non
         "file.size": str(status.st_size),
         "file.mtime": "2023-11-14T22:13:20.123456+00:00",
         "file.sha256": digest,
+        "file.encoding": "utf-8",
+        "file.delimiter": "comma",
+        "file.header_row": "1",
     }
     assert batch.facts["file.owner"]
 
@@ -116,6 +119,8 @@ def test_a_change_that_hides_behind_equal_times_is_found_by_the_hash(
     drop: Any, many_blocks: DirectoryConnector
 ) -> None:
     path = drop.folder / "a.csv"
+    with path.open("a") as file:  # more than is read ahead to learn the encoding
+        file.write("P,1\n" * 500_000)
     status = path.stat()
     batches = many_blocks.read(Partition(name="a.csv"), None)
     next(batches)

@@ -6,6 +6,7 @@ import pytest
 
 from connectors.formats import format_of
 from connectors.formats.csv import Csv, read_csv
+from connectors.formats.csv.layout import Layout
 from connectors.formats.ndjson import Ndjson, read_ndjson
 from ingestd.sdk import Reject, SourceBroken
 
@@ -26,7 +27,7 @@ from ingestd.sdk import Reject, SourceBroken
 )
 def test_a_file_without_a_usable_header_is_broken_in_one_sentence(data: bytes, words: str) -> None:
     with pytest.raises(SourceBroken, match=words):
-        list(read_csv(io.BytesIO(data), "parts.csv"))
+        list(read_csv(io.BytesIO(data), "parts.csv", encoding="utf-8", layout=Layout(unnamed="refuse")))
 
 
 def test_a_header_without_rows_is_a_file_without_records() -> None:
@@ -37,7 +38,11 @@ def test_a_header_without_rows_is_a_file_without_records() -> None:
 
 
 def rejects(body: bytes) -> list[Reject]:
-    return [reject for stretch in read_csv(io.BytesIO(b"a,b\n" + body), "x.csv") for reject in stretch.rejects]
+    return [
+        reject
+        for stretch in read_csv(io.BytesIO(b"a,b\n" + body), "x.csv", encoding="utf-8")
+        for reject in stretch.rejects
+    ]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +50,11 @@ def rejects(body: bytes) -> list[Reject]:
     [
         (b"1\n", "Row 2 has 1 field where the header names 2.", {"a": "1"}),
         (b"1,2,3\n", "Row 2 has 3 fields where the header names 2.", {"a": "1", "b": "2", "field 3": "3"}),
-        (b"1,\xff\n", "Row 2 holds bytes that are not UTF-8. Save the file as UTF-8.", {"a": "1", "b": "\\xff"}),
+        (
+            b"1,\xff\n",
+            "Row 2 holds bytes that are not UTF-8. Save the file as UTF-8, or say in which encoding it is.",
+            {"a": "1", "b": "\\xff"},
+        ),
         (b"1,x\0y\n", "Row 2 holds a NUL byte, which no text file should.", {"a": "1", "b": "x\\x00y"}),
         (b'1,"x\n', "Row 2 opens a quote that is not closed before the end of the file.", {"a": "1", "b": "x\n"}),
     ],
@@ -56,7 +65,7 @@ def test_a_bad_row_is_parked_with_its_reason_and_its_fields(body: bytes, reason:
 
 def test_the_neighbours_of_bad_rows_are_read_at_their_own_numbers() -> None:
     data = b'a,b\n0.10,00417\n1\n\n5" pipe, x \n1,\xff\n' + b"9" * 40 + b',""\n'
-    (stretch,) = read_csv(io.BytesIO(data), "x.csv")
+    (stretch,) = read_csv(io.BytesIO(data), "x.csv", encoding="utf-8")
     assert stretch.records.rows() == [("0.10", "00417"), ('5" pipe', " x "), ("9" * 40, "")]
     assert stretch.positions.to_list() == [2, 5, 7]
     assert [reject.position for reject in stretch.rejects] == [3, 6]
@@ -96,5 +105,7 @@ def test_the_configured_format_wins_over_the_name() -> None:
 
 
 def test_a_name_that_tells_nothing_is_a_sentence() -> None:
-    with pytest.raises(SourceBroken, match=r"report\.txt: its name ends in none of \.csv, \.ndjson, \.jsonl"):
+    with pytest.raises(
+        SourceBroken, match=r"report\.txt: its name ends in none of \.csv, \.tsv, \.tab, \.ndjson, \.jsonl"
+    ):
         format_of("report.txt", None)

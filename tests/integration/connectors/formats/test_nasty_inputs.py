@@ -1,0 +1,64 @@
+"""Every table of tests/golden/formats: bytes that real tools write, with the exact records, rejects or the one sentence."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+from ruamel.yaml import YAML
+
+from connectors.formats import FORMATS, ConfiguredFormat, Format, Stretch, format_of
+from ingestd.sdk import SourceBroken
+
+TABLES = Path(__file__).parents[3] / "golden" / "formats"
+CONFIGURED: TypeAdapter[Format] = TypeAdapter(ConfiguredFormat)
+
+
+def cases() -> Iterator[Any]:
+    for table in sorted(TABLES.glob("*.yaml")):
+        for case in YAML(typ="safe").load(table):
+            yield pytest.param(case, id=f"{table.stem}: {case['case']}")
+
+
+def content(case: dict[str, Any]) -> bytes:
+    if "file" in case:
+        return (TABLES / str(case["file"])).read_bytes()
+    if "hex" in case:
+        return bytes.fromhex(case["hex"])
+    return str(case["text"]).encode(case.get("encoding", "utf-8"))
+
+
+def rows(stretches: list[Stretch]) -> list[list[Any]]:
+    """Position and fields of each record; a field that the record has not is left out."""
+    return [
+        [position, {name: value for name, value in zip(stretch.records.columns, row, strict=True) if value is not None}]
+        for stretch in stretches
+        for position, row in zip(stretch.positions, stretch.records.rows(), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("case", list(cases()))
+def test_a_nasty_input_gives_exactly_these_records_or_this_reason(case: dict[str, Any]) -> None:
+    name = case.get("name", f"x{FORMATS[0].suffixes[0]}")
+    form = format_of(name, CONFIGURED.validate_python(case["format"]) if "format" in case else None)
+    if "broken" in case:
+        with pytest.raises(SourceBroken) as broken:
+            list(form.read(io.BytesIO(content(case)), name))
+        assert str(broken.value) == case["broken"]
+        return
+    stretches = list(form.read(io.BytesIO(content(case)), name))
+    assert rows(stretches) == case["records"]
+    assert [[reject.position, reject.reason] for stretch in stretches for reject in stretch.rejects] == case.get(
+        "rejects", []
+    )
+    facts = stretches[-1].facts
+    assert {key: facts.get(key) for key in case.get("facts", {})} == case.get("facts", {})
+
+
+def test_every_format_has_its_table() -> None:
+    tables = {table.stem for table in TABLES.glob("*.yaml")}
+    assert tables >= {str(kind.model_fields["type"].default) for kind in FORMATS}
