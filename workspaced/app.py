@@ -34,9 +34,12 @@ from workspaced.cloud_storage.links import SECRET, UploadLinks
 from workspaced.cloud_storage.worker import ConversionWorker
 from workspaced.data_sinks import routes as data_sinks
 from workspaced.data_sinks import store as sink_store
+from workspaced.data_sinks.values import SINKS
 from workspaced.egress.backend import Resolver, system_resolver
 from workspaced.openapi.document import document
 from workspaced.openapi.routes import Publication
+from workspaced.pages.application import Pages
+from workspaced.pages.sessions import Sessions
 from workspaced.settings import Settings
 from workspaced.storage.choice import create_store
 from workspaced.storage.fixed import fixed
@@ -136,6 +139,14 @@ class Application:
             metrics=self.metrics,
             now=clock.now if clock else now_ms,
         )
+        self._sessions = Sessions(self._store, self._authentication, hours=limits.page_session_hours, now=now_ms)
+        self._pages = Pages(
+            self._dispatch,
+            answer=self._dispatch.answer,
+            sessions=self._sessions,
+            proxies=settings.proxies,
+            live_streams=limits.live_streams,
+        )
         self._stop_seconds = settings.pace.stop_seconds
         self._deliveries = Worker(
             self._store,
@@ -167,12 +178,13 @@ class Application:
                 "drop_old_events": lambda: delivery_store.drop_older(
                     self._store, before=now_ms() - settings.pace.keep_days * days
                 ),
+                "drop_ended_sessions": self._sessions.drop_ended,
             },
             leases=JobLeases(self._store, now=now_ms),
             every_seconds=settings.upkeep_seconds,
             witness=self.metrics.kept_up,
         )
-        self._web = Tracing(self._dispatch, self.metrics, log_successes=settings.log_requests)
+        self._web = Tracing(self._pages, self.metrics, log_successes=settings.log_requests)
         self._router = Router(default=self._web, redirect_slashes=False, lifespan=lambda _router: self.started())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -195,12 +207,14 @@ class Application:
             beginning = Beginning(self._begin)
             await beginning.attempt()
             insisting = asyncio.create_task(beginning.insist())
+            self._store.listen(SINKS, self._pages.live.wake)
             upkeep = asyncio.create_task(beginning.then(self._upkeep.run))
             delivering = asyncio.create_task(beginning.then(self._deliveries.run))
             converting = asyncio.create_task(beginning.then(self._conversions.run))
             try:
                 yield
             finally:
+                self._pages.live.close()
                 beginning.stop()
                 await insisting
                 upkeep.cancel()
@@ -254,6 +268,7 @@ class Application:
     def drain(self) -> None:
         """The end is near: /readyz says 503 from now on; requests are still answered."""
         self._draining = True
+        self._pages.live.close()
         self._deliveries.stop()
         self._conversions.stop()
 

@@ -59,6 +59,8 @@ class Limits:
     sinks_per_workspace: int = 10_000
     blocks_per_workspace: int = 100_000
     entries_per_sink: int = 5_000_000
+    page_session_hours: int = 12
+    live_streams: int = 64
     files_per_workspace: int = 100_000
     file_bytes_per_workspace: int = 0
     versions_per_file: int = 1_000

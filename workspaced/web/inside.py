@@ -44,6 +44,10 @@ class Api:
         self._answer = answer
         self._outer = outer
 
+    def of(self, principal: Principal) -> Api:
+        """The same for who he is by now."""
+        return Api(self._answer, self._outer, principal)
+
     async def ask(
         self,
         method: str,

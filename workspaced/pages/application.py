@@ -1,0 +1,261 @@
+"""One request to a page: who is signed in, whether a form is ours, then the page; and the headers that keep it safe."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
+from typing import Final
+from urllib.parse import parse_qsl, quote
+
+from starlette.datastructures import Headers, QueryParams
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from workspaced.pages.addresses import address, see_other
+from workspaced.pages.assets import Assets
+from workspaced.pages.live import Live
+from workspaced.pages.protection import (
+    SAFETY,
+    drop_cookie,
+    keep_cookie,
+    safe_return,
+    same_token,
+    sent_by_us,
+    token_of,
+)
+from workspaced.pages.rendering import Rendering, View
+from workspaced.pages.routes import Route, routes
+from workspaced.pages.sessions import Session, Sessions
+from workspaced.pages.visit import Refused, Visit
+from workspaced.problems import Invalid, MethodNotAllowed, NotFound, Problem, Unauthenticated
+from workspaced.web.addresses import Proxies
+from workspaced.web.answers import Answer
+from workspaced.web.bodies import read_body
+from workspaced.web.inside import Api
+from workspaced.web.paths import Routes, segments
+from workspaced.web.tracing import note_refusal, request_id_of
+
+_FORM_BYTES: Final = 8_192
+_FORM_FIELDS: Final = 20
+_SIGN_IN: Final = "/ui/sign-in"
+_SIGN_OUT: Final = "/ui/sign-out"
+_ASSET: Final = "/ui/assets/{name}"
+_NO_STORE: Final = ("Cache-Control", "no-store")
+
+
+class Pages:
+    """ASGI: answers what is below ``/ui`` and hands everything else on."""
+
+    def __init__(
+        self,
+        behind: ASGIApp,
+        *,
+        answer: Callable[[Scope, Receive], Awaitable[Answer]],
+        sessions: Sessions,
+        proxies: Proxies,
+        live_streams: int,
+    ) -> None:
+        """``answer`` is how the API is asked from inside (`workspaced.web.dispatch.Dispatch.answer`)."""
+        self._behind = behind
+        self._answer = answer
+        self._sessions = sessions
+        self._proxies = proxies
+        self._assets = Assets()
+        self._rendering = Rendering(self._assets)
+        self.live = Live(self._rendering, sessions, most=live_streams)
+        self._routes: Routes[Route | None] = Routes()
+        for route in routes(self.live):
+            self._routes.add(route.method, route.path, route)
+        for method, path in (("GET", _SIGN_IN), ("POST", _SIGN_IN), ("POST", _SIGN_OUT), ("GET", _ASSET)):
+            self._routes.add(method, path, None)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request."""
+        raw_path: bytes = scope.get("raw_path") or quote(scope["path"], safe="/%").encode()
+        if raw_path != b"/ui" and not raw_path.startswith(b"/ui/"):
+            await self._behind(scope, receive, send)
+            return
+        try:
+            answer = await self._answered(raw_path, scope, receive)
+        except ClientDisconnect:
+            return
+        await _send(answer, scope, receive, send)
+
+    async def _answered(self, raw_path: bytes, scope: Scope, receive: Receive) -> Answer:
+        headers = Headers(scope=scope)
+        session: Session | None = None
+        try:
+            session = await self._session(headers)
+            return await self._page(raw_path, headers, session, scope, receive)
+        except Refused as refused:
+            return self._refusal(refused, session, ())
+        except Problem as problem:
+            note_refusal(scope, problem)
+            return self._refusal(Refused(problem.status, problem.title, problem.detail), session, problem.headers)
+
+    async def _session(self, headers: Headers) -> Session | None:
+        token = token_of(headers.get("Cookie", ""))
+        return await self._sessions.find(token) if token else None
+
+    async def _page(
+        self, raw_path: bytes, headers: Headers, session: Session | None, scope: Scope, receive: Receive
+    ) -> Answer:
+        match = self._routes.find(scope["method"], segments(raw_path))
+        if match is None:
+            raise NotFound("no_such_page", "There is no page under this address.")
+        if match.allowed:
+            raise MethodNotAllowed(", ".join(match.allowed))
+        names = {name: value for name, value in match.names.items() if value is not None}
+        if len(names) < len(match.names):
+            raise NotFound("no_such_page", "There is no page under this address.")
+        path = raw_path.decode("ascii", "replace")
+        if "name" in names:
+            return self._assets.answer(names["name"], headers)
+        form = await _form(receive, headers) if scope["method"] == "POST" else {}
+        if path == _SIGN_IN:
+            return await self._sign_in(form, headers, session, scope)
+        query = scope["query_string"].decode("ascii", "replace")
+        here = f"{path}?{query}" if query else path
+        if session is None:
+            if path.endswith("/live"):
+                raise Refused(401, "Signed out", "You are signed out. Sign in again.")
+            going_on = here if scope["method"] in {"GET", "HEAD"} else ""
+            return see_other(address("sign-in", next=going_on))
+        if scope["method"] == "POST" and not same_token(form.get("form_token", ""), session.form_token):
+            raise Refused(403, "Not done", "This form is from another session. Go back, reload the page and try again.")
+        if match.operation is None:
+            return await self._sign_out(session, headers, scope)
+        visit = Visit(
+            method=scope["method"],
+            names=names,
+            query=_readable(QueryParams(scope["query_string"])),
+            headers=headers,
+            session=session,
+            api=Api(self._answer, scope, session.principal),
+        )
+        shown = await match.operation.page(visit)
+        return self._rendered(shown, session) if isinstance(shown, View) else shown
+
+    async def _sign_in(
+        self, form: Mapping[str, str], headers: Headers, session: Session | None, scope: Scope
+    ) -> Answer:
+        """The form, or what comes of it. A key that is not good counts against its address as it does by the API (G20)."""
+        asked = form if scope["method"] == "POST" else _readable(QueryParams(scope["query_string"]))
+        going_on = safe_return(asked.get("next", ""))
+        problem: Problem | None = None
+        if scope["method"] == "POST":
+            key = form.get("key", "").strip()
+            try:
+                begun = await self._sessions.begin(
+                    key, address=self._address(scope, headers), request_id=request_id_of(scope)
+                )
+            except Unauthenticated as refused:
+                problem = refused
+            else:
+                if session:  # whoever signs in anew has done with the former session
+                    await self._sign_out(session, headers, scope)
+                cookie = keep_cookie(begun.token, seconds=self._sessions.seconds, scheme=self._scheme(scope, headers))
+                return see_other(going_on, cookie)
+        view = View(
+            template="sign_in.html",
+            title="Sign in",
+            values={"going_on": going_on, "wrong": problem is not None},
+            status=problem.status if problem else 200,
+        )
+        return self._rendered(view, session)
+
+    async def _sign_out(self, session: Session, headers: Headers, scope: Scope) -> Answer:
+        await self._sessions.end(session, address=self._address(scope, headers), request_id=request_id_of(scope))
+        return see_other(_SIGN_IN, drop_cookie(scheme=self._scheme(scope, headers)))
+
+    def _rendered(self, view: View, session: Session | None) -> Answer:
+        body = self._rendering.page(
+            view,
+            principal=session.principal.name if session else "",
+            form_token=session.form_token if session else "",
+        )
+        return Answer(status=view.status, headers=(("Content-Type", "text/html; charset=utf-8"),), body=body)
+
+    def _refusal(self, refused: Refused, session: Session | None, headers: tuple[tuple[str, str], ...]) -> Answer:
+        view = View(
+            template="refused.html",
+            title=refused.title,
+            values={"sentence": refused.sentence, "status": refused.status},
+            status=refused.status,
+        )
+        shown = self._rendered(view, session)
+        return Answer(status=shown.status, headers=(*shown.headers, *headers), body=shown.body)
+
+    def _address(self, scope: Scope, headers: Headers) -> str:
+        return self._proxies.caller(_peer(scope), headers.get("X-Forwarded-For"))
+
+    def _scheme(self, scope: Scope, headers: Headers) -> str:
+        return self._proxies.scheme(_peer(scope), headers.get("X-Forwarded-Proto"), own=scope["scheme"])
+
+
+def _peer(scope: Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
+async def _form(receive: Receive, headers: Headers) -> dict[str, str]:
+    """The fields of a form that one of our pages sent.
+
+    Raises:
+        Refused: another site's page sent it.
+        Invalid: it can't be read.
+    """
+    if not sent_by_us(headers):
+        raise Refused(403, "Not done", "This form was sent by a page of another site, so nothing was done.")
+    body = await read_body(receive, headers, limit=_FORM_BYTES)
+    try:
+        fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=_FORM_FIELDS, errors="strict")
+    except ValueError as error:
+        raise Invalid("bad_form", "The form can't be read. Go back, reload the page and try again.") from error
+    return dict(fields)
+
+
+def _readable(query: QueryParams) -> dict[str, str]:
+    if any("\0" in value for value in query.values()):
+        raise Invalid("nul_character", "The address may not hold the character U+0000.")
+    return dict(query)
+
+
+async def _send(answer: Answer, scope: Scope, receive: Receive, send: Send) -> None:
+    said = {name for name, _ in answer.headers}
+    headers = [*answer.headers, *(header for header in (*SAFETY, _NO_STORE) if header[0] not in said)]
+    unsaid = scope["method"] == "HEAD" and not answer.body
+    if answer.parts is None and answer.status != 304 and not unsaid and "Content-Length" not in said:
+        headers.append(("Content-Length", str(len(answer.body))))
+    encoded = [(name.encode(), value.encode()) for name, value in headers]
+    await send({"type": "http.response.start", "status": answer.status, "headers": encoded})
+    if answer.parts is None or scope["method"] == "HEAD":
+        body = b"" if scope["method"] == "HEAD" else answer.body
+        await send({"type": "http.response.body", "body": body})
+        return
+    sending = asyncio.create_task(_stream(answer, send))
+    leaving = asyncio.create_task(_left(receive))
+    try:
+        await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (sending, leaving):
+            task.cancel()
+        outcomes = await asyncio.gather(sending, leaving, return_exceptions=True)
+    if isinstance(outcomes[0], Exception):
+        raise outcomes[0]
+
+
+async def _stream(answer: Answer, send: Send) -> None:
+    if answer.parts is None:
+        return
+    async with aclosing(answer.parts) as parts:
+        async for part in parts:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _left(receive: Receive) -> None:
+    """Until the caller has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

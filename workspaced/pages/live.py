@@ -1,0 +1,114 @@
+"""Entries as they arrive: a stream of server-sent events for each page that is open.
+
+A commit of this process wakes the streams at once; besides, each looks from time to time for what another process has
+committed. A look asks for the page's stretch as the page itself does, with the version that the browser has: where nothing
+changed, that is one indexed read. A look that took long is followed by a longer pause, so that a search through millions
+of keys takes no more than a small share of a processor however busy the sink is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from typing import Final
+
+from workspaced.pages.entries import part_values, stretch_of
+from workspaced.pages.rendering import Rendering
+from workspaced.pages.sessions import Session, Sessions
+from workspaced.pages.visit import Refused, Visit, reply_of
+from workspaced.web.answers import Answer
+from workspaced.web.json_body import encode
+
+LOOK_SECONDS: Final = 2.0
+_PAUSE_SECONDS: Final = 0.25
+_SHARE: Final = 10
+_SIGN_OF_LIFE_SECONDS: Final = 15.0
+
+
+class Live:
+    """The open streams of this process, at most ``most`` of them."""
+
+    def __init__(self, rendering: Rendering, sessions: Sessions, *, most: int) -> None:
+        self._rendering = rendering
+        self._sessions = sessions
+        self._most = most
+        self._open: set[asyncio.Event] = set()
+        self._closing = asyncio.Event()
+
+    def wake(self) -> None:
+        """Some sink is another now: have every stream look."""
+        for event in self._open:
+            event.set()
+
+    def close(self) -> None:
+        """End every stream, and begin none: the service is stopping."""
+        self._closing.set()
+        self.wake()
+
+    async def follow(self, visit: Visit) -> Answer:
+        """The stream of one page.
+
+        Raises:
+            Refused: as many as may be are open, or the service is stopping.
+        """
+        if len(self._open) >= self._most or self._closing.is_set():
+            raise Refused(503, "Busy", "As many pages as may be are being kept up to date. Reload this one by hand.")
+        seen = visit.headers.get("Last-Event-ID") or visit.query.get("since", "")
+        headers = (("Content-Type", "text/event-stream; charset=utf-8"), ("X-Accel-Buffering", "no"))
+        return Answer(status=200, headers=headers, parts=self._events(visit, seen))
+
+    async def _events(self, visit: Visit, seen: str) -> AsyncGenerator[bytes, None]:
+        woken = asyncio.Event()
+        self._open.add(woken)
+        loop = asyncio.get_running_loop()
+        told = loop.time()
+        try:
+            yield b"retry: 3000\n\n"
+            while not self._closing.is_set():
+                woken.clear()
+                begun = loop.time()
+                session = await self._sessions.find(visit.session.token)
+                if session is None:
+                    yield _event("ended", {"sentence": "You are signed out. Sign in again to see what is new."})
+                    return
+                try:
+                    event, seen = await self._look(visit, session, seen)
+                except Refused as refused:
+                    yield _event("ended", {"sentence": refused.sentence})
+                    return
+                if event or loop.time() - told > _SIGN_OF_LIFE_SECONDS:
+                    told = loop.time()
+                    yield event or b": nothing new\n\n"
+                await _until(self._closing, max(_PAUSE_SECONDS, _SHARE * (loop.time() - begun)))
+                await _until(woken, LOOK_SECONDS)
+        finally:
+            self._open.discard(woken)
+
+    async def _look(self, visit: Visit, session: Session, seen: str) -> tuple[bytes, str]:
+        """The event to be sent, empty where nothing changed, and the version that the page then has."""
+        stretch = stretch_of(visit)
+        api = visit.api.of(session.principal)
+        answer = await api.ask(
+            "GET", *stretch.path, query=stretch.query, headers={"If-None-Match": seen} if seen else None, counted=False
+        )
+        if answer.status == 304:
+            return b"", seen
+        found = await reply_of(answer)
+        values = part_values(stretch, found)
+        rows = self._rendering.part("entry_rows.html", **values)
+        pager = self._rendering.part("pager.html", **values)
+        version = found.headers["etag"]
+        return _event("entries", {"rows": rows, "pager": pager}, version=version), version
+
+
+def _event(kind: str, data: object, *, version: str = "") -> bytes:
+    named = f"id: {version}\n" if version else ""
+    return f"event: {kind}\n{named}data: ".encode() + encode(data) + b"\n\n"
+
+
+async def _until(event: asyncio.Event, seconds: float) -> None:
+    """Until the event is set, or that long."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()

@@ -1,0 +1,43 @@
+"""Turning pages: what is asked of the API, and the links under a list. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from workspaced.pages.addresses import address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pager:
+    """Which records are shown, counted from 1, and where the others are; an empty address: nowhere."""
+
+    first: int
+    last: int
+    total: int
+    previous: str
+    next: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One page of a list: ``take`` records after the first ``skip``."""
+
+    take: int
+    skip: int
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """The same as the API's lists take it."""
+        return {"take": str(self.take), "skip": str(self.skip)}
+
+    def pager(self, total: int, *segments: str, **query: object) -> Pager:
+        """The links of a page at ``/ui/<segments>``; ``query`` is what stays as it is."""
+        earlier = max(self.skip - self.take, 0)
+        return Pager(
+            first=min(self.skip + 1, total),
+            last=min(self.skip + self.take, total),
+            total=total,
+            previous=address(*segments, **query, skip=earlier or None) if self.skip else "",
+            next=address(*segments, **query, skip=self.skip + self.take) if self.skip + self.take < total else "",
+        )

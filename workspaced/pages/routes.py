@@ -1,0 +1,54 @@
+"""The table of pages."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from workspaced.pages import blocks, entries, files, webhooks, workspaces
+from workspaced.pages.live import Live
+from workspaced.pages.rendering import View
+from workspaced.pages.visit import Visit
+from workspaced.web.answers import Answer
+
+Page: TypeAlias = Callable[[Visit], Awaitable[View | Answer]]
+
+_WORKSPACE = "/ui/workspaces/{workspace}"
+_SINK = f"{_WORKSPACE}/sinks/{{sink}}"
+_FILE = f"{_WORKSPACE}/files/{{file}}"
+_WEBHOOK = "/ui/webhooks/{webhook}"
+_DELIVERY = f"{_WEBHOOK}/deliveries/{{delivery}}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One row. A POST is let in only with the token of the session's forms."""
+
+    method: str
+    path: str
+    page: Page
+
+
+def routes(live: Live) -> tuple[Route, ...]:
+    """The pages for who is signed in."""
+    return (
+        Route(method="GET", path="/ui", page=workspaces.home),
+        Route(method="GET", path="/ui/workspaces", page=workspaces.list_workspaces),
+        Route(method="GET", path=_WORKSPACE, page=workspaces.show_workspace),
+        Route(method="GET", path=_SINK, page=entries.show_sink),
+        Route(method="GET", path=f"{_SINK}/entries.csv", page=entries.csv),
+        Route(method="GET", path=f"{_SINK}/live", page=live.follow),
+        Route(method="GET", path=f"{_SINK}/entries/{{key}}", page=entries.show_entry),
+        Route(method="GET", path=f"{_WORKSPACE}/blocks", page=blocks.show_tree),
+        Route(method="GET", path=f"{_WORKSPACE}/blocks/{{block}}", page=blocks.show_block),
+        Route(method="GET", path=f"{_WORKSPACE}/files", page=files.list_files),
+        Route(method="GET", path=_FILE, page=files.show_file),
+        Route(method="GET", path=f"{_FILE}/download", page=files.download),
+        Route(method="POST", path=f"{_FILE}/retry", page=files.retry),
+        Route(method="GET", path="/ui/webhooks", page=webhooks.list_webhooks),
+        Route(method="GET", path=_WEBHOOK, page=webhooks.show_webhook),
+        Route(method="POST", path=f"{_WEBHOOK}/test", page=webhooks.test),
+        Route(method="GET", path=_DELIVERY, page=webhooks.show_delivery),
+        Route(method="POST", path=f"{_DELIVERY}/redeliver", page=webhooks.redeliver),
+    )
