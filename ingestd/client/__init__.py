@@ -5,7 +5,8 @@ raises for what a service or a network can do, and reads only what delivery need
 (`operations`) through one exchange, where answers are judged.
 """
 
-from ingestd.client.api import AsyncClient, Client
+from ingestd.client.asynchronous import AsyncClient
+from ingestd.client.blocking import Client
 from ingestd.client.reply import Reply
 from ingestd.client.service import ServiceClient
 from ingestd.client.transport import Timeouts, TransportOptions

@@ -6,8 +6,10 @@ The API key goes into one header and nowhere else: no message, repr or event has
 from __future__ import annotations
 
 import re
+import secrets
+from collections.abc import AsyncIterable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any, TypeAlias, TypedDict
 
 import httpx
 
@@ -15,6 +17,8 @@ from ingestd.client.operations import fill
 from ingestd.client.request import Request
 from ingestd.client.transport import Timeouts, TransportOptions
 from ingestd.wire import names
+
+Content: TypeAlias = Iterable[bytes] | AsyncIterable[bytes]
 
 _VISIBLE_ASCII = re.compile(r"[\x21-\x7e]+")
 _CLIENT_ID = re.compile(r"[\x21-\x7e]{1,128}")
@@ -75,8 +79,10 @@ class Caller:
             "verify": transport.tls(),
         }
 
-    def message(self, http: httpx.AsyncClient | httpx.Client, request: Request[Any]) -> httpx.Request:
-        """The request as it is sent.
+    def message(
+        self, http: httpx.AsyncClient | httpx.Client, request: Request[Any], content: Content | None = None
+    ) -> httpx.Request:
+        """The request as it is sent; ``content`` is a body in pieces.
 
         Raises:
             Unaddressable: a name can't stand in the path.
@@ -85,11 +91,26 @@ class Caller:
         sent = dict(request.headers)
         if operation.method != "GET":
             # The document demands it of some rows and knows it of none of the others; harmless there, and it helps an audit.
-            sent[names.CLIENT_ID] = self.client_id
+            sent.setdefault(names.CLIENT_ID, self.client_id)
         if request.body is not None:
             sent.setdefault("Content-Type", names.JSON)
-        path = fill(operation, request.names)
-        return http.build_request(operation.method, path, params=request.query, content=request.body, headers=sent)
+        url = request.url or fill(operation, request.names)
+        message = http.build_request(
+            operation.method, url, params=request.query, content=content or request.body, headers=sent
+        )
+        if request.url is not None:
+            # Whoever is there was named by an answer, not by us, and what it needs to know is in the URL.
+            message.headers.pop(names.API_KEY, None)
+        return message
+
+
+def caller_of(url: str, api_key: str | None, client_id: str | None) -> Caller:
+    """A caller with a client id, made up where none is given.
+
+    Raises:
+        ValueError: as of `Caller`.
+    """
+    return Caller(url=url, api_key=api_key, client_id=client_id or f"client-{secrets.token_hex(6)}")
 
 
 def address_of(http: httpx.AsyncClient | httpx.Client) -> str:

@@ -26,11 +26,13 @@ A message never holds the API key or anything else of the request.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from ingestd.client.problem import Problem, ProblemError
 from ingestd.client.reply import Reply
 from ingestd.core.outcome import Fault
+
+T = TypeVar("T")
 
 _NEVER_SENT = frozenset({Fault.REFUSED, Fault.UNRESOLVED, Fault.TLS, Fault.CONNECT_TIMEOUT, Fault.POOL_TIMEOUT})
 
@@ -217,6 +219,17 @@ def error_of(reply: Reply[Any]) -> ServiceError:
     if fault is not None or status is None:
         return Unreachable(reply)
     return (_BY_STATUS.get(status) or _BY_CLASS.get(status // 100) or Refused)(reply)
+
+
+def value_of(reply: Reply[T]) -> T:
+    """The value of a success.
+
+    Raises:
+        ServiceError: it is none.
+    """
+    if not reply.ok:
+        raise error_of(reply)
+    return cast("T", reply.value)  # there exactly where the reply is a success; None is a value, too
 
 
 def _restored(kind: type[ServiceError], args: tuple[Any, ...], state: dict[str, Any]) -> ServiceError:

@@ -7,7 +7,7 @@ Both classes do the same around one ``await``; building and judging, which are m
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import httpx
 
 from ingestd.client.caller import Caller
-from ingestd.client.decoding import Unreadable
+from ingestd.client.decoding import Mismatch, Unreadable
 from ingestd.client.faults import fault_of
 from ingestd.client.judgement import Judgement
 from ingestd.client.reply import Reply
@@ -48,9 +48,9 @@ class AsyncExchange:
         self._judgement = judgement
         self.http = http
 
-    async def reply(self, request: Request[T]) -> Reply[T]:
-        """Send a request and read its answer to the end."""
-        message = self._caller.message(self.http, request)
+    async def reply(self, request: Request[T], content: AsyncIterable[bytes] | None = None) -> Reply[T]:
+        """Send a request and read its answer to the end; ``content`` is a body in pieces."""
+        message = self._caller.message(self.http, request, content)
         started = time.perf_counter()
         try:
             response = await self.http.send(message)
@@ -80,6 +80,8 @@ class AsyncExchange:
             raise BrokenOff(self._judgement.no_answer(request.operation, fault_of(error), started)) from None
         except Unreadable:
             raise BrokenOff(self._judgement.unreadable(request.operation, started, 200)) from None
+        except Mismatch as mismatch:
+            raise BrokenOff(self._judgement.mismatched(request.operation, started, 200, mismatch)) from None
 
     async def close(self) -> None:
         """Close the connections."""
@@ -94,9 +96,9 @@ class BlockingExchange:
         self._judgement = judgement
         self.http = http
 
-    def reply(self, request: Request[T]) -> Reply[T]:
-        """Send a request and read its answer to the end."""
-        message = self._caller.message(self.http, request)
+    def reply(self, request: Request[T], content: Iterable[bytes] | None = None) -> Reply[T]:
+        """Send a request and read its answer to the end; ``content`` is a body in pieces."""
+        message = self._caller.message(self.http, request, content)
         started = time.perf_counter()
         try:
             response = self.http.send(message)
@@ -126,6 +128,8 @@ class BlockingExchange:
             raise BrokenOff(self._judgement.no_answer(request.operation, fault_of(error), started)) from None
         except Unreadable:
             raise BrokenOff(self._judgement.unreadable(request.operation, started, 200)) from None
+        except Mismatch as mismatch:
+            raise BrokenOff(self._judgement.mismatched(request.operation, started, 200, mismatch)) from None
 
     def close(self) -> None:
         """Close the connections."""

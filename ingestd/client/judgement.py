@@ -45,7 +45,7 @@ class Judgement:
         except (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return self.unreadable(operation, started, response.status_code)
         except Mismatch as mismatch:
-            return self.no_answer(operation, Fault.MISMATCH, started, status=response.status_code, words=str(mismatch))
+            return self.mismatched(operation, started, response.status_code, mismatch)
         return self.done(operation, response, value, started)
 
     def done(self, operation: Operation, response: httpx.Response, value: T, started: float) -> Reply[T]:
@@ -75,6 +75,10 @@ class Judgement:
     def unreadable(self, operation: Operation, started: float, status: int) -> Reply[Any]:
         """A success whose body is not what the operation answers."""
         return self.no_answer(operation, Fault.UNREADABLE, started, status=status)
+
+    def mismatched(self, operation: Operation, started: float, status: int, mismatch: Mismatch) -> Reply[Any]:
+        """A success that speaks of something else than was sent or asked for."""
+        return self.no_answer(operation, Fault.MISMATCH, started, status=status, words=str(mismatch))
 
     def no_answer(
         self, operation: Operation, fault: Fault, started: float, *, status: int | None = None, words: str = ""
@@ -106,6 +110,11 @@ class Judgement:
             request_id=(problem.request_id if problem else "") or headers.get(names.REQUEST_ID, ""),
             rate=parse_rate_limit(headers.get(names.RATE_LIMIT_POLICY), headers.get(names.RATE_LIMIT)),
         )
+
+
+def judgement_for_programs() -> Judgement:
+    """Of programs, which decide for themselves how long they wait; who asks for more than a day means something else."""
+    return Judgement(now=time.time, retry_after_cap_seconds=86_400.0)
 
 
 def _without_credentials(location: str) -> str:

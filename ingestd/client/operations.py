@@ -23,6 +23,8 @@ _WEBHOOKS = "/v1/webhooks"
 _WEBHOOK = f"{_WEBHOOKS}/{{webhook}}"
 _DELIVERIES = f"{_WEBHOOK}/deliveries"
 _DELIVERY = f"{_DELIVERIES}/{{delivery}}"
+_FILES = "/v1/cloud-storage"
+_FILE = f"{_FILES}/{{file}}"
 _KEYS = "/v1/api-keys"
 _KEY = f"{_KEYS}/{{key}}"
 
@@ -82,6 +84,20 @@ CREATE_WORKSPACE = _row("WS2", "workspaces.create", "POST", _WORKSPACES)
 GET_WORKSPACE = _row("WS3", "workspaces.get", "GET", _WORKSPACE)
 DELETE_WORKSPACE = _row("WS4", "workspaces.delete", "DELETE", _WORKSPACE)
 UPDATE_WORKSPACE = _row("WS5", "workspaces.update", "PATCH", _WORKSPACE)
+
+DELETE_FILE = _row("CS1", "cloud_storage.delete", "DELETE", _FILE)
+UPDATE_FILE = _row("CS2", "cloud_storage.update", "PATCH", _FILE)
+GET_METADATA = _row("CS3", "cloud_storage.get_metadata", "GET", f"{_FILES}/metadata/{{file}}")
+REPLACE_METADATA = _row("CS4", "cloud_storage.replace_metadata", "PUT", f"{_FILES}/metadata/{{file}}")
+RETRY_CONVERSION = _row("CS5", "cloud_storage.retry_conversion", "POST", f"{_FILES}/retry-conversion/{{file}}")
+UPLOAD_LINK = _row("", "cloud_storage.upload_link", "POST", f"{_FILES}/upload-link")
+SEND_UPLOAD = _row("", "cloud_storage.receive", "PUT", f"{_FILES}/upload/{{upload}}")
+COMPLETE_UPLOAD = _row("", "cloud_storage.upload_complete", "POST", f"{_FILES}/upload-complete/{{file}}")
+UPLOAD_FILE = _row("", "cloud_storage.upload", "POST", _FILES)
+GET_FILE = _row("", "cloud_storage.get", "GET", _FILE)
+LIST_FILES = _row("", "cloud_storage.list", "GET", _FILES)
+DOWNLOAD_FILE = _row("", "cloud_storage.download", "GET", f"{_FILES}/download/{{file}}")
+LIST_FILE_VERSIONS = _row("", "cloud_storage.list_versions", "GET", f"{_FILES}/version-list/{{file}}")
 
 LIST_WEBHOOKS = _row("WH1", "webhooks.list", "GET", _WEBHOOKS)
 CREATE_WEBHOOK = _row("WH2", "webhooks.create", "POST", _WEBHOOKS)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import msgspec
 
+from ingestd.client.decoding import Unreadable
 from ingestd.client.records.base import Versioned, tag
+from ingestd.client.records.sinks import Entry
 from ingestd.client.request import Read
 
 T = TypeVar("T")
@@ -56,3 +58,15 @@ def created_id(_body: bytes, headers: Mapping[str, str]) -> str | None:
     """The id of what was created, out of Location; None where the service does not tell it."""
     last = headers.get("Location", "").rstrip("/").rpartition("/")[2]
     return unquote(last) or None
+
+
+def entry_of(members: dict[str, Any]) -> Entry:
+    """An entry out of a stream of them.
+
+    Raises:
+        Unreadable: it is not what the document says.
+    """
+    try:
+        return msgspec.convert(members, Entry)
+    except msgspec.ValidationError:
+        raise Unreadable("an entry is not what the document says") from None

@@ -18,14 +18,16 @@ _NOTHING: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request(Generic[T]):
-    """``names`` fill the operation's path. ``check`` may raise `decoding.Mismatch` about the value that was read.
+    """``names`` fill the operation's path; ``url``, if given, takes its place, and gets no API key.
 
-    ``body`` may hold a secret and the answer may be one, so neither is shown.
+    ``check`` may raise `decoding.Mismatch` about the value that was read. ``body`` may hold a secret and ``url`` a signature, so
+    neither is shown.
     """
 
     operation: Operation
     read: Read[T] = field(repr=False)
     names: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    url: str | None = field(default=None, repr=False)
     query: Mapping[str, str] | None = None
     body: bytes | None = field(default=None, repr=False)
     headers: Mapping[str, str] = field(default_factory=lambda: _NOTHING)

@@ -9,6 +9,7 @@ from ingestd.client.requests import (
     blocks,
     deliveries,
     entries,
+    files,
     health,
     mass,
     sinks,
@@ -52,6 +53,19 @@ class Surface:
     create_workspace = Method(workspaces.create_workspace)
     update_workspace = Method(workspaces.update_workspace)
     delete_workspace = Method(workspaces.delete_workspace)
+
+    get_file = Method(files.get_file)
+    list_files = Method(files.list_files)
+    iter_files = Iteration(files.iter_files)
+    update_file = Method(files.update_file)
+    delete_file = Method(files.delete_file)
+    get_metadata = Method(files.get_metadata)
+    replace_metadata = Method(files.replace_metadata)
+    retry_conversion = Method(files.retry_conversion)
+    list_file_versions = Method(files.list_file_versions)
+    iter_file_versions = Iteration(files.iter_file_versions)
+    create_upload_link = Method(files.create_upload_link)
+    complete_upload = Method(files.complete_upload)
 
     list_webhooks = Method(webhooks.list_webhooks)
     iter_webhooks = Iteration(webhooks.iter_webhooks)

@@ -10,6 +10,7 @@ from ingestd.client.records.audit import AuditRow
 from ingestd.client.records.base import Number
 from ingestd.client.records.blocks import Block
 from ingestd.client.records.deliveries import Attempt, Delivery, DeliveryDetail, DeliveryStatus
+from ingestd.client.records.files import Conversion, ConversionOutput, FileInfo, FileVersion, Upload, UploadLink
 from ingestd.client.records.health import Health
 from ingestd.client.records.mass import BulkCounts, EntryChange, ItemProblem, ItemResult, PartialResult
 from ingestd.client.records.sinks import Entry, Icon, NewEntry, Sink, SinkInfo
@@ -22,12 +23,16 @@ __all__ = [
     "AuditRow",
     "Block",
     "BulkCounts",
+    "Conversion",
+    "ConversionOutput",
     "Delivery",
     "DeliveryDetail",
     "DeliveryStatus",
     "Entry",
     "EntryChange",
     "EventType",
+    "FileInfo",
+    "FileVersion",
     "Grant",
     "Health",
     "Icon",
@@ -40,6 +45,8 @@ __all__ = [
     "PartialResult",
     "Sink",
     "SinkInfo",
+    "Upload",
+    "UploadLink",
     "Webhook",
     "Workspace",
 ]

@@ -1,0 +1,42 @@
+"""The client's table against the service's own, and the suite against the client."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ingestd.client.asynchronous import AsyncClient
+from ingestd.client.blocking import Client
+from ingestd.client.methods import Iteration, Method
+from ingestd.client.operations import OPERATIONS
+from ingestd.client.surface import Surface
+from workspaced.app import create_app
+from workspaced.settings import Settings
+from workspaced.web.operations import Operation as ServiceOperation
+
+
+def _served(tmp_path: Path) -> list[ServiceOperation]:
+    """The operations that a service of this version has, without its pages."""
+    app = create_app(Settings(data=tmp_path / "data"))
+    return [one for one in app.operations if one.path.startswith("/v1/") or one.path in {"/healthz", "/readyz"}]
+
+
+def test_the_client_knows_every_operation_of_the_service_by_the_same_name(tmp_path: Path) -> None:
+    known = {(one.name, one.method, one.path, one.client_id) for one in OPERATIONS}
+    served = {(one.name, one.method, one.path, one.client_id) for one in _served(tmp_path)}
+    assert known == served
+
+
+def test_every_method_is_called_in_this_suite() -> None:
+    methods = {name for name, member in vars(Surface).items() if isinstance(member, Method | Iteration)}
+    for client in (Client, AsyncClient):
+        methods |= {name for name in vars(client) if not name.startswith("_")} - {"send", "close", "aclose"}
+    texts = [path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py")]
+    called = set(re.findall(r"\b(?:client|reader|stranger|nobody|awaiting)\.(\w+)\(", "\n".join(texts)))
+    assert methods <= called
+
+
+def test_both_clients_have_the_same_methods() -> None:
+    blocking = {name for name in vars(Client) if not name.startswith("_")} - {"close"}
+    asynchronous = {name for name in vars(AsyncClient) if not name.startswith("_")} - {"aclose"}
+    assert blocking == asynchronous

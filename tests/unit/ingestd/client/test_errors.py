@@ -1,0 +1,164 @@
+"""Every status is an error of its kind, in both clients, and no secret is in any."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+import pytest
+
+from ingestd.client import AsyncClient, Client
+from ingestd.client import errors as kinds
+from ingestd.client.errors import Redirected, ServiceError, Unavailable, Unreachable, UnreadableAnswer
+from ingestd.client.records import UploadLink
+from tests.support.client_calls import AnyClient, collected, done
+
+SECRET = "edw_very-secret-key"
+Answer = Callable[[httpx.Request], httpx.Response]
+
+
+@pytest.fixture(params=["blocking", "asynchronous"])
+def client_of(request: pytest.FixtureRequest) -> Callable[[Answer], AnyClient]:
+    def make(answer: Answer) -> AnyClient:
+        kind = Client if request.param == "blocking" else AsyncClient
+        return kind("http://user:hidden@service.test", api_key=SECRET, transport=httpx.MockTransport(answer))
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (304, "NotModified"),
+        (302, "Redirected"),
+        (400, "BadRequest"),
+        (401, "Unauthenticated"),
+        (403, "Forbidden"),
+        (404, "NotFound"),
+        (405, "Refused"),
+        (409, "Conflict"),
+        (410, "NotFound"),
+        (412, "PreconditionFailed"),
+        (413, "TooLarge"),
+        (415, "UnsupportedMediaType"),
+        (418, "Refused"),
+        (422, "Unprocessable"),
+        (429, "RateLimited"),
+        (500, "ServerError"),
+        (502, "ServerError"),
+        (503, "Unavailable"),
+    ],
+)
+async def test_each_status_is_an_error_of_its_kind(
+    client_of: Callable[[Answer], AnyClient], status: int, kind: str
+) -> None:
+    client = client_of(lambda _: httpx.Response(status, json={"detail": "It is so."}))
+    with pytest.raises(ServiceError) as caught:
+        await done(client.get_sink("w", "s"))
+    assert type(caught.value) is getattr(kinds, kind)
+    assert caught.value.status == status
+    assert f"({status})" in str(caught.value)
+    for text in (str(caught.value), repr(caught.value), repr(vars(caught.value)), repr(client)):
+        assert SECRET not in text
+        assert "hidden" not in text
+
+
+async def test_how_long_to_wait_comes_along(client_of: Callable[[Answer], AnyClient]) -> None:
+    client = client_of(lambda _: httpx.Response(503, headers={"Retry-After": "3600"}))
+    with pytest.raises(Unavailable) as caught:
+        await done(client.check_ready())
+    assert caught.value.retry_after == 3600
+
+
+async def test_a_redirect_is_not_followed_and_says_where_it_leads(client_of: Callable[[Answer], AnyClient]) -> None:
+    seen: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request.url.host)
+        return httpx.Response(308, headers={"Location": "https://elsewhere.test/v1?token=hidden"})
+
+    client = client_of(answer)
+    with pytest.raises(Redirected, match="Redirects are not followed") as caught:
+        await done(client.list_workspaces())
+    with pytest.raises(Redirected):
+        await collected(client.iter_entries("w", "s"))
+    assert (caught.value.location, set(seen)) == ("https://elsewhere.test/v1", {"service.test"})
+    assert "hidden" not in str(caught.value)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b'{"id": "s"}', b'{"id": "s", "label": 3}'])
+async def test_a_success_that_is_no_record_is_unreadable(client_of: Callable[[Answer], AnyClient], body: bytes) -> None:
+    client = client_of(lambda _: httpx.Response(200, content=body))
+    with pytest.raises(UnreadableAnswer) as caught:
+        await done(client.get_sink("w", "s"))
+    assert str(caught.value) == (
+        "data_sinks.get: The answer has status 200 but not the content that the service gives."
+    )
+    with pytest.raises(UnreadableAnswer):
+        await collected(client.iter_entries("w", "s"))
+
+
+async def test_an_answer_about_another_key_is_unreadable(client_of: Callable[[Answer], AnyClient]) -> None:
+    stamp = "2026-01-01T00:00:00.000Z"
+    entry = {
+        **dict.fromkeys(("id", "key", "dataSinkId", "value", "dataType", "createdBy", "updatedBy"), "x"),
+        **dict.fromkeys(("createdAt", "updatedAt"), stamp),
+    }
+    client = client_of(lambda _: httpx.Response(200, json=entry))
+    assert (await done(client.mass_update_entry("w", "s", key="x", value="x"))).value == "x"
+    with pytest.raises(UnreadableAnswer, match="names another key"):
+        await done(client.mass_update_entry("w", "s", key="y", value="x"))
+
+
+class _Cut(httpx.SyncByteStream, httpx.AsyncByteStream):
+    """The connection breaks after the first piece."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield b"half"
+        raise httpx.ReadError("broken")
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield b"half"
+        raise httpx.ReadError("broken")
+
+
+def _files(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
+
+
+async def test_a_download_that_breaks_off_or_is_other_bytes_leaves_nothing(
+    client_of: Callable[[Answer], AnyClient], tmp_path: Path
+) -> None:
+    broken = client_of(lambda _: httpx.Response(200, stream=_Cut()))
+    with pytest.raises(Unreachable):
+        await done(broken.download_file("f", tmp_path / "file"))
+    other = client_of(lambda _: httpx.Response(200, content=b"x", headers={"ETag": f'"{"0" * 64}"'}))
+    with pytest.raises(UnreadableAnswer, match="another SHA-256"):
+        await done(other.download_file("f", tmp_path / "file"))
+    assert not _files(tmp_path)
+
+
+async def test_bytes_that_go_by_a_link_take_no_api_key_along(client_of: Callable[[Answer], AnyClient]) -> None:
+    seen: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(200, json={"id": "f", "uploadId": "u", "size": 0, "sha256": "other"})
+
+    client = client_of(answer)
+    link = UploadLink(
+        id="f",
+        upload_url="https://bucket.test/put?signature=hidden",
+        method="PUT",
+        headers={"x-extra": "1"},
+        expires_at=datetime(2026, 1, 1, tzinfo=UTC),
+        max_size=1,
+    )
+    with pytest.raises(UnreadableAnswer) as caught:
+        await done(client.upload_by_link(link, b""))
+    assert (str(seen[0].url), seen[0].headers["x-extra"]) == (link.upload_url, "1")
+    assert "x-api-key" not in seen[0].headers
+    assert SECRET not in str(seen[0].headers.raw)
+    assert "hidden" not in str(caught.value)

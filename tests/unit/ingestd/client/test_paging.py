@@ -1,0 +1,83 @@
+"""Lists page by page, from services that tell more or less of their length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ingestd.client import operations
+from ingestd.client.paging import Listing, Pages
+from ingestd.client.request import Request
+
+Answer = Callable[[int, int], tuple[Sequence[str], dict[str, str]]]
+
+
+def listing(page_length: int, *, documented: bool = False) -> Listing[str]:
+    whole = Request(
+        operation=operations.LIST_WEBHOOKS,
+        read=lambda body, _: tuple(body.decode().split()),
+        query={"search": "x"},
+    )
+    return Listing(whole=whole, page_length=page_length, identity=str, documented=documented)
+
+
+def read(pages: Pages[str], answer: Answer) -> tuple[list[str], int]:
+    """All records, and how many requests they took."""
+    found: list[str] = []
+    requests = 0
+    while pages.request is not None:
+        query = pages.request.query or {}
+        assert query["search"] == "x"
+        records, headers = answer(int(query["take"]), int(query["skip"]))
+        found += pages.fresh(pages.request.read(" ".join(records).encode(), headers))
+        requests += 1
+        assert requests < 1_000
+    return found, requests
+
+
+def stretch(records: Sequence[str], take: int, skip: int) -> Sequence[str]:
+    return records[skip : skip + take]
+
+
+NAMES = st.integers(0, 30).map(lambda count: [f"r{number}" for number in range(count)])
+
+
+@given(records=NAMES, page_length=st.integers(1, 12), told=st.sampled_from(["total", "link", "nothing"]))
+def test_every_record_comes_once_and_in_order(records: list[str], page_length: int, told: str) -> None:
+    def answer(take: int, skip: int) -> tuple[Sequence[str], dict[str, str]]:
+        link = '</x?take=1&skip=2>; rel="next"' if skip + take < len(records) else '</x?skip=0>; rel="prev"'
+        headers = {"total": {"X-Total-Count": str(len(records))}, "link": {"Link": link}, "nothing": {}}
+        return stretch(records, take, skip), headers[told]
+
+    found, requests = read(Pages(listing(page_length, documented=True)), answer)
+    assert found == records
+    assert requests <= len(records) // page_length + 1
+
+
+@given(records=NAMES, page_length=st.integers(1, 12), documented=st.booleans())
+def test_a_service_that_knows_no_pages_is_not_asked_for_ever(
+    records: list[str], page_length: int, *, documented: bool
+) -> None:
+    found, requests = read(Pages(listing(page_length, documented=documented)), lambda _, __: (records, {}))
+    assert found == records
+    assert requests <= 2
+
+
+def test_a_record_that_others_pushed_to_the_next_page_is_not_given_again() -> None:
+    records = ["e", "d", "c", "b", "a"]
+
+    def answer(take: int, skip: int) -> tuple[Sequence[str], dict[str, str]]:
+        found = stretch(records, take, skip)
+        if skip == 0:
+            records.insert(0, "f")
+        return found, {"X-Total-Count": str(len(records))}
+
+    assert read(Pages(listing(2)), answer)[0] == ["e", "d", "c", "b", "a"]
+
+
+def test_a_page_has_at_least_one_record() -> None:
+    with pytest.raises(ValueError, match="page_length"):
+        Pages(listing(0))

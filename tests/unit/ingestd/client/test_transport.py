@@ -1,0 +1,136 @@
+"""Proxies, authorities and client certificates: to a real TLS server that wants one, by a real proxy."""
+
+from __future__ import annotations
+
+import ssl
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from ingestd.client import AsyncClient, Client, ServiceClient, TransportOptions
+from ingestd.client.errors import Unreachable
+from ingestd.client.transport import UnusableCertificate
+from ingestd.core.outcome import Fault
+
+
+def _certificate(folder: Path, name: str, password: bytes | None = None) -> tuple[Path, Path]:
+    """A certificate that has signed itself, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    files = folder / f"{name}.pem", folder / f"{name}.key"
+    files[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    locked = serialization.BestAvailableEncryption(password) if password else serialization.NoEncryption()
+    files[1].write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, locked))
+    return files
+
+
+class _Healthy(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        body = b'{"status": "ok"}'
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+class _Quiet(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        """A handshake that fails is what the test is about."""
+
+
+@pytest.fixture
+def server() -> Iterator[_Quiet]:
+    with _Quiet(("127.0.0.1", 0), _Healthy) as serving:
+        thread = threading.Thread(target=serving.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        yield serving
+        serving.shutdown()
+        thread.join(30)
+
+
+async def test_only_the_authorities_that_are_named_are_trusted_and_a_certificate_is_shown(
+    server: _Quiet, tmp_path: Path
+) -> None:
+    serving = _certificate(tmp_path, "server")
+    ours = _certificate(tmp_path, "client", password=b"hidden")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*serving)
+    context.load_verify_locations(ours[0])
+    context.verify_mode = ssl.CERT_REQUIRED
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    url = f"https://127.0.0.1:{server.server_address[1]}"
+    options = TransportOptions(
+        ca_file=serving[0], client_certificate=ours[0], client_key=ours[1], client_key_password="hidden"
+    )
+    assert "hidden" not in repr(options)
+    with Client(url, options=options) as client:
+        assert client.check_live().status == "ok"
+    async with AsyncClient(url, options=options) as awaiting:
+        assert (await awaiting.check_live()).status == "ok"
+    with Client(url) as stranger, pytest.raises(Unreachable) as caught:
+        stranger.check_live()
+    assert caught.value.fault is Fault.TLS
+    with Client(url, options=TransportOptions(ca_file=serving[0])) as nobody, pytest.raises(Unreachable):
+        nobody.check_live()
+
+
+async def test_requests_go_through_the_proxy_that_is_named_and_through_no_other(
+    server: _Quiet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy = f"http://user:hidden@127.0.0.1:{server.server_address[1]}"
+    options = TransportOptions(proxy=proxy)
+    assert "hidden" not in repr(options)
+    with Client("http://nowhere.invalid", options=options) as client:
+        assert client.check_live().status == "ok"
+    async with AsyncClient("http://nowhere.invalid", options=options) as awaiting:
+        assert (await awaiting.check_live()).status == "ok"
+    monkeypatch.setenv("HTTP_PROXY", proxy)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with Client("http://nowhere.invalid") as direct, pytest.raises(Unreachable):
+        direct.check_live()
+    with Client("http://nowhere.invalid", options=TransportOptions(from_environment=True)) as inheriting:
+        assert inheriting.check_live().status == "ok"
+
+
+def test_files_that_are_no_certificates_are_refused_with_a_sentence(tmp_path: Path) -> None:
+    good, locked = _certificate(tmp_path, "locked", password=b"hidden")
+    empty = tmp_path / "empty.pem"
+    empty.write_bytes(b"")
+    for options, words in (
+        (TransportOptions(ca_file=tmp_path / "absent.pem"), "absent.pem: No such file"),
+        (TransportOptions(ca_file=empty), "trusted authorities can't be loaded from"),
+        (TransportOptions(client_certificate=empty), "client certificate can't be loaded from"),
+        (TransportOptions(client_certificate=good, client_key=locked), "password"),
+        (TransportOptions(client_certificate=good, client_key=locked, client_key_password="x"), "password"),
+    ):
+        with pytest.raises(UnusableCertificate, match=words):
+            Client("https://service.test", options=options)
+        with pytest.raises(UnusableCertificate, match=words):
+            ServiceClient(url="https://service.test", api_key="k", client_id="c", options=options)
