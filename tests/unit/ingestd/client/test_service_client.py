@@ -11,7 +11,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from ingestd.client.operations import DELETE_ENTRY, OPERATIONS, Unaddressable, fill
+from ingestd.client.operations import DELETE_ENTRY, Unaddressable, fill
 from ingestd.client.reply import Reply
 from ingestd.client.resources import Entry, Sink, Workspace
 from ingestd.client.service import ServiceClient
@@ -35,11 +35,6 @@ def raises(error: Exception, cause: Exception | None = None) -> Callable[[httpx.
         raise error from cause
 
     return answer
-
-
-def test_the_table_demands_the_client_id_on_rows_five_to_ten() -> None:
-    demanding = {operation.row for operation in OPERATIONS if operation.client_id}
-    assert demanding == {"DS5", "DS6", "DS7", "DS8", "DS9", "DS10"}
 
 
 @pytest.mark.parametrize(
