@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from connectors.formats import FORMATS
 from ingestd.core.template import parse_template
 from ingestd.registry import connector_class
 from ingestd.settings import Settings, load_settings
 from tests.support.json_schema import fits
 
 CONFIG = Path(__file__).parents[2] / "config"
-EXAMPLES = ["ingestd.yaml", "mass-budget.yaml", "pdm-database.yaml", "test-bench.yaml"]
+EXAMPLES = ["formats.yaml", "ingestd.yaml", "mass-budget.yaml", "pdm-database.yaml", "test-bench.yaml"]
 ENVIRONMENT = {"INGESTD_API_KEY": "k-1", "PDM_URL": "sqlite:///pdm.db"}
 SCHEMA_LINE = "# yaml-language-server: $schema=./ingestd.schema.json\n"
 
@@ -51,11 +52,17 @@ def test_the_example_with_every_key_can_be_loaded_with_every_pipeline_uncommente
     assert [pipeline.source.connector for pipeline in settings.pipelines] == ["directory", "database"]
 
 
-def test_every_setting_and_every_option_of_a_connector_is_in_the_example_with_every_key() -> None:
-    written = set(re.findall(r"(?:^|[\s#{,])([a-z_]+):", (CONFIG / "ingestd.yaml").read_text(), re.MULTILINE))
+def test_every_setting_and_every_option_of_a_connector_is_in_the_examples_with_every_key() -> None:
+    text = (CONFIG / "ingestd.yaml").read_text() + (CONFIG / "formats.yaml").read_text()
+    written = set(re.findall(r"(?:^|[\s#{,])([a-z_]+):", text, re.MULTILINE))
     known = {key for part in [schema(), *schema()["$defs"].values()] for key in part.get("properties", {})}
     assert {"url", "api_key", "columns", "visible_id", "every", "timezone", "rescan_seconds"} <= known
     assert known - written == set()
+
+
+def test_every_format_is_in_the_examples() -> None:
+    types = {str(pipeline.source.options.format.type) for pipeline in loaded("formats.yaml").pipelines}
+    assert types == {str(kind.model_fields["type"].default) for kind in FORMATS}
 
 
 def test_every_field_that_an_example_maps_is_in_its_sample() -> None:

@@ -8,7 +8,18 @@ from typing import Any, TypeAlias
 
 Schema: TypeAlias = Mapping[str, Any]
 
-_ABOUT = {"$schema", "$defs", "title", "description", "default", "examples", "format", "writeOnly", "readOnly"}
+_ABOUT = {
+    "$schema",
+    "$defs",
+    "title",
+    "description",
+    "default",
+    "examples",
+    "format",
+    "writeOnly",
+    "readOnly",
+    "discriminator",
+}
 _KINDS: Mapping[str, Callable[[Any], bool]] = {
     "object": lambda value: isinstance(value, dict),
     "array": lambda value: isinstance(value, list),
