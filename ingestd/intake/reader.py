@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ingestd.core.address import SinkAddress
@@ -86,10 +86,7 @@ class Reader:
         parked: list[str] = []
         away = broken = ""
         try:
-            if self._again.is_set():
-                self._again.clear()
-                self.connector.again()
-            for partition in self.connector.partitions():
+            for partition in self._considered():
                 if self._stopped.is_set():
                     break
                 try:
@@ -125,6 +122,12 @@ class Reader:
             self._emit(PartitionSettled(pipeline=self.pipeline, partition=name))
             told += 1
         return told
+
+    def _considered(self) -> Iterable[Partition]:
+        if self._again.is_set():
+            self._again.clear()
+            self.connector.again()
+        return self.connector.partitions()
 
     def _read_partition(self, partition: Partition) -> RunSummary | None:
         """Read one partition; again and whole where the differences could not decide. None: it had nothing to read."""

@@ -1,7 +1,8 @@
 """The mirror against a dictionary: whatever happens in whatever order, the sink ends at the last value of each key.
 
-The rules write sources, read them, claim, deliver, lose answers, park, crash and start again. The service is a dictionary, the
-model is what a person would say the sink should hold.
+The rules write sources, read them, claim, deliver, lose answers, park, retry, drop, crash and start again; somebody else
+writes to the service, and drift is found, repaired and adopted. The service is a dictionary, the model is what a person would
+say the sink should hold.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.intake import Reader
-from ingestd.mirror.port import Claim
+from ingestd.mirror.port import Claim, Parked
+from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.support.scripted_source import Script, ScriptedConnector
 
@@ -51,6 +53,11 @@ class MirrorModel(RuleBasedStateMachine):
         self.named: set[str] = set()
         self.claims: list[Claim] = []
         self.settled: dict[Claim, set[str]] = {}
+        # Keys whose value in the service is not what the sources want, and who is to answer for it. A write of ours ends it.
+        self.refused: set[str] = set()
+        self.dropped: set[str] = set()
+        self.strange: set[str] = set()
+        self.adopted: set[str] = set()
         self.open()
 
     def run(self, work: Coroutine[object, object, T]) -> T:
@@ -107,6 +114,8 @@ class MirrorModel(RuleBasedStateMachine):
         for item in wire_items(claim):
             if item["key"] not in self.held(claim) or (keys is not None and item["key"] not in keys):
                 continue
+            for excuse in (self.refused, self.dropped, self.strange, self.adopted):
+                excuse.discard(item["key"])
             if item.get("delete"):
                 self.service.pop(item["key"], None)
             else:
@@ -139,6 +148,69 @@ class MirrorModel(RuleBasedStateMachine):
             self.claims.remove(claim)
             self.run(self.mirror.delivery.release(claim))
 
+    @precondition(lambda self: self.claims)
+    @rule(which=st.integers(0, 9), data=st.data())
+    def refuse_some(self, which: int, data: st.DataObject) -> None:
+        claim = self.claims[which % len(self.claims)]
+        keys = sorted(self.held(claim))
+        some = data.draw(st.lists(st.sampled_from(keys), unique=True)) if keys else []
+        parked = [Parked(key=key, reason="The service does not like it.", status=422) for key in some]
+        self.run(self.mirror.delivery.settle_some(claim, delivered=[], parked=parked))
+        self.settled[claim] = self.settled.get(claim, set()) | set(some)
+        self.refused.update(some)
+
+    @rule()
+    def retry(self) -> None:
+        parked = self.mirror.status.count(EVERYTHING)
+        done = self.run(self.mirror.rejected.retry(EVERYTHING))
+        assert done.entries <= parked
+        assert self.mirror.status.count(EVERYTHING) == 0, "nothing but entries is ever parked here"
+
+    @rule(key=KEYS)
+    def drop(self, key: str) -> None:
+        if self.run(self.mirror.rejected.drop(Selection(key=key))):
+            self.dropped.add(key)
+
+    @rule(key=KEYS, value=st.none() | VALUES)
+    def somebody_else_writes(self, key: str, value: str | None) -> None:
+        if value is None:
+            self.service.pop(key, None)
+        else:
+            self.service[key] = value
+        self.strange.add(key)
+
+    @rule(mode=st.sampled_from(["report", "repair", "repair and remove", "adopt"]), between=st.booleans())
+    def check_drift(self, mode: str, between: bool) -> None:
+        sink = self.sink_id()
+        if sink is None:
+            return
+        found = self.compare(sink, between=between)
+        assert found <= self.strange, "nothing that we did ourselves is drift"
+        if not between and not self.claims and self.mirror.status.pending() == 0:
+            excused = self.refused | self.dropped | self.adopted
+            differ = {key for key, value in self.wanted.items() if self.service.get(key) != value}
+            assert differ - excused <= found, "and what somebody else did to our entries is found"
+        if mode == "adopt":
+            self.run(self.mirror.drift.adopt_drift(sink, ["pipe"]))
+            self.adopted |= found
+        elif mode != "report":
+            self.run(self.mirror.drift.repair(sink, ["pipe"], remove_added=mode == "repair and remove"))
+
+    def compare(self, sink: int, *, between: bool = False) -> set[str]:
+        """A check of the whole sink; ``between``: a claim is delivered after it was read. The keys that differ."""
+        check = self.run(self.mirror.drift.begin_check(sink))
+        self.run(self.mirror.drift.show(check, self.held_by_service()))
+        # What a delivery between overwrites was somebody else's doing when it was read.
+        strange = set(self.strange)
+        if between and self.claims:
+            self.deliver(0)
+        status = self.run(self.mirror.drift.end_check(check))
+        findings = self.mirror.status.drift(["pipe"], limit=100).findings
+        assert status.found == len(findings)
+        found = {finding.key for finding in findings}
+        assert found <= strange
+        return found & self.strange if between else found
+
     @rule()
     def crash(self) -> None:
         # What a killed process leaves: committed pages only, and no claim. Closing the handles writes nothing more.
@@ -153,6 +225,8 @@ class MirrorModel(RuleBasedStateMachine):
             return
         self.service.clear()
         self.run(self.mirror.delivery.forget_sink(sink))
+        for excuse in (self.refused, self.dropped, self.strange, self.adopted):
+            excuse.clear()
 
     @rule(strange=st.dictionaries(KEYS, VALUES, max_size=3))
     def the_sink_is_adopted(self, strange: dict[str, str]) -> None:
@@ -163,7 +237,12 @@ class MirrorModel(RuleBasedStateMachine):
         for key, value in strange.items():
             if key not in self.named:
                 self.service[key] = value
-        frame = pl.DataFrame(
+        self.run(self.mirror.delivery.adopt(sink, self.held_by_service()))
+        # From now on the mirror has it that these stood there before.
+        self.adopted |= self.strange
+
+    def held_by_service(self) -> pl.DataFrame:
+        return pl.DataFrame(
             {
                 "key": list(self.service),
                 "value": list(self.service.values()),
@@ -171,16 +250,25 @@ class MirrorModel(RuleBasedStateMachine):
             },
             schema={"key": pl.String, "value": pl.String, "data_type": pl.String},
         )
-        self.run(self.mirror.delivery.adopt(sink, frame))
 
     @invariant()
     def nothing_pending_means_equal(self) -> None:
         if hasattr(self, "mirror") and not self.claims and self.mirror.status.pending() == 0:
-            assert self.ours() == self.wanted, (self.ours(), self.wanted, self.service)
+            self.compare_but(self.refused | self.dropped | self.strange | self.adopted)
 
-    def ours(self) -> dict[str, str]:
-        """The service's entries of the keys that a source has named; others are nobody's business."""
-        return {key: value for key, value in self.service.items() if key in self.named}
+    def compare_but(self, excused: set[str]) -> None:
+        """The service has what the sources want, of the keys that a source has named; others are nobody's business."""
+        ours = {key: value for key, value in self.service.items() if key in self.named - excused}
+        wanted = {key: value for key, value in self.wanted.items() if key not in excused}
+        assert ours == wanted, (ours, wanted, self.service)
+
+    def drain(self) -> None:
+        """Deliver all that is pending."""
+        sink = self.sink_id()
+        while sink and (claim := self.run(self.mirror.delivery.claim(sink, max_items=2, max_bytes=10_000))):
+            self.apply(claim)
+            self.run(self.mirror.delivery.settle(claim))
+        assert self.mirror.status.pending() == 0
 
     def teardown(self) -> None:
         if not hasattr(self, "mirror"):
@@ -188,12 +276,14 @@ class MirrorModel(RuleBasedStateMachine):
         while self.claims:
             self.deliver(0)
         self.read()
+        self.retry()
+        self.drain()
         sink = self.sink_id()
-        while sink and (claim := self.run(self.mirror.delivery.claim(sink, max_items=2, max_bytes=10_000))):
-            self.apply(claim)
-            self.run(self.mirror.delivery.settle(claim))
-        assert self.mirror.status.pending() == 0
-        assert self.ours() == self.wanted, (self.ours(), self.wanted, self.service)
+        if sink:
+            self.compare(sink)
+            self.run(self.mirror.drift.repair(sink, ["pipe"], remove_added=True))
+            self.drain()
+        self.compare_but(self.dropped | self.adopted)
         self.reader.acknowledge_settled()
         for name, content in self.script.contents.items():
             assert (name, content.version) in self.script.settled, "a partition that is delivered was not settled"
@@ -201,6 +291,8 @@ class MirrorModel(RuleBasedStateMachine):
         self.runner.close()
         shutil.rmtree(self.folder)
 
+
+EVERYTHING = Selection()
 
 MirrorModel.TestCase.settings = settings(
     max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)

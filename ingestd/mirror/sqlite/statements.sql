@@ -58,7 +58,7 @@ UPDATE partition SET awaiting = 0 WHERE id = ? AND cursor = ?
 
 -- name: partitions_settled
 SELECT p.id, p.name, p.cursor FROM partition p JOIN pipeline l ON l.id = p.pipeline
-WHERE l.name = ? AND p.awaiting
+WHERE l.name = ? AND p.awaiting AND p.cursor IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM segment s WHERE s.partition = p.id)
   AND NOT EXISTS (SELECT 1 FROM wait w JOIN segment s ON s.id = w.segment WHERE w.partition = p.id)
 ORDER BY p.last_run
