@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from bench import cold, latency, memory, ten, unchanged
+from bench import cold, latency, memory, single, ten, unchanged
 from bench.child import ChildFailed
 from bench.endpoints import Wrong
 from bench.figures import Report
@@ -23,6 +23,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], Report]] = {
     "cold": cold.measure,
     "unchanged": unchanged.measure,
     "ten": ten.measure,
+    "single": single.measure,
     "latency": latency.measure,
     "memory": memory.measure,
 }

@@ -68,12 +68,12 @@ class _Load:
     def daemon(self, folder: Path, counting: Counting) -> None:
         made = site(folder, counting)
         with made.daemon() as child:
-            self._dropped(DAEMON, child, counting, _staged(self.csv, folder), made.drop)
+            self._dropped(DAEMON, child, counting, staged(self.csv, folder), made.drop)
 
     def syslog_ng(self, name: str, folder: Path, counting: Counting, file: Path) -> None:
         form: Form = "csv" if file.suffix == ".csv" else "ndjson"
         with syslog_ng(folder, counting.url, form) as (child, drop):
-            self._dropped(name, child, counting, _staged(file, folder), drop)
+            self._dropped(name, child, counting, staged(file, folder), drop)
 
     def _dropped(self, name: str, child: Running, counting: Counting, staged: Path, drop: Path) -> None:
         """A file moved into the folder of a process that is up already; the clock ends with the last entry's arrival."""
@@ -81,7 +81,7 @@ class _Load:
         used = child.cpu_seconds()
         started = time.monotonic()
         staged.rename(drop / staged.name)
-        _arrived(name, counting, self.rows)
+        arrived(name, counting, self.rows)
         cpu = child.cpu_seconds() - used
         tally = counting.tally()
         self._check(counting)
@@ -126,7 +126,7 @@ class _Load:
             self.figures.add(f"{name} writes", writes)
 
 
-def _staged(file: Path, folder: Path) -> Path:
+def staged(file: Path, folder: Path) -> Path:
     """A second name of the file, beside the folder that is watched, so that it can be moved in."""
     staged = folder / file.name
     staged.hardlink_to(file)
@@ -137,7 +137,7 @@ def _some(csv: Path) -> dict[str, str]:
     return dict(sample.read_entries(csv).gather_every(50_021).head(50).iter_rows())
 
 
-def _arrived(name: str, counting: Counting, rows: int) -> None:
+def arrived(name: str, counting: Counting, rows: int) -> None:
     """Wait for all entries, however slowly they come, as long as they come."""
     before, moved = 0, time.monotonic()
     while (distinct := counting.tally().distinct) < rows:

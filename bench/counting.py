@@ -4,6 +4,8 @@ It speaks as much of the interface document as a sender with bulk mass-update ne
 ``/lines``. It tells apart distinct keys (``P`` and eight digits) from repeated ones, and keeps the last item of each body
 so that values can be checked. ``python -m bench.counting`` prints its port.
 
+With ``--single`` it knows the document only: no bulk, one empty sink, entries created and updated one by one.
+
 ``GET /tally`` answers with the counts, ``POST /tally`` starts anew. Times are on the machine's monotonic clock.
 """
 
@@ -13,6 +15,7 @@ import asyncio
 import json
 import re
 import signal
+import sys
 import time
 from dataclasses import dataclass, field
 from typing import cast
@@ -22,6 +25,7 @@ import uvloop
 
 WORKSPACE = "5a7e0000-0000-4000-8000-000000000001"
 SINK = "5a7e0000-0000-4000-8000-000000000002"
+LABEL = "Parts"
 _BULK = b"X-Bulk-Mass: max-items=5000, max-bytes=16777216\r\n"
 _KEY = re.compile(rb'"key":"P(\d{8})')
 _REASONS = {200: b"OK", 201: b"Created", 404: b"Not Found", 501: b"Not Implemented"}
@@ -51,8 +55,9 @@ class Tally:
 class _Desk:
     """What the server knows: the sink's label once it is created, which keys were seen, the tally."""
 
-    def __init__(self) -> None:
-        self.label = ""
+    def __init__(self, *, single: bool = False) -> None:
+        self.single = single
+        self.label = LABEL if single else ""
         self.tally = Tally()
         self._seen = bytearray(_NUMBERS // 8)
 
@@ -71,11 +76,15 @@ class _Desk:
         if path == b"/lines":
             self._count(body)
             return 200, b"{}"
+        if self.single and path.endswith(SINK.encode()):
+            self._count(body)
+            return 201, body
         return 501, b'{"error":"This server only counts."}'
 
     def _tell(self, method: bytes) -> tuple[int, bytes]:
         if method == b"POST":
-            self.label, self.tally, self._seen = "", Tally(), bytearray(_NUMBERS // 8)
+            self.label, self.tally = LABEL if self.single else "", Tally()
+            self._seen = bytearray(_NUMBERS // 8)
         return 200, msgspec.json.encode(self.tally)
 
     def _look_up(self, path: bytes) -> tuple[int, bytes]:
@@ -85,6 +94,8 @@ class _Desk:
         if path.endswith(b"/data-sink/list"):
             sink = {"id": SINK, "label": self.label, "visibleId": "SNK-1", "serial": 1}
             return 200, json.dumps([sink] if self.label else []).encode()
+        if self.single:
+            return 200, json.dumps({"id": SINK, "label": self.label, "entries": []}).encode()
         # What it was sent it can't show again: a sender that needs that gets no wrong answer.
         return 501, b'{"error":"This server only counts."}'
 
@@ -112,7 +123,7 @@ class _Desk:
         tally.entries += len(keys)
         tally.distinct += fresh
         tally.largest = max(tally.largest, len(keys))
-        last = body[body.rfind(b'{"key"') : body.rfind(b"}]") + 1]
+        last = body[body.rfind(b'{"key"') : body.rfind(b"}") + 1]
         if last:
             item = msgspec.json.decode(last, type=_Item)
             tally.sampled.append((item.key, item.value))
@@ -150,12 +161,13 @@ class _Connection(asyncio.Protocol):
             self._continued = False
             self._transport.write(
                 b"HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nPreference-Applied: return=minimal\r\n%s"
-                b"Content-Length: %d\r\n\r\n%s" % (status, _REASONS[status], _BULK, len(body), body)
+                b"Content-Length: %d\r\n\r\n%s"
+                % (status, _REASONS[status], b"" if self._desk.single else _BULK, len(body), body)
             )
 
 
 async def _serve() -> None:
-    desk = _Desk()
+    desk = _Desk(single="--single" in sys.argv)
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stopped.set)

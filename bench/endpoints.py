@@ -69,8 +69,8 @@ class Counting(Endpoint):
 
 
 @contextlib.contextmanager
-def counting_server(folder: Path) -> Iterator[Counting]:
-    with running(python("bench.counting"), log=folder / "counting.log") as child:
+def counting_server(folder: Path, *more: str) -> Iterator[Counting]:
+    with running(python("bench.counting", *more), log=folder / "counting.log") as child:
         port = child.line()
         yield Counting(url=f"http://127.0.0.1:{port}", api_key="bench", workspace=WORKSPACE, child=child)
 

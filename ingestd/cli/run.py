@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import get_args
 
 import click
@@ -10,6 +9,7 @@ import click
 from ingestd.cli.options import configured
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.lifecycle import run as run_daemon
+from ingestd.daemon.loop import run_to_end
 from ingestd.process.logs import Level, configure_logs
 from ingestd.process.notify import Notifier
 from ingestd.telemetry import log_event
@@ -27,4 +27,4 @@ def run(configuration: Configuration, log_level: Level) -> None:
     terminal, JSON elsewhere. Tells systemd when it is ready and how it is doing.
     """
     configure_logs(level=log_level)
-    asyncio.run(run_daemon(configuration, emit=log_event, notifier=Notifier.from_environment()))
+    run_to_end(run_daemon(configuration, emit=log_event, notifier=Notifier.from_environment()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 
 import click
@@ -10,6 +9,7 @@ import click
 from ingestd.cli.options import configured
 from ingestd.cli.progress import progress
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
+from ingestd.daemon.loop import run_to_end
 from ingestd.daemon.syncing import SyncReport
 from ingestd.daemon.syncing import sync as run_sync
 from ingestd.process.logs import configure_logs
@@ -36,7 +36,7 @@ def sync(configuration: Configuration, pipelines: tuple[str, ...], timeout: floa
         raise click.UsageError(str(error)) from error
     configure_logs(level="warning")
     with progress(terminal=sys.stdout.isatty()) as emit:
-        report = asyncio.run(run_sync(configuration, names, timeout_seconds=timeout, emit=emit))
+        report = run_to_end(run_sync(configuration, names, timeout_seconds=timeout, emit=emit))
     _tell(report)
     sys.exit(report.exit_code)
 

@@ -23,7 +23,11 @@ from ingestd.wire.bulk import parse_bulk_limits
 
 T = TypeVar("T")
 
-_REPLAYED = "Idempotent-Replayed"
+_REPLAYED = b"idempotent-replayed"
+_BULK, _REQUEST_ID, _RATE_LIMIT, _RATE_LIMIT_POLICY = (
+    name.lower().encode("ascii")
+    for name in (BULK_HEADER, names.REQUEST_ID, names.RATE_LIMIT, names.RATE_LIMIT_POLICY)
+)
 
 
 class Judgement:
@@ -96,7 +100,12 @@ class Judgement:
         value: Any = None,
         problem: Problem | None = None,
     ) -> Reply[Any]:
-        headers = response.headers if response is not None else {}
+        # A lookup in httpx's headers costs as much as this.
+        headers = {name.lower(): value for name, value in response.headers.raw} if response is not None else {}
+
+        def header(name: bytes) -> str:
+            return headers[name].decode("latin-1") if name in headers else ""
+
         return Reply(
             operation=operation.name,
             outcome=judge(facts, now=self._now(), retry_after_cap_seconds=self._retry_after_cap_seconds),
@@ -104,11 +113,11 @@ class Judgement:
             value=value,
             problem=problem,
             facts=facts,
-            bulk=parse_bulk_limits(headers.get(BULK_HEADER)),
+            bulk=parse_bulk_limits(header(_BULK)),
             milliseconds=(time.perf_counter() - started) * 1000,
-            replayed=headers.get(_REPLAYED, "").lower() == "true",
-            request_id=(problem.request_id if problem else "") or headers.get(names.REQUEST_ID, ""),
-            rate=parse_rate_limit(headers.get(names.RATE_LIMIT_POLICY), headers.get(names.RATE_LIMIT)),
+            replayed=header(_REPLAYED).lower() == "true",
+            request_id=(problem.request_id if problem else "") or header(_REQUEST_ID),
+            rate=parse_rate_limit(header(_RATE_LIMIT_POLICY), header(_RATE_LIMIT)),
         )
 
 

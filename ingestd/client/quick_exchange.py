@@ -42,18 +42,21 @@ class QuickExchange:
 
     async def reply(self, request: Request[T]) -> Reply[T]:
         """Send a request and read its answer to the end."""
-        headers = [*self._headers, *(_field(name, value) for name, value in request.headers.items())]
+        body = request.body or b""
+        fields = [_field(name, value) for name, value in request.headers.items()]
         message = httpx.Request(
             request.operation.method,
             self._address(fill(request.operation, request.names)),
-            headers=headers,
-            content=request.body or b"",
+            headers=[*self._headers, *fields, (b"Content-Length", b"%d" % len(body))],
+            # Content as such would be looked at, and the headers be made anew.
+            stream=httpx.ByteStream(body),
             extensions=self._extensions,
         )
         started = time.perf_counter()
         try:
             response = await self._transport.handle_async_request(message)
-            await response.aread()
+            if not response.is_stream_consumed:
+                await response.aread()
         except httpx.HTTPError as error:
             return self._judgement.no_answer(request.operation, fault_of(error), started)
         return self._judgement.reply(request, response, started)

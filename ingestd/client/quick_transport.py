@@ -1,15 +1,16 @@
 """HTTP/1.1 for many small requests: httptools on asyncio, behind httpx's own seam.
 
-The default transport of httpx takes longer for a request of one entry than a service takes to answer it (`bench single` measures
-this one beside it). This one does what single entries need and nothing else: no proxies, no HTTP/2, answers that fit into
-memory. TLS is asyncio's; the parser is llhttp. Whoever sends bounds how many requests are in flight; each has a connection
-of its own, which is kept for the next.
+The default transport of httpx takes longer for a request of one entry than a service takes to answer it (`bench single`
+measures this one beside it). This one does what single entries need and nothing else: no proxies, no HTTP/2, no compressed
+answers (none is asked for), answers that fit into memory. TLS is asyncio's; the parser is llhttp. Whoever sends bounds how
+many requests are in flight; each has a connection of its own, which is kept for the next.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import AsyncIterator
 from typing import cast
 
 import httptools
@@ -33,6 +34,24 @@ class _Answer:
         self.heads = 0
         self.framed = False
         self.complete = False
+
+
+class _WholeResponse(httpx.Response):
+    """An answer that has been read already; httpx would take longer to read it from memory than to make it."""
+
+    def __init__(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        super().__init__(status, headers=headers, stream=_NOTHING_LEFT)
+        self._content = body
+        self.is_closed = self.is_stream_consumed = True
+
+
+class _NothingLeft(httpx.AsyncByteStream):
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        return
+        yield b""
+
+
+_NOTHING_LEFT = _NothingLeft()
 
 
 class _Connection(asyncio.Protocol):
@@ -120,13 +139,7 @@ class _Connection(asyncio.Protocol):
         answer = self._answer
         self.usable = self.usable and self._parser.should_keep_alive()
         if waiting is not None and not waiting.done():
-            status = self._parser.get_status_code()
-            try:
-                response = httpx.Response(status, headers=answer.headers, content=b"".join(answer.body))
-            except httpx.DecodingError as error:
-                waiting.set_exception(error)
-            else:
-                waiting.set_result(response)
+            waiting.set_result(_WholeResponse(self._parser.get_status_code(), answer.headers, b"".join(answer.body)))
 
     def _fail(self, error: httpx.TransportError) -> None:
         waiting = self._waiting
@@ -145,14 +158,16 @@ class QuickTransport(httpx.AsyncBaseTransport):
         self._context: ssl.SSLContext | None = None
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """See `httpx.AsyncBaseTransport.handle_async_request`; the request's body has to be in memory."""
+        """See `httpx.AsyncBaseTransport.handle_async_request`; the request's body is held in memory."""
+        stream = request.stream
+        body = b"".join(stream) if isinstance(stream, httpx.ByteStream) else await request.aread()
         timeout = request.extensions.get("timeout", {})
         url = request.url
         origin = (url.scheme, url.host, url.port or (443 if url.scheme == "https" else 80))
         connection = self._kept(origin) or await self._connect(origin, timeout.get("connect"))
         lines = [b"%b %b HTTP/1.1" % (request.method.encode("ascii"), url.raw_path)]
         lines += [b"%b: %b" % field for field in request.headers.raw]
-        answering = connection.ask(b"\r\n".join([*lines, b"", request.content]))
+        answering = connection.ask(b"\r\n".join([*lines, b"", body]))
         loop = asyncio.get_running_loop()
         seconds = timeout.get("read")
         late = loop.call_later(seconds, _too_late, answering) if seconds is not None else None

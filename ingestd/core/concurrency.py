@@ -90,9 +90,18 @@ def _counted(state: Concurrency, seconds: float, in_flight: int) -> Concurrency:
         seconds=held.seconds + seconds if held.answers >= 0 else 0.0,
         reached=held.reached or in_flight >= state.limit,
     )
-    if counted.answers < state.limit:
-        return dataclasses.replace(state, round=counted)
-    return _considered(state, counted.seconds / counted.answers, reached=counted.reached)
+    if counted.answers >= state.limit:
+        return _considered(state, counted.seconds / counted.answers, reached=counted.reached)
+    # Of every answer: in full, which takes half as long as `dataclasses.replace`.
+    return Concurrency(
+        at_most=state.at_most,
+        allowed=state.allowed,
+        base_seconds=state.base_seconds,
+        size=state.size,
+        rounds=state.rounds,
+        looking=state.looking,
+        round=counted,
+    )
 
 
 def _considered(state: Concurrency, mean: float, *, reached: bool) -> Concurrency:

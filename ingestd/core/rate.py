@@ -54,6 +54,8 @@ def parse_rate_limit(policy: str | None, state: str | None) -> Announced | None:
 
     None where they announce nothing that can be understood. Of several policies the first counts.
     """
+    if not policy and not state:
+        return None
     stated = _parameters(state)
     policies = _parameters(policy)
     # The form before: RateLimit: limit=100, remaining=50, reset=5; its policy was "100;w=60".
@@ -113,7 +115,18 @@ class Rate:
 
     def taken(self, announced: Announced | None, *, in_flight: int, now: float) -> Rate:
         """After an answer that was no refusal, with so many other requests still in flight."""
-        counted = dataclasses.replace(self, accepted=self.accepted + 1)
+        # Of every answer: in full, which takes half as long as `dataclasses.replace`.
+        counted = Rate(
+            per_second=self.per_second,
+            tokens=self.tokens,
+            burst=self.burst,
+            at=self.at,
+            not_before=self.not_before,
+            since=self.since,
+            accepted=self.accepted + 1,
+            ceiling=self.ceiling,
+            announced=self.announced,
+        )
         return _heard(counted, announced, in_flight=in_flight, now=now) if announced is not None else counted
 
     def refused(

@@ -167,9 +167,9 @@ class Governor:
                 )
 
     def _answered(self) -> None:
-        if self._breaker.open:
+        if self._breaker.until is not None:
             self._emit(ServiceBack(service=self._service, seconds=round(self._clock() - self._away_since, 3)))
-        if self._breaker != Breaker():
+        if self._breaker.failures:
             self._breaker = self._breaker.answered()
             self._tell()
 
