@@ -80,6 +80,7 @@ BEGIN
                 WHERE schemaname = 'public' AND tablename NOT IN ('schema_step', 'data_sink_entry_numbers') LOOP
         EXECUTE format('DELETE FROM %I', name);
     END LOOP;
+    PERFORM setval('entry_number', 1, false), setval('event_number', 1, false);
 END
 $$
 """

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.support.outsider import Outsider
 from workspaced.settings import Settings
 
 
@@ -61,42 +59,29 @@ async def test_trace_context_is_passed_on(http: httpx.AsyncClient) -> None:
 async def test_a_database_that_somebody_else_holds_is_503_with_a_time_to_come_back(
     http: httpx.AsyncClient, sink: str, settings: Settings
 ) -> None:
-    holder = sqlite3.connect(settings.database, isolation_level=None)
-    try:
-        holder.execute("BEGIN IMMEDIATE")
+    with Outsider(settings.database).in_the_way():
         writes = [http.post(f"{sink}/mass", json={"key": f"k{n}", "value": "v"}) for n in range(3)]
         answers = await asyncio.gather(*writes)
         assert [answer.status_code for answer in answers] == [503] * 3
         assert all(answer.headers["Retry-After"] == "1" for answer in answers)
         assert (await http.get(sink)).status_code == 200
-    finally:
-        holder.execute("ROLLBACK")
-        holder.close()
     assert (await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})).status_code == 200
 
 
 async def test_our_own_failure_is_an_opaque_500(http: httpx.AsyncClient, sink: str, settings: Settings) -> None:
-    broken = sqlite3.connect(settings.database, isolation_level=None)
-    broken.execute("ALTER TABLE data_sink_entry RENAME TO hidden")
+    outsider = Outsider(settings.database)
+    outsider.do("ALTER TABLE data_sink_entry RENAME TO hidden")
     answer = await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})
     assert (answer.status_code, answer.json()["code"]) == (500, "internal_error")
     assert "data_sink_entry" not in answer.text
-    broken.execute("ALTER TABLE hidden RENAME TO data_sink_entry")
-    broken.close()
+    outsider.do("ALTER TABLE hidden RENAME TO data_sink_entry")
     assert (await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})).status_code == 200
 
 
 async def test_readiness_follows_the_schema_and_liveness_does_not(http: httpx.AsyncClient, settings: Settings) -> None:
     del http.headers["x-api-key"]
     assert (await http.get("/readyz")).status_code == 200
-    other = sqlite3.connect(settings.database)
-    other.execute("PRAGMA user_version = 0")
-    other.close()
-    assert (await http.get("/readyz")).json()["code"] == "schema_behind"
-    assert (await http.get("/healthz")).status_code == 200
-
-
-def test_the_database_is_for_its_owner_only(make_key: Callable[..., str], settings: Settings) -> None:
-    make_key()
-    assert Path(settings.database).stat().st_mode & 0o077 == 0
-    assert settings.data.stat().st_mode & 0o077 == 0
+    with Outsider(settings.database).behind():
+        assert (await http.get("/readyz")).json()["code"] == "schema_behind"
+        assert (await http.get("/healthz")).status_code == 200
+    assert (await http.get("/readyz")).status_code == 200

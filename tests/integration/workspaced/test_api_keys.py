@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 import uuid
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.outsider import Outsider
 from workspaced.access.key_form import key_id_of
 from workspaced.settings import Settings
 
@@ -58,7 +58,7 @@ async def test_a_key_is_made_shown_once_and_works(http: httpx.AsyncClient, setti
     assert [one["name"] for one in listed.json()] == ["svc:test", "svc:bench"]
     for answer in (read, listed):
         assert key not in answer.text
-    dump = "\n".join(sqlite3.connect(settings.database).iterdump())
+    dump = Outsider(settings.database).everything()
     assert key not in dump
     assert made["id"] in dump
 
@@ -158,7 +158,7 @@ async def test_a_repeated_create_makes_one_key_and_shows_it_once(http: httpx.Asy
     key = made.pop("key")
     assert (again.status_code, again.headers["Idempotent-Replayed"], again.json()) == (201, "true", made)
     assert len((await http.get(_KEYS)).json()) == 2
-    assert key not in "\n".join(sqlite3.connect(settings.database).iterdump())
+    assert key not in Outsider(settings.database).everything()
     assert key.encode() not in settings.database.with_name(f"{settings.database.name}-wal").read_bytes()
     refused = await http.post(_KEYS, json={}, headers={"Idempotency-Key": "2"})
     assert refused.status_code == (await http.post(_KEYS, json={}, headers={"Idempotency-Key": "2"})).status_code == 400

@@ -220,6 +220,13 @@ def test_the_file_is_in_wal_mode_and_every_commit_is_flushed(tmp_path: Path) -> 
     assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "user_version": migrations.head()}
 
 
+def test_the_database_is_for_its_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "data" / "s.db"
+    open_database(path).close()
+    assert path.stat().st_mode & 0o077 == 0
+    assert path.parent.stat().st_mode & 0o077 == 0
+
+
 def test_many_may_open_a_new_file_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         opened = list(pool.map(lambda _: open_database(tmp_path / "s.db"), range(16)))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sqlite3
-from contextlib import closing
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.support.outsider import Outsider
 from workspaced.egress.rules import EgressRules
 from workspaced.settings import Settings
 
@@ -29,8 +28,7 @@ async def everything(http: httpx.AsyncClient) -> None:
 
 
 def _told(settings: Settings) -> list[dict[str, Any]]:
-    with closing(sqlite3.connect(settings.database)) as database:
-        return [json.loads(row[0]) for row in database.execute("SELECT body FROM event ORDER BY number")]
+    return [json.loads(row[0]) for row in Outsider(settings.database).do("SELECT body FROM event ORDER BY number")]
 
 
 def _brief(events: list[dict[str, Any]]) -> list[tuple[str, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +12,7 @@ from standardwebhooks.webhooks import Webhook
 
 from tests.integration.workspaced.deliveries.conftest import Rig, arrival
 from tests.support.json_schema import fits
+from tests.support.outsider import Outsider
 from tests.support.webhook_receiver import WebhookReceiver
 from workspaced.storage.choice import transact
 
@@ -233,7 +233,5 @@ async def test_changes_at_once_are_numbered_without_gap_and_told_in_that_order(
     events = await _told(rig, receiver, 20)
     assert [event["sequence"] for event in events] == list(range(1, 21))
     await rig.until(webhook, lambda log: all(one["status"] == "succeeded" for one in log))
-    database = sqlite3.connect(rig.settings.database)
-    orphans = database.execute("SELECT count(*) FROM event WHERE number NOT IN (SELECT event FROM delivery)").fetchone()
-    database.close()
-    assert orphans == (0,)
+    orphans = "SELECT count(*) FROM event WHERE number NOT IN (SELECT event FROM delivery)"
+    assert Outsider(rig.settings.database).do(orphans) == [(0,)]

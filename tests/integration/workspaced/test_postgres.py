@@ -1,0 +1,228 @@
+"""What only PostgreSQL can do to a service: be away, be behind, be shared with other hosts."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+
+from tests.support.postgres_databases import Databases
+from workspaced.access import store as access
+from workspaced.app import running
+from workspaced.problems import Unavailable
+from workspaced.settings import Settings
+from workspaced.storage import migrations
+from workspaced.storage.address import PostgresAddress, postgres_address
+from workspaced.storage.choice import create_store, migrate, transact
+from workspaced.storage.port import StorageUnusable, StoreOfProcess, Transaction
+
+DEADLINE_SECONDS = 30
+_CHANGE = "UPDATE data_sink_entry_numbers SET scramble = scramble"
+
+
+@pytest.fixture
+def empty(postgres_databases: Databases) -> Iterator[PostgresAddress]:
+    with postgres_databases.empty() as url:
+        yield postgres_address(url)
+
+
+@pytest.fixture
+def database(postgres_databases: Databases) -> Iterator[PostgresAddress]:
+    with postgres_databases.migrated() as url:
+        yield postgres_address(url)
+
+
+@asynccontextmanager
+async def _store(address: PostgresAddress, tmp_path: Path) -> AsyncIterator[StoreOfProcess]:
+    store = create_store(address, folder=tmp_path / "data", readers=2, streams=2, busy_seconds=2)
+    await store.start()
+    try:
+        yield store
+    finally:
+        await store.stop()
+
+
+def _hang_up(address: PostgresAddress) -> None:
+    """End every connection to the database but our own, as a restart of the server does."""
+    with psycopg.connect(**dict(address.parameters), autocommit=True) as connection:  # type: ignore[arg-type]
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
+async def test_after_the_server_hung_up_reads_writes_and_listening_go_on(
+    database: PostgresAddress, tmp_path: Path
+) -> None:
+    async with _store(database, tmp_path) as store:
+        woken = asyncio.Event()
+        store.listen("channel", woken.set)
+        for _ in range(2):
+            await asyncio.gather(*(store.read(lambda reader: reader.one("SELECT 1")) for _ in range(4)))
+            await store.write(lambda tx: tx.run(_CHANGE))
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                woken.clear()
+                while not woken.is_set():
+                    await store.write(lambda tx: tx.notify("channel"))
+            await asyncio.to_thread(_hang_up, database)
+        assert await store.read(lambda reader: reader.one("SELECT 1")) == (1,)
+        assert await store.write(lambda tx: tx.run(_CHANGE)) == 1
+
+
+async def test_a_connection_that_is_lost_in_the_middle_of_the_work_makes_it_anew(
+    database: PostgresAddress, tmp_path: Path
+) -> None:
+    runs: list[int] = []
+
+    def work(tx: Transaction) -> int:
+        runs.append(1)
+        tx.run("INSERT INTO fixed_setting (name, value) VALUES ('once', 'v')")
+        if len(runs) == 1:
+            _hang_up(database)
+        return len(tx.all("SELECT name FROM fixed_setting"))
+
+    async with _store(database, tmp_path) as store:
+        assert await store.write(work) == 1
+    assert len(runs) == 2
+
+
+async def test_what_one_process_commits_wakes_the_other(database: PostgresAddress, tmp_path: Path) -> None:
+    async with _store(database, tmp_path) as here, _store(database, tmp_path) as there:
+        woken = asyncio.Event()
+        here.listen("channel", woken.set)
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while not woken.is_set():
+                await there.write(lambda tx: tx.notify("channel"))
+
+
+async def test_a_service_whose_database_is_behind_says_what_to_run_and_serves_once_it_was_run(
+    empty: PostgresAddress, tmp_path: Path
+) -> None:
+    settings = Settings(data=tmp_path / "data", postgres=empty, readers=2)
+    with pytest.raises(Unavailable, match="Run `workspaced migrate`"):
+        transact(empty, lambda tx: tx.one("SELECT 1"))
+    async with running(settings) as app:
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://s") as http:
+            refused = await http.get("/readyz")
+            assert (refused.status_code, refused.json()["code"]) == (503, "schema_behind")
+            assert "workspaced migrate" in refused.json()["detail"]
+            assert (await http.get("/v1/workspace", headers={"x-api-key": "k"})).status_code == 503
+            assert (await http.get("/healthz")).status_code == 200
+            assert migrate(empty) == (0, migrations.head())
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                answered = 503
+                while answered == 503:
+                    answered = (await http.get("/v1/workspace", headers={"x-api-key": "k"})).status_code
+            assert answered == 401
+            assert (await http.get("/readyz")).status_code == 200
+
+
+def test_of_many_who_migrate_at_once_one_does_and_all_succeed(empty: PostgresAddress) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        went = list(pool.map(migrate, [empty] * 6))
+    assert sorted(went) == [(0, migrations.head())] + [(migrations.head(), migrations.head())] * 5
+
+
+def test_both_databases_have_the_same_steps_and_the_same_tables(database: PostgresAddress, tmp_path: Path) -> None:
+    numbers = {dialect: [number for number, _ in migrations.steps(dialect)] for dialect in ("sqlite", "postgres")}
+    assert numbers["postgres"] == [number for number in numbers["sqlite"] if number >= 5]
+    path = tmp_path / "s.db"
+    migrate(path)
+    there = transact(
+        database,
+        lambda tx: tx.all(
+            "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'"
+        ),
+    )
+    here = transact(
+        path,
+        lambda tx: [
+            (table, row[1])
+            for (table,) in tx.all("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")
+            for row in tx.all(f"PRAGMA table_info({table})")
+        ],
+    )
+    kept_otherwise = {
+        ("data_sink_entry_numbers", "last_number"),
+        ("event_numbers", "one"),
+        ("event_numbers", "last_number"),
+    }
+    own = {("schema_step", "number"), ("schema_step", "at")}
+    assert set(here) - kept_otherwise == set(there) - own
+
+
+def test_every_text_compares_byte_by_byte_and_every_number_is_wide(database: PostgresAddress) -> None:
+    columns = transact(
+        database,
+        lambda tx: tx.all(
+            "SELECT table_name, column_name, data_type, collation_name FROM information_schema.columns "
+            "WHERE table_schema = 'public' AND table_name <> 'schema_step'"
+        ),
+    )
+    assert len(columns) > 100
+    assert [row for row in columns if row[2] == "text" and row[3] != "C"] == []
+    assert {row[2] for row in columns} <= {"text", "bigint", "smallint", "integer", "bytea", "double precision"}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://someone:hunter2hunter2@127.0.0.1:1/nowhere",
+        "postgresql://127.0.0.1:1/nowhere?password=hunter2hunter2",
+        "postgresql://someone:hunter2hunter2@127.0.0.1/nowhere?no_such_parameter=1",
+    ],
+)
+def test_a_database_that_can_not_be_reached_is_named_without_its_password(url: str) -> None:
+    address = postgres_address(url)
+    for attempt in (lambda: transact(address, lambda tx: tx.one("SELECT 1")), lambda: migrate(address)):
+        with pytest.raises(Unavailable, match=re.escape("/nowhere can't be used: ")) as caught:
+            attempt()
+        assert "hunter2" not in f"{caught.value} {caught.value.detail} {caught.value.__context__!r} {address!r}"
+
+
+def test_a_database_of_a_newer_program_is_left_alone(postgres_databases: Databases) -> None:
+    with postgres_databases.migrated() as url:
+        address = postgres_address(url)
+        step = "INSERT INTO schema_step VALUES (9999, now())"
+        transact(address, lambda tx: tx.run(step))
+        try:
+            with pytest.raises(StorageUnusable, match="written by a newer workspaced"):
+                migrate(address)
+            with pytest.raises(Unavailable, match="written by a newer workspaced"):
+                transact(address, lambda tx: tx.one("SELECT 1"))
+        finally:
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute("DELETE FROM schema_step WHERE number = 9999")
+
+
+async def test_an_answer_that_was_kept_is_given_to_the_other_process_while_the_first_still_works(
+    database: PostgresAddress, tmp_path: Path
+) -> None:
+    """Two processes get the same request at once: one does it, the other repeats its answer."""
+    settings = Settings(data=tmp_path / "data", postgres=database, readers=2)
+    key = transact(database, lambda tx: access.create_key(tx, name="k", role="owner", now=0, expires_at=None))
+    headers = {"x-api-key": key, "ClientId": "tests"}
+    async with running(settings) as one, running(settings) as two:
+        clients = [
+            httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers)
+            for app in (one, two)
+        ]
+        for number in range(5):
+            answers = await asyncio.gather(
+                *(
+                    client.post("/v1/workspace", json={"label": "w"}, headers={"Idempotency-Key": f"k{number}"})
+                    for client in clients
+                )
+            )
+            assert {answer.status_code for answer in answers} == {201}
+            assert len({answer.json()["id"] for answer in answers}) == 1
+        for client in clients:
+            await client.aclose()

@@ -1,0 +1,242 @@
+"""What the slices may rely on, of either database."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support.outsider import Outsider
+from workspaced.problems import Conflict, Unavailable
+from workspaced.storage.address import Address, PostgresAddress, sqlite_address
+from workspaced.storage.choice import create_store, migrate, transact
+from workspaced.storage.leases import JobLeases
+from workspaced.storage.port import Reader, StoreOfProcess, Transaction
+
+_PUT = "INSERT INTO fixed_setting (name, value) VALUES (:name, :value)"
+_ALL = "SELECT name FROM fixed_setting ORDER BY name"
+DEADLINE_SECONDS = 30
+
+
+@pytest.fixture
+def address(tmp_path: Path, postgres: PostgresAddress | None) -> Address:
+    chosen = postgres or sqlite_address(tmp_path / "data")
+    migrate(chosen)
+    return chosen
+
+
+@asynccontextmanager
+async def _store(address: Address, tmp_path: Path) -> AsyncIterator[StoreOfProcess]:
+    store = create_store(address, folder=tmp_path / "data", readers=2, streams=2, busy_seconds=2)
+    await store.start()
+    try:
+        yield store
+    finally:
+        await store.stop()
+
+
+@pytest.fixture
+async def store(address: Address, tmp_path: Path) -> AsyncIterator[StoreOfProcess]:
+    async with _store(address, tmp_path) as started:
+        yield started
+
+
+@pytest.fixture
+async def other(address: Address, tmp_path: Path) -> AsyncIterator[StoreOfProcess]:
+    """Another process's."""
+    async with _store(address, tmp_path) as started:
+        yield started
+
+
+def _put(*names: str, fail: Exception | None = None) -> Callable[[Transaction], str]:
+    def work(tx: Transaction) -> str:
+        for name in names:
+            tx.run(_PUT, {"name": name, "value": "v"})
+        if fail:
+            raise fail
+        return names[0]
+
+    return work
+
+
+def _names(reader: Reader) -> list[str]:
+    return [row[0] for row in reader.all(_ALL)]
+
+
+class _Gate:
+    """Work that keeps the writer until it is let go, so that what comes meanwhile shares the next transaction."""
+
+    def __init__(self) -> None:
+        self._entered, self._open = threading.Event(), threading.Event()
+
+    def work(self, _tx: Transaction) -> None:
+        self._entered.set()
+        assert self._open.wait(DEADLINE_SECONDS)
+
+    async def together(self, store: StoreOfProcess, *works: Callable[[Transaction], Any]) -> list[Any]:
+        first = asyncio.create_task(store.write(self.work))
+        assert await asyncio.to_thread(self._entered.wait, DEADLINE_SECONDS)
+        rest = [asyncio.create_task(store.write(work)) for work in works]
+        await asyncio.sleep(0)  # each runs up to its own wait, so all are in the queue
+        self._open.set()
+        return (await asyncio.gather(first, *rest, return_exceptions=True))[1:]
+
+
+async def test_what_was_answered_is_seen_by_everybody(store: StoreOfProcess, other: StoreOfProcess) -> None:
+    assert await store.write(_put("a")) == "a"
+    assert await other.read(_names) == ["a"]
+
+
+async def test_work_that_fails_leaves_nothing_and_raises_to_its_own_caller(store: StoreOfProcess) -> None:
+    with pytest.raises(Conflict):
+        await store.write(_put("a", fail=Conflict("taken", "It is taken.")))
+    assert await store.read(_names) == []
+
+
+async def test_of_those_who_share_a_transaction_only_who_fails_is_undone(store: StoreOfProcess) -> None:
+    outcomes = await _Gate().together(
+        store, _put("a"), _put("b", fail=Conflict("taken", "It is taken.")), _put("c"), _put("a"), _put("d")
+    )
+    assert [type(one) for one in outcomes[:3]] == [str, Conflict, str]
+    assert isinstance(outcomes[3], Exception)
+    assert outcomes[4] == "d"
+    assert await store.read(_names) == ["a", "c", "d"]
+
+
+async def test_a_part_can_be_undone_within_a_piece_of_work(store: StoreOfProcess) -> None:
+    def work(tx: Transaction) -> None:
+        tx.run(_PUT, {"name": "before", "value": "v"})
+        with suppress(Conflict), tx.nested():
+            tx.run(_PUT, {"name": "inside", "value": "v"})
+            tx.defer("INSERT INTO fixed_setting (name, value) VALUES", ("put off inside", "v"))
+            with tx.nested():
+                tx.run(_PUT, {"name": "deeper", "value": "v"})
+            raise Conflict("no", "No.")
+        tx.run(_PUT, {"name": "after", "value": "v"})
+
+    await store.write(work)
+    assert await store.read(_names) == ["after", "before"]
+
+
+@pytest.mark.parametrize("count", [1, 3, 300])
+async def test_rows_put_off_go_in_at_the_end_and_many_rows_go_in_at_once(store: StoreOfProcess, count: int) -> None:
+    statement = "INSERT INTO fixed_setting (name, value) VALUES"
+
+    def work(tx: Transaction) -> int:
+        tx.load(
+            statement, [(f"load {number:03}", 'tab\t, quote", \\N and \\. and line\nend') for number in range(count)]
+        )
+        for number in range(count):
+            tx.defer(statement, (f"put off {number:03}", "v"))
+        return len(tx.all(_ALL))
+
+    assert await store.write(work) == count
+    assert len(await store.read(_names)) == 2 * count
+    values = await store.read(lambda reader: reader.all("SELECT DISTINCT value FROM fixed_setting ORDER BY value"))
+    assert sorted(values) == [('tab\t, quote", \\N and \\. and line\nend',), ("v",)]
+
+
+async def test_a_question_sees_one_state_however_long_it_takes(store: StoreOfProcess, other: StoreOfProcess) -> None:
+    await store.write(_put("a"))
+
+    def twice(reader: Reader) -> Iterator[list[str]]:
+        yield _names(reader)
+        yield _names(reader)
+
+    stream = store.stream(twice)
+    assert await anext(stream) == ["a"]
+    await other.write(_put("b"))
+    assert await anext(stream) == ["a"]
+    await stream.aclose()
+    assert await store.read(_names) == ["a", "b"]
+
+
+async def test_a_long_answer_comes_in_chunks_and_may_be_left_early(store: StoreOfProcess) -> None:
+    await store.write(_put(*(f"n{number:02}" for number in range(25))))
+
+    def counted(reader: Reader) -> Iterator[int]:
+        for rows in reader.chunks(_ALL, {}, 10):
+            yield len(rows)
+
+    for _ in range(6):  # more often than there are places for streams
+        stream = store.stream(counted)
+        assert await anext(stream) == 10
+        await stream.aclose()
+    assert [count async for count in store.stream(counted)] == [10, 10, 5]
+
+
+async def test_a_reader_can_not_write(store: StoreOfProcess) -> None:
+    with pytest.raises(Unavailable):
+        await store.read(lambda reader: reader.one("DELETE FROM fixed_setting RETURNING 1"))
+
+
+async def test_who_listens_is_woken_by_a_commit(store: StoreOfProcess) -> None:
+    woken = asyncio.Event()
+    store.listen("channel", woken.set)
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while not woken.is_set():  # the connection that listens may still be on its way
+            await store.write(lambda tx: tx.notify("channel"))
+
+
+async def test_two_processes_that_add_the_same_name_at_once_both_get_an_answer_and_one_row(
+    store: StoreOfProcess, other: StoreOfProcess
+) -> None:
+    def once(tx: Transaction) -> bool:
+        if tx.one("SELECT 1 FROM fixed_setting WHERE name = :name", {"name": "one"}):
+            return False
+        tx.run(_PUT, {"name": "one", "value": "v"})
+        return True
+
+    async with asyncio.TaskGroup() as tasks:
+        writing = [tasks.create_task(each.write(once)) for _ in range(10) for each in (store, other)]
+    assert sum(task.result() for task in writing) == 1
+
+
+async def test_somebody_in_the_way_is_told_as_busy_and_work_goes_on_afterwards(
+    store: StoreOfProcess, address: Address
+) -> None:
+    await store.write(_put("a"))
+    outsider = Outsider(address)
+    change = "UPDATE data_sink_entry_numbers SET scramble = scramble"
+    with outsider.changing(change):
+        with pytest.raises(Unavailable) as caught:
+            await store.write(lambda tx: tx.run(change))
+        assert caught.value.code == "storage_busy"
+        assert await store.read(_names) == ["a"]
+    assert await store.write(lambda tx: tx.run(change)) == 1
+
+
+async def test_a_job_is_done_by_one_process_at_a_time_and_by_the_next_when_that_one_died(
+    store: StoreOfProcess, other: StoreOfProcess
+) -> None:
+    now = [1_000_000]
+    ours, theirs = (JobLeases(each, now=lambda: now[0], seconds=60) for each in (store, other))
+    async with ours.held("purge") as first, theirs.held("purge") as second, theirs.held("another") as third:
+        assert (first, second, third) == (True, False, True)
+    async with theirs.held("purge") as free:
+        assert free
+    async with AsyncExitStack() as left_behind:
+        assert await left_behind.enter_async_context(ours.held("purge"))
+        now[0] += 60_001
+        async with theirs.held("purge") as taken_over:
+            assert taken_over
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    names=st.sets(st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=6), max_size=40)
+)
+def test_text_is_kept_exactly_and_sorts_by_its_code_points(address: Address, names: set[str]) -> None:
+    def put(tx: Transaction) -> list[str]:
+        tx.run("DELETE FROM fixed_setting")
+        tx.load("INSERT INTO fixed_setting (name, value) VALUES", [(name, "v") for name in names])
+        return _names(tx)
+
+    assert transact(address, put) == sorted(names)

@@ -1,0 +1,73 @@
+"""Somebody else at the database of a service, whichever it is."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import psycopg
+
+from workspaced.storage.address import Address, PostgresAddress
+
+
+class Outsider:
+    """Speaks SQL that both databases understand. What it does is durable at once."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+
+    def do(self, statement: str) -> list[tuple[Any, ...]]:
+        """Run one statement; its rows, if it has any."""
+        with self._connected() as connection:
+            cursor = connection.execute(statement)
+            return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
+
+    def in_the_way(self) -> AbstractContextManager[None]:
+        """Nobody else can change a sink meanwhile."""
+        return self.changing("UPDATE data_sink SET version = version")
+
+    @contextmanager
+    def changing(self, statement: str) -> Iterator[None]:
+        """What the statement changes is for nobody else to change meanwhile; then it is undone."""
+        with self._connected() as connection:
+            connection.execute("BEGIN" if isinstance(self._address, PostgresAddress) else "BEGIN IMMEDIATE")
+            connection.execute(statement)
+            yield
+            connection.execute("ROLLBACK")
+
+    @contextmanager
+    def behind(self) -> Iterator[None]:
+        """The database says that it has an older schema."""
+        if isinstance(self._address, PostgresAddress):
+            steps = self.do("DELETE FROM schema_step RETURNING number")
+            yield
+            for (number,) in steps:
+                self.do(f"INSERT INTO schema_step VALUES ({number}, now())")
+        else:
+            ((step,),) = self.do("PRAGMA user_version")
+            self.do("PRAGMA user_version = 0")
+            yield
+            self.do(f"PRAGMA user_version = {step}")
+
+    def everything(self) -> str:
+        """All that is stored, as text."""
+        with self._connected() as connection:
+            if isinstance(connection, sqlite3.Connection):
+                return "\n".join(connection.iterdump())
+            tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+            rows = [connection.execute(f"SELECT t::text FROM {table} t".encode()).fetchall() for (table,) in tables]
+        return "\n".join(str(row[0]) for part in rows for row in part)
+
+    @contextmanager
+    def _connected(self) -> Iterator[Any]:
+        connection: Any
+        if isinstance(self._address, PostgresAddress):
+            connection = psycopg.connect(**dict(self._address.parameters), autocommit=True)  # type: ignore[arg-type]
+        else:
+            connection = sqlite3.connect(self._address, isolation_level=None)
+        try:
+            yield connection
+        finally:
+            connection.close()

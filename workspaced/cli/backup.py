@@ -1,0 +1,39 @@
+"""``workspaced backup``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from workspaced.backup.whole import back_up
+from workspaced.cli.database import chosen, database_option, done
+from workspaced.settings import Settings
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--data", type=click.Path(path_type=Path, file_okay=False), required=True, help="The service's data folder."
+)
+@database_option
+def backup(folder: Path, data: Path, database: str) -> None:
+    """Copy everything into the new FOLDER, while the service runs or not.
+
+    FOLDER then has the records, as they were at one moment (workspaced.db, or for PostgreSQL workspaced.dump, which pg_dump
+    writes), and blobs, the bytes of all files. It has secrets in it: keep it as you keep the data. What is not in it:
+    WORKSPACED_ENCRYPTION_KEY, without which the secrets of webhooks can't be read.
+
+    \b
+    To restore it, stop the service; then, for SQLite, the copy is a data folder:
+      cp -a FOLDER NEW_DATA
+      workspaced serve --data NEW_DATA
+    for PostgreSQL, into a database that is new and empty:
+      createdb workspaced_restored
+      pg_restore --exit-on-error --no-owner --dbname workspaced_restored FOLDER/workspaced.dump
+      mkdir NEW_DATA; cp -a FOLDER/blobs NEW_DATA/
+      workspaced serve --data NEW_DATA --database postgresql://…/workspaced_restored
+    """  # noqa: D301  the escape is what keeps click from filling the lines
+    address = chosen(data, database)
+    count = done(lambda: back_up(address, Settings(data=data).blobs, folder))
+    click.echo(f"{folder} has the records of {address} and {count} {'file' if count == 1 else 'files'} of bytes.")
