@@ -16,9 +16,10 @@ from workspaced.cloud_storage.rules import (
 )
 from workspaced.cloud_storage.upload_routes import COLLECTION
 from workspaced.cloud_storage.values import StoredFile, StoredVersion
-from workspaced.problems import Forbidden
+from workspaced.problems import Forbidden, Unauthenticated
 from workspaced.settings import Limits
 from workspaced.storage.port import Reader, Transaction
+from workspaced.text import as_uuid
 from workspaced.web.answers import NO_CONTENT, Answer, etag, json_answer
 from workspaced.web.operations import Call, Operation, Work
 from workspaced.web.paging import read_page
@@ -124,7 +125,9 @@ async def list_files(call: Call) -> Answer:
         stretch = found[page.skip : None if page.take is None else page.skip + page.take]
         return len(found), [happenings.shown(reader, file) for file in stretch]
 
-    workspace_id = read_workspace_id(call.query) if call.principal or "workspaceId" in call.query else ""
+    if call.principal is None and as_uuid(call.query.get("workspaceId", "")) is None:
+        raise Unauthenticated  # before anything is said about the request
+    workspace_id = read_workspace_id(call.query)
     page = read_page(call.query, longest=call.settings.limits.page_length, sortable=SORTABLE)
     total, records = await call.store.read(question)
     return json_answer(records, headers=page.headers(total=total, path=call.path, query=call.query))

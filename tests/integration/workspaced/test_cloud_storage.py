@@ -1,0 +1,388 @@
+"""Files as records: the document's rows CS1 to CS4, and how files come to exist."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.integration.workspaced.conftest import MakeKey
+from tests.support.cloud_files import FILES, CloudFiles
+
+ABSENT = "22222222-2222-4222-8222-222222222222"
+
+
+@pytest.fixture
+def files(http: httpx.AsyncClient, workspace: dict[str, Any]) -> CloudFiles:
+    return CloudFiles(http=http, workspace=workspace["id"])
+
+
+async def test_a_file_comes_to_exist_in_one_request(files: CloudFiles) -> None:
+    answer = await files.http.post(
+        FILES, params={"workspaceId": files.workspace, "fileName": "Größe.bin"}, content=b"abc"
+    )
+    assert answer.status_code == 201
+    record = answer.json()
+    assert answer.headers["Location"] == f"{FILES}/{record['id']}"
+    assert {name: record[name] for name in ("workspaceId", "fileName", "contentType", "size", "version", "status")} == {
+        "workspaceId": files.workspace,
+        "fileName": "Größe.bin",
+        "contentType": "application/octet-stream",
+        "size": 3,
+        "version": 1,
+        "status": "available",
+    }
+    assert record["sha256"] == hashlib.sha256(b"abc").hexdigest()
+    assert record["createdBy"] == record["updatedBy"] == "svc:test"
+    assert record["conversion"]["state"] == "not_required"
+    assert await files.record(record["id"]) == record
+
+
+async def test_a_file_comes_to_exist_by_a_link_in_three_steps(files: CloudFiles) -> None:
+    link = await files.link("x.bin", size=3, sha256=hashlib.sha256(b"abc").hexdigest().upper())
+    assert link["method"] == "PUT"
+    assert link["maxSize"] == 3
+    assert link["uploadUrl"].startswith("http://service/v1/cloud-storage/upload/")
+    assert (await files.record(link["id"]))["status"] == "uploading"
+    sent = await files.http.put(link["uploadUrl"], content=b"abc", headers={"x-api-key": "", "Content-Type": "a/b"})
+    assert sent.status_code == 200
+    assert sent.json() == {
+        "id": link["id"],
+        "uploadId": link["uploadId"],
+        "size": 3,
+        "sha256": hashlib.sha256(b"abc").hexdigest(),
+    }
+    assert (await files.record(link["id"]))["status"] == "uploading"
+    done = await files.http.post(f"{FILES}/upload-complete/{link['id']}", json={"sha256": sent.json()["sha256"]})
+    assert done.status_code == 200
+    assert done.json()["status"] == "available"
+    assert await files.content(link["id"]) == b"abc"
+    again = await files.http.post(f"{FILES}/upload-complete/{link['id']}")
+    assert again.status_code == 200
+    assert again.json()["version"] == 1, "asking twice is harmless"
+
+
+async def test_what_was_announced_must_be_what_came(files: CloudFiles) -> None:
+    link = await files.link(size=4)
+    assert (await files.http.put(link["uploadUrl"], content=b"abc")).status_code == 200
+    done = await files.http.post(f"{FILES}/upload-complete/{link['id']}")
+    assert (done.status_code, done.json()["code"]) == (422, "size_mismatch")
+    link = await files.link(sha256="0" * 64)
+    assert (await files.http.put(link["uploadUrl"], content=b"abc")).status_code == 200
+    done = await files.http.post(f"{FILES}/upload-complete/{link['id']}")
+    assert (done.status_code, done.json()["code"]) == (422, "sha256_mismatch")
+    link = await files.link()
+    assert (await files.http.put(link["uploadUrl"], content=b"abc")).status_code == 200
+    done = await files.http.post(f"{FILES}/upload-complete/{link['id']}", json={"sha256": "0" * 64})
+    assert (done.status_code, done.json()["code"]) == (422, "sha256_mismatch")
+    done = await files.http.post(f"{FILES}/upload-complete/{link['id']}")
+    assert done.status_code == 200, "the caller's mistake does not spoil the upload"
+    params = {"workspaceId": files.workspace, "fileName": "a.bin", "sha256": "0" * 64}
+    assert (await files.http.post(FILES, params=params, content=b"abc")).status_code == 422
+
+
+async def test_nothing_can_be_completed_that_did_not_come(files: CloudFiles) -> None:
+    link = await files.link()
+    done = await files.http.post(f"{FILES}/upload-complete/{link['id']}")
+    assert (done.status_code, done.json()["code"]) == (409, "not_uploaded")
+    assert (await files.http.post(f"{FILES}/upload-complete/{ABSENT}")).status_code == 403
+
+
+async def test_a_link_takes_bytes_once_and_no_more_than_announced(files: CloudFiles) -> None:
+    link = await files.link(size=3)
+    too_much = await files.http.put(link["uploadUrl"], content=b"abcd")
+    assert too_much.status_code == 413
+    assert (await files.http.put(link["uploadUrl"], content=b"abc")).status_code == 200, "an attempt is no use"
+    second = await files.http.put(link["uploadUrl"], content=b"xyz")
+    assert (second.status_code, second.json()["code"]) == (409, "upload_link_used")
+    forged = link["uploadUrl"].replace(link["uploadId"], ABSENT)
+    refused = await files.http.put(forged, content=b"abc")
+    assert (refused.status_code, refused.json()["code"]) == (403, "bad_upload_link")
+    bare = link["uploadUrl"].partition("?")[0]
+    assert (await files.http.put(bare, content=b"abc")).status_code == 403
+
+
+async def test_an_upload_onto_an_existing_id_is_another_version(files: CloudFiles) -> None:
+    first = await files.upload("a.bin", b"one")
+    second = await files.upload("b.bin", b"two!", id=first["id"])
+    assert (second["id"], second["version"], second["fileName"], second["size"]) == (first["id"], 2, "b.bin", 4)
+    link = await files.link("c.bin", id=first["id"])
+    assert (await files.record(first["id"]))["status"] == "available", "the old version stays until the new one is here"
+    await files.http.put(link["uploadUrl"], content=b"three")
+    await files.http.post(f"{FILES}/upload-complete/{first['id']}")
+    listed = await files.http.get(f"{FILES}/version-list/{first['id']}")
+    assert [(one["version"], one["current"], one["fileName"]) for one in listed.json()] == [
+        (3, True, "c.bin"),
+        (2, False, "b.bin"),
+        (1, False, "a.bin"),
+    ]
+    paged = await files.http.get(f"{FILES}/version-list/{first['id']}?take=1&skip=1&sortedBy=size&sortOrder=DESC")
+    assert [one["version"] for one in paged.json()] == [2]
+    assert paged.headers["X-Total-Count"] == "3"
+
+
+async def test_an_id_of_something_else_is_refused_without_a_hint(files: CloudFiles) -> None:
+    supplied = "33333333-3333-4333-8333-333333333333"
+    assert (await files.upload(id=supplied.upper()))["id"] == supplied
+    other = (await files.http.post("/v1/workspace", json={"label": "other"})).json()["id"]
+    body = {"workspaceId": other, "fileName": "a.bin", "id": supplied}
+    assert (await files.http.post(f"{FILES}/upload-link", json=body)).json()["code"] == "id_in_use"
+    await files.http.delete(f"{FILES}/{supplied}", params={"workspaceId": files.workspace})
+    body["workspaceId"] = files.workspace
+    answer = await files.http.post(f"{FILES}/upload-link", json=body)
+    assert (answer.status_code, answer.json()["code"]) == (409, "id_in_use")
+
+
+async def test_cs1_deletes_softly_and_a_second_time_not_at_all(files: CloudFiles) -> None:
+    file = (await files.upload())["id"]
+    gone = await files.http.delete(f"{FILES}/{file}", params={"workspaceId": files.workspace})
+    assert (gone.status_code, gone.content) == (200, b"")
+    assert "Content-Type" not in gone.headers
+    for method, path in (
+        ("DELETE", f"{file}?workspaceId={files.workspace}"),
+        ("GET", file),
+        ("PATCH", file),
+        ("GET", f"metadata/{file}"),
+        ("PUT", f"metadata/{file}"),
+        ("POST", f"retry-conversion/{file}"),
+        ("GET", f"download/{file}"),
+        ("GET", f"version-list/{file}"),
+    ):
+        assert (await files.http.request(method, f"{FILES}/{path}")).status_code == 403, (method, path)
+
+
+async def test_cs1_needs_the_files_own_workspace(files: CloudFiles) -> None:
+    file = await files.upload()
+    other = (await files.http.post("/v1/workspace", json={"label": "other"})).json()["id"]
+    for query, status in (("", 400), ("?workspaceId=x", 400), (f"?workspaceId={other}", 403)):
+        assert (await files.http.delete(f"{FILES}/{file['id']}{query}")).status_code == status
+    stale = {"If-Match": '"99"'}
+    refused = await files.http.delete(f"{FILES}/{file['id']}?workspaceId={files.workspace}", headers=stale)
+    assert refused.status_code == 412
+    assert (await files.record(file["id"]))["status"] == "available"
+
+
+async def test_cs2_changes_what_is_given_and_nothing_else(files: CloudFiles) -> None:
+    file = (await files.upload("a.bin"))["id"]
+    body = {"fileName": "b.csv", "contentType": None, "description": "d", "tags": "x,y", "size": 9}
+    changed = await files.http.patch(f"{FILES}/{file}", json=body)
+    assert (changed.status_code, changed.content) == (200, b"")
+    assert changed.headers["X-Ignored-Fields"] == "size"
+    record = await files.record(file)
+    assert [record[name] for name in ("fileName", "contentType", "description", "tags", "size")] == [
+        "b.csv",
+        "text/csv",
+        "d",
+        "x,y",
+        5,
+    ]
+    before = record["updatedAt"]
+    for content in (b"", b"{}"):
+        assert (await files.http.patch(f"{FILES}/{file}", content=content)).status_code == 200
+    assert (await files.record(file))["updatedAt"] == before
+    await files.http.patch(f"{FILES}/{file}", json={"description": None})
+    assert (await files.record(file))["description"] is None
+
+
+async def test_cs2_refuses_what_is_wrong(files: CloudFiles) -> None:
+    path = f"{FILES}/{(await files.upload())['id']}"
+    for body in ({"fileName": "../x"}, {"fileName": None}, {"contentType": "x"}, {"tags": 1}, [], {"fileName": ""}):
+        assert (await files.http.patch(path, json=body)).status_code == 400, body
+    typed = await files.http.patch(path, content=b"<a/>", headers={"Content-Type": "text/xml"})
+    assert typed.status_code == 415
+    assert (await files.http.patch(path, content=b"{" + b" " * 1_048_576 + b"}")).status_code == 413
+    assert (await files.http.patch(path, json={}, headers={"If-Match": '"0"'})).status_code == 412
+
+
+async def test_cs3_and_cs4_keep_any_object(files: CloudFiles) -> None:
+    path = f"{FILES}/metadata/{(await files.upload())['id']}"
+    empty = await files.http.get(path)
+    assert (empty.status_code, empty.json()) == (200, {})
+    put = await files.http.put(path, content=b'{"mass": 1.10, "a": {"b": [null, "\xc3\xa9"]}}')
+    assert (put.status_code, put.content) == (200, b"")
+    kept = await files.http.get(path)
+    assert kept.content == '{"a":{"b":[null,"é"]},"mass":1.10}'.encode()
+    assert (await files.http.get(path, headers={"If-None-Match": kept.headers["ETag"]})).status_code == 304
+    assert (await files.http.put(path)).status_code == 200
+    assert (await files.http.get(path)).content == kept.content, "no body leaves it"
+    for bad, status in ((b"[]", 400), (b"{", 400), (b'{"a":"' + b"x" * 70_000 + b'"}', 400)):
+        assert (await files.http.put(path, content=bad)).status_code == status
+    assert (await files.http.put(path, json={}, headers={"If-Match": '"0"'})).status_code == 412
+    assert (await files.http.put(path, json={})).status_code == 200
+    assert (await files.http.get(path)).json() == {}
+
+
+async def test_a_file_that_is_not_there_yet_is_as_absent(files: CloudFiles) -> None:
+    link = await files.link()
+    for method, path in (
+        ("DELETE", f"{link['id']}?workspaceId={files.workspace}"),
+        ("PATCH", link["id"]),
+        ("GET", f"metadata/{link['id']}"),
+        ("PUT", f"metadata/{link['id']}"),
+        ("POST", f"retry-conversion/{link['id']}"),
+        ("GET", f"download/{link['id']}"),
+        ("GET", f"version-list/{link['id']}"),
+    ):
+        assert (await files.http.request(method, f"{FILES}/{path}")).status_code == 403, (method, path)
+    assert (await files.http.get(FILES, params={"workspaceId": files.workspace})).json() == []
+
+
+async def test_absent_foreign_and_forbidden_are_refused_with_the_same_words(
+    files: CloudFiles, make_key: MakeKey
+) -> None:
+    file = (await files.upload())["id"]
+    other = (await files.http.post("/v1/workspace", json={"label": "other"})).json()["id"]
+    stranger = {"x-api-key": make_key(name="svc:stranger", role="editor", workspace_id=other)}
+    reader = {"x-api-key": make_key(name="svc:reader", role="reader", workspace_id=files.workspace)}
+    rows = [
+        ("GET", "{}", None),
+        ("PATCH", "{}", {"fileName": "x"}),
+        ("DELETE", f"{{}}?workspaceId={files.workspace}", None),
+        ("GET", "metadata/{}", None),
+        ("PUT", "metadata/{}", {}),
+        ("POST", "retry-conversion/{}", None),
+        ("POST", "upload-complete/{}", None),
+        ("GET", "download/{}", None),
+        ("GET", "version-list/{}", None),
+    ]
+    for method, path, body in rows:
+        bodies = set()
+        for headers, name in ((stranger, file), (stranger, ABSENT), ({}, ABSENT), ({}, "no-uuid")):
+            answer = await files.http.request(method, f"{FILES}/{path.format(name)}", json=body, headers=headers)
+            assert answer.status_code == 403, (method, path)
+            problem = answer.json()
+            bodies.add((problem["code"], problem["detail"], problem["error"]))
+        assert len(bodies) == 1
+        wanted = 403 if method != "GET" else 200
+        answer = await files.http.request(method, f"{FILES}/{path.format(file)}", json=body, headers=reader)
+        assert answer.status_code == wanted, (method, path)
+    for answer in (
+        await files.http.post(
+            FILES, params={"workspaceId": files.workspace, "fileName": "x"}, content=b"x", headers=stranger
+        ),
+        await files.http.post(
+            f"{FILES}/upload-link", json={"workspaceId": files.workspace, "fileName": "x"}, headers=stranger
+        ),
+        await files.http.get(FILES, params={"workspaceId": files.workspace}, headers=stranger),
+        await files.http.get(FILES, params={"workspaceId": ABSENT}),
+    ):
+        assert answer.status_code == 403
+    assert (await files.record(file))["version"] == 1
+
+
+async def test_without_a_key_only_what_is_public_is_read(files: CloudFiles) -> None:
+    file = (await files.upload("a.txt", b"text"))["id"]
+    reads = [
+        f"{FILES}/{file}",
+        f"{FILES}?workspaceId={files.workspace}",
+        f"{FILES}/metadata/{file}",
+        f"{FILES}/version-list/{file}",
+        f"{FILES}/download/{file}",
+    ]
+    del files.http.headers["x-api-key"]
+    for path in (*reads, f"{FILES}/{ABSENT}", FILES, f"{FILES}?workspaceId=x"):
+        answer = await files.http.get(path)
+        assert answer.status_code == 401, path
+        assert "WWW-Authenticate" in answer.headers
+
+
+async def test_a_public_workspace_shows_its_files_but_gives_none_away_where_exports_are_off(
+    files: CloudFiles, make_key: MakeKey
+) -> None:
+    file = (await files.upload("a.txt", b"text"))["id"]
+    key = make_key(name="svc:flags")
+    flags = {"publicCanReadEnabled": True}
+    answer = await files.http.patch(f"/v1/workspace/{files.workspace}", json=flags, headers={"x-api-key": key})
+    assert answer.status_code == 200
+    owned = files.http.headers.pop("x-api-key")
+    for path in (f"{FILES}/{file}", f"{FILES}?workspaceId={files.workspace}", f"{FILES}/metadata/{file}"):
+        assert (await files.http.get(path)).status_code == 200
+    assert await files.content(file) == b"text"
+    for method, path in (("PATCH", file), ("PUT", f"metadata/{file}"), ("POST", f"retry-conversion/{file}")):
+        assert (await files.http.request(method, f"{FILES}/{path}", json={})).status_code == 401
+    keyed = {"x-api-key": owned}
+    off = await files.http.patch(f"/v1/workspace/{files.workspace}", json={"exportsEnabled": False}, headers=keyed)
+    assert off.status_code == 200
+    for headers in ({}, keyed):
+        refused = await files.http.get(f"{FILES}/download/{file}", headers=headers)
+        assert (refused.status_code, refused.json()["code"]) == (403, "exports_disabled")
+    assert (await files.http.get(f"{FILES}/{file}")).status_code == 200
+
+
+async def test_the_list_is_of_one_workspace_in_the_order_that_is_asked_for(files: CloudFiles) -> None:
+    for name, content in (("b.bin", b"1"), ("a.bin", b"333"), ("c.bin", b"22")):
+        await files.upload(name, content)
+
+    async def names(query: str) -> list[str]:
+        answer = await files.http.get(f"{FILES}?workspaceId={files.workspace}{query}")
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["X-Total-Count"] == "3"
+        return [one["fileName"] for one in answer.json()]
+
+    assert await names("") == ["b.bin", "a.bin", "c.bin"]
+    assert await names("&sortedBy=fileName") == ["a.bin", "b.bin", "c.bin"]
+    assert await names("&sortedBy=size&sortOrder=DESC&take=2") == ["a.bin", "c.bin"]
+    answer = await files.http.get(f"{FILES}?workspaceId={files.workspace}&take=1&skip=1")
+    assert 'rel="next"' in answer.headers["Link"]
+    assert 'rel="prev"' in answer.headers["Link"]
+    for bad in ("", "?workspaceId=x", f"?workspaceId={files.workspace}&take=0", "?workspaceId=&sortedBy=fileName"):
+        assert (await files.http.get(f"{FILES}{bad}")).status_code == 400
+
+
+async def test_a_workspace_lists_its_available_files_as_attachments(files: CloudFiles) -> None:
+    path = f"/v1/workspace/{files.workspace}"
+    before = await files.http.get(path)
+    await files.link()
+    file = (await files.upload())["id"]
+    after = await files.http.get(path)
+    assert after.json()["attachments"] == [file]
+    assert after.headers["ETag"] != before.headers["ETag"]
+    await files.http.delete(f"{FILES}/{file}", params={"workspaceId": files.workspace})
+    assert (await files.http.get(path)).json()["attachments"] == []
+
+
+async def test_files_of_a_deleted_workspace_are_as_absent(files: CloudFiles) -> None:
+    file = (await files.upload())["id"]
+    link = await files.link()
+    assert (await files.http.delete(f"/v1/workspace/{files.workspace}")).status_code == 200
+    assert (await files.http.get(f"{FILES}/{file}")).status_code == 403
+    assert (await files.http.put(link["uploadUrl"], content=b"x")).status_code == 403
+    params = {"workspaceId": files.workspace, "fileName": "x"}
+    assert (await files.http.post(FILES, params=params, content=b"x")).status_code == 403
+
+
+async def test_a_repeated_post_gets_the_first_answer_and_makes_no_second_file(files: CloudFiles) -> None:
+    params = {"workspaceId": files.workspace, "fileName": "a.bin"}
+    headers = {"Idempotency-Key": "one"}
+    first = await files.http.post(FILES, params=params, content=b"abc", headers=headers)
+    again = await files.http.post(FILES, params=params, content=b"abc", headers=headers)
+    assert (again.status_code, again.json()) == (201, first.json())
+    assert again.headers["Idempotent-Replayed"] == "true"
+    other = await files.http.post(FILES, params=params, content=b"abd", headers=headers)
+    assert (other.status_code, other.json()["code"]) == (422, "idempotency_key_reused")
+    assert len((await files.http.get(FILES, params={"workspaceId": files.workspace})).json()) == 1
+    link = {"workspaceId": files.workspace, "fileName": "b.bin"}
+    headers = {"Idempotency-Key": "two"}
+    first = await files.http.post(f"{FILES}/upload-link", json=link, headers=headers)
+    again = await files.http.post(f"{FILES}/upload-link", json=link, headers=headers)
+    assert again.json() == first.json()
+
+
+async def test_every_change_is_in_the_audit_log(files: CloudFiles) -> None:
+    file = (await files.upload("a.bin"))["id"]
+    await files.upload("b.bin", b"other", id=file)
+    await files.http.put(f"{FILES}/metadata/{file}", json={"secret": "value"})
+    await files.http.post(f"{FILES}/retry-conversion/{file}")
+    await files.http.delete(f"{FILES}/{file}", params={"workspaceId": files.workspace})
+    log = await files.http.get(f"/v1/audit-log?workspaceId={files.workspace}&action=cloud_storage.*&sortOrder=ASC")
+    assert [row["action"] for row in log.json()] == [
+        "cloud_storage.file.created",
+        "cloud_storage.file.updated",
+        "cloud_storage.metadata.updated",
+        "cloud_storage.conversion.retried",
+        "cloud_storage.file.deleted",
+    ]
+    assert {row["resourceId"] for row in log.json()} == {file}
+    assert "value" not in log.text

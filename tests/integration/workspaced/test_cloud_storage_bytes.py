@@ -1,0 +1,399 @@
+"""The bytes of files: downloads and their ranges, what is kept once, what is cut off, what is swept."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import errno
+import hashlib
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from starlette.types import Message, Scope
+
+from tests.integration.workspaced.conftest import MakeKey
+from tests.integration.workspaced.deliveries.conftest import ManualClock
+from tests.support.cloud_files import FILES, CloudFiles
+from workspaced.app import Application, running
+from workspaced.blobs.disk import DiskBlobs
+from workspaced.blobs.port import Incoming
+from workspaced.problems import Unavailable
+from workspaced.settings import Limits, Settings
+
+
+@pytest.fixture
+def files(http: httpx.AsyncClient, workspace: dict[str, Any]) -> CloudFiles:
+    return CloudFiles(http=http, workspace=workspace["id"])
+
+
+def _stored(settings: Settings) -> set[str]:
+    """The digests of what is kept, and the names of what is under way."""
+    paths = (path for path in settings.blobs.rglob("*") if path.is_file())
+    return {"".join(path.relative_to(settings.blobs).parts) for path in paths}
+
+
+@asynccontextmanager
+async def _another(
+    settings: Settings, make_key: MakeKey, *, clock: ManualClock | None = None
+) -> AsyncIterator[tuple[CloudFiles, Application]]:
+    """A service with other settings than the usual."""
+    async with running(settings, clock=clock) as app:
+        transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+        headers = {"x-api-key": make_key(name="svc:another"), "ClientId": "tests"}
+        async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as http:
+            workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
+            yield CloudFiles(http=http, workspace=workspace), app
+
+
+async def test_a_download_is_saved_and_never_shown(files: CloudFiles) -> None:
+    script = b"<script>alert(1)</script>"
+    file = await files.upload("Größe 部品.html", script, contentType="text/html")
+    answer = await files.http.get(f"{FILES}/download/{file['id']}")
+    assert (answer.status_code, answer.content) == (200, script)
+    assert answer.headers["Content-Type"] == "text/html"
+    assert answer.headers["Content-Length"] == str(len(script))
+    assert answer.headers["Content-Disposition"].startswith("attachment; ")
+    assert "filename*=UTF-8''Gr%C3%B6%C3%9Fe%20%E9%83%A8%E5%93%81.html" in answer.headers["Content-Disposition"]
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Content-Security-Policy"].startswith("sandbox")
+    assert answer.headers["Accept-Ranges"] == "bytes"
+    assert answer.headers["ETag"] == f'"{file["sha256"]}"'
+    head = await files.http.head(f"{FILES}/download/{file['id']}")
+    assert head.content == b""
+    for name in ("Content-Length", "Content-Type", "ETag", "Content-Disposition"):
+        assert head.headers[name] == answer.headers[name]
+
+
+async def test_ranges_are_served_and_bound_to_a_version(files: CloudFiles) -> None:
+    path = f"{FILES}/download/{(await files.upload(content=b'0123456789'))['id']}"
+
+    async def get(**headers: str) -> httpx.Response:
+        return await files.http.get(path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+
+    tag = (await get()).headers["ETag"]
+    part = await get(Range="bytes=2-4")
+    assert (part.status_code, part.content) == (206, b"234")
+    assert part.headers["Content-Range"] == "bytes 2-4/10"
+    assert part.headers["Content-Length"] == "3"
+    assert (await get(Range="bytes=-2")).content == b"89"
+    assert (await get(Range="bytes=8-99", If_Range=tag)).content == b"89"
+    for headers in ({"Range": "bytes=0-1", "If_Range": '"other"'}, {"Range": "bytes=0-1,4-5"}):
+        whole = await get(**headers)
+        assert (whole.status_code, whole.content) == (200, b"0123456789")
+    beyond = await get(Range="bytes=10-")
+    assert (beyond.status_code, beyond.headers["Content-Range"]) == (416, "bytes */10")
+    assert (await get(If_None_Match=tag, Range="bytes=0-1")).status_code == 304
+    assert (await get(If_Match='"other"')).status_code == 412
+    head = await files.http.head(path, headers={"Range": "bytes=0-1"})
+    assert (head.status_code, head.headers["Content-Length"]) == (206, "2")
+
+
+async def test_an_empty_file_is_a_file(files: CloudFiles, settings: Settings) -> None:
+    file = await files.upload("empty.bin", b"")
+    assert file["size"] == 0
+    assert await files.content(file["id"]) == b""
+    assert _stored(settings) == {hashlib.sha256(b"").hexdigest()}
+    answer = await files.http.get(f"{FILES}/download/{file['id']}", headers={"Range": "bytes=0-0"})
+    assert answer.status_code == 416
+
+
+async def test_older_versions_keep_their_bytes_and_names(files: CloudFiles) -> None:
+    first = await files.upload("a.bin", b"one")
+    second = await files.upload("b.bin", b"two", id=first["id"])
+    assert await files.content(first["id"]) == b"two"
+    old = await files.http.get(f"{FILES}/download/{first['id']}?versionId={first['versionId']}")
+    assert (old.content, old.headers["Content-Disposition"]) == (b"one", 'attachment; filename="a.bin"')
+    assert await files.content(first["id"], versionId=second["versionId"]) == b"two"
+    for query in ("versionId=x", f"versionId={first['id']}", "output=nothing"):
+        assert (await files.http.get(f"{FILES}/download/{first['id']}?{query}")).status_code == 403
+
+
+async def test_names_never_reach_the_disk_and_equal_bytes_are_kept_once(files: CloudFiles, settings: Settings) -> None:
+    for name in ("..%2f..%2fetc", "CON", "a;b|c", "x" * 255):
+        await files.upload(name, b"equal")
+    assert _stored(settings) == {hashlib.sha256(b"equal").hexdigest()}
+    params = {"workspaceId": files.workspace, "fileName": "../../etc/passwd"}
+    assert (await files.http.post(FILES, params=params, content=b"x")).status_code == 400
+
+
+async def test_uploads_of_equal_bytes_at_once_all_succeed(files: CloudFiles, settings: Settings) -> None:
+    content = b"equal" * 400_000
+    records = await asyncio.gather(*(files.upload(f"{number}.bin", content) for number in range(8)))
+    assert len({record["id"] for record in records}) == 8
+    assert _stored(settings) == {hashlib.sha256(content).hexdigest()}
+    for record in records[:2]:
+        assert await files.content(record["id"]) == content
+
+
+async def test_versions_uploaded_at_once_get_numbers_of_their_own(files: CloudFiles) -> None:
+    file = (await files.upload())["id"]
+    uploads = [files.upload(f"{number}.bin", str(number).encode(), id=file) for number in range(8)]
+    assert sorted(record["version"] for record in await asyncio.gather(*uploads)) == list(range(2, 10))
+
+
+async def test_one_link_used_by_two_at_once_takes_one(files: CloudFiles) -> None:
+    link = await files.link()
+    answers = await asyncio.gather(*(files.http.put(link["uploadUrl"], content=bytes([n])) for n in range(4)))
+    assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
+    taken = next(answer.json()["sha256"] for answer in answers if answer.status_code == 200)
+    assert (await files.http.post(f"{FILES}/upload-complete/{link['id']}")).json()["sha256"] == taken
+
+
+async def test_an_upload_that_is_cut_off_leaves_nothing(files: CloudFiles, settings: Settings) -> None:
+    link = await files.link()
+    url = httpx.URL(link["uploadUrl"])
+    assert isinstance(files.http._transport, httpx.ASGITransport)
+    messages = iter(
+        [{"type": "http.request", "body": b"x" * 3_000_000, "more_body": True}, {"type": "http.disconnect"}]
+    )
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return next(messages)
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope: Scope = {
+        "type": "http",
+        "method": "PUT",
+        "scheme": "http",
+        "path": url.path,
+        "raw_path": url.raw_path.partition(b"?")[0],
+        "query_string": url.query,
+        "headers": [],
+        "client": ("127.0.0.1", 1),
+    }
+    await files.http._transport.app(scope, receive, send)  # type: ignore[arg-type]  # the two libraries name types each their way
+    assert sent == []
+    assert _stored(settings) == set()
+    assert (await files.http.put(link["uploadUrl"], content=b"whole")).status_code == 200, "the link is still good"
+
+
+async def test_more_than_a_file_may_have_is_refused_while_it_comes(settings: Settings, make_key: MakeKey) -> None:
+    small = dataclasses.replace(settings, limits=Limits(requests_per_minute=0, file_bytes=1_000_000))
+    async with _another(small, make_key) as (files, _):
+
+        async def endless() -> AsyncIterator[bytes]:
+            while True:
+                yield b"x" * 65_536
+
+        params = {"workspaceId": files.workspace, "fileName": "a.bin"}
+        answer = await files.http.post(FILES, params=params, content=endless())
+        assert (answer.status_code, answer.headers["Connection"]) == (413, "close")
+        assert (await files.http.post(FILES, params=params, content=b"x" * 1_000_001)).status_code == 413
+        assert (await files.http.post(FILES, params=params, content=b"x" * 1_000_000)).status_code == 201
+        link = await files.link()
+        assert link["maxSize"] == 1_000_000
+        assert (await files.http.put(link["uploadUrl"], content=endless())).status_code == 413
+    assert _stored(settings) == {hashlib.sha256(b"x" * 1_000_000).hexdigest()}
+
+
+async def test_a_full_disk_is_a_503_with_a_sentence_and_leaves_nothing(
+    files: CloudFiles, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    params = {"workspaceId": files.workspace, "fileName": "a.bin"}
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "fsync", full)
+        answer = await files.http.post(FILES, params=params, content=b"abc")
+    assert (answer.status_code, answer.json()["code"]) == (503, "storage_full")
+    assert answer.json()["detail"] == "The disk that holds files is full."
+    assert "Retry-After" in answer.headers
+    assert _stored(settings) == set()
+    assert (await files.http.get(FILES, params={"workspaceId": files.workspace})).json() == []
+    assert (await files.http.post(FILES, params=params, content=b"abc")).status_code == 201
+
+
+async def test_bytes_that_are_missing_are_told_before_the_answer_begins(files: CloudFiles, settings: Settings) -> None:
+    file = await files.upload(content=b"abc")
+    (settings.blobs / file["sha256"][:2] / file["sha256"][2:]).unlink()
+    answer = await files.http.get(f"{FILES}/download/{file['id']}")
+    assert (answer.status_code, answer.json()["code"]) == (503, "bytes_missing")
+
+
+@pytest.mark.parametrize(
+    ("limits", "sentence"),
+    [
+        (Limits(requests_per_minute=0, files_per_workspace=1), "1 files"),
+        (Limits(requests_per_minute=0, file_bytes_per_workspace=5), "5 bytes"),
+    ],
+)
+async def test_a_workspace_has_quotas(settings: Settings, make_key: MakeKey, limits: Limits, sentence: str) -> None:
+    async with _another(dataclasses.replace(settings, limits=limits), make_key) as (files, _):
+        await files.upload(content=b"1234")
+        params = {"workspaceId": files.workspace, "fileName": "a.bin"}
+        answer = await files.http.post(FILES, params=params, content=b"12")
+        assert (answer.status_code, answer.json()["code"]) == (409, "quota_exceeded")
+        assert sentence in answer.json()["detail"]
+
+
+async def test_a_file_has_so_many_versions_and_no_more(settings: Settings, make_key: MakeKey) -> None:
+    limits = Limits(requests_per_minute=0, versions_per_file=2)
+    async with _another(dataclasses.replace(settings, limits=limits), make_key) as (files, _):
+        file = (await files.upload())["id"]
+        await files.upload(id=file)
+        params = {"workspaceId": files.workspace, "fileName": "a.bin", "id": file}
+        assert (await files.http.post(FILES, params=params, content=b"x")).json()["code"] == "quota_exceeded"
+
+
+async def test_a_link_ends_after_a_quarter_of_an_hour(settings: Settings, make_key: MakeKey) -> None:
+    clock = ManualClock()
+    async with _another(settings, make_key, clock=clock) as (files, _):
+        link = await files.link()
+        await clock.advance(15 * 60)
+        late = await files.http.put(link["uploadUrl"], content=b"abc")
+        assert (late.status_code, late.json()["code"]) == (403, "upload_link_expired")
+
+
+async def test_two_processes_agree_on_links(settings: Settings, make_key: MakeKey) -> None:
+    async with _another(settings, make_key) as (one, _), _another(settings, make_key) as (other, _):
+        link = await one.link()
+        assert (await other.http.put(link["uploadUrl"], content=b"abc")).status_code == 200
+        assert (await one.http.post(f"{FILES}/upload-complete/{link['id']}")).status_code == 200
+
+
+async def test_a_link_begins_with_the_public_url(settings: Settings, make_key: MakeKey) -> None:
+    known = dataclasses.replace(settings, public_url="https://data.example.org/edw")
+    async with _another(known, make_key) as (files, _):
+        assert (await files.link())["uploadUrl"].startswith("https://data.example.org/edw/v1/cloud-storage/upload/")
+
+
+async def test_bytes_go_when_nothing_names_them_and_the_time_to_restore_is_over(
+    settings: Settings, make_key: MakeKey
+) -> None:
+    kept, dropped = hashlib.sha256(b"kept").hexdigest(), hashlib.sha256(b"dropped").hexdigest()
+    async with _another(settings, make_key) as (files, app):
+        for content in (b"kept", b"dropped"):
+            file = await files.upload(content=content)
+            await files.http.delete(f"{FILES}/{file['id']}", params={"workspaceId": files.workspace})
+        await files.upload(content=b"kept")
+        await app.keep_up()
+        assert _stored(settings) == {kept, dropped}, "deleted, but it could be restored"
+    soon = dataclasses.replace(settings, limits=Limits(requests_per_minute=0, deleted_days=0))
+    async with _another(soon, make_key) as (files, app):
+        await app.keep_up()
+        assert _stored(settings) == {kept}
+        log = await files.http.get("/v1/audit-log?action=cloud_storage.file.purged")
+        assert len(log.json()) == 2
+
+
+async def test_links_that_were_never_used_leave_no_trace(settings: Settings, make_key: MakeKey) -> None:
+    long_ago = ManualClock()
+    await long_ago.advance(-2 * 86_400)
+    async with _another(settings, make_key, clock=long_ago) as (files, app):
+        never, sent = await files.link(), await files.link()
+        assert (await files.http.put(sent["uploadUrl"], content=b"abc")).status_code == 200
+        assert _stored(settings) == {sha256 := hashlib.sha256(b"abc").hexdigest()}, sha256
+        await app.keep_up()
+        assert _stored(settings) == set()
+        for link in (never, sent):
+            assert (await files.http.get(f"{FILES}/{link['id']}")).status_code == 403
+
+
+async def _parts(*parts: bytes) -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part
+
+
+@pytest.fixture
+async def blobs(tmp_path: Path) -> AsyncIterator[DiskBlobs]:
+    blobs = DiskBlobs(tmp_path / "blobs")
+    await blobs.start()
+    yield blobs
+    await blobs.stop()
+
+
+async def test_a_sweep_waits_for_whoever_is_about_to_refer_to_bytes(blobs: DiskBlobs, tmp_path: Path) -> None:
+    """The order that would lose bytes: they are at their address, the sweep asks, then the reference is committed."""
+    committed: set[str] = set()
+    asked = asyncio.Event()
+
+    async def referenced(digests: Any) -> frozenset[str]:
+        asked.set()
+        return frozenset(digests) & committed
+
+    async with blobs.receive(_parts(b"ab", b"c")) as incoming:
+        async with blobs.kept(incoming):
+            sweeping = asyncio.create_task(blobs.sweep(referenced))
+            await asked.wait()
+            asked.clear()
+            assert blobs.as_file(incoming.sha256).read_bytes() == b"abc"
+            committed.add(incoming.sha256)
+        assert await sweeping == 0
+        assert asked.is_set(), "it asked once more when it held the lock"
+    assert blobs.as_file(incoming.sha256).exists()
+    committed.clear()
+    assert await blobs.sweep(referenced) == 1
+    assert not blobs.as_file(incoming.sha256).exists()
+
+
+async def test_equal_bytes_that_come_while_a_sweep_drops_them_are_there_afterwards(blobs: DiskBlobs) -> None:
+    dropping = asyncio.Event()
+    go_on = asyncio.Event()
+    asked = 0
+
+    async def unreferenced(_digests: Any) -> frozenset[str]:
+        nonlocal asked
+        asked += 1
+        if asked == 2:  # the lock is held now
+            dropping.set()
+            await go_on.wait()
+        return frozenset()
+
+    async with blobs.receive(_parts(b"abc")) as first, blobs.kept(first):
+        pass
+    sweeping = asyncio.create_task(blobs.sweep(unreferenced))
+    await dropping.wait()
+
+    async def come_again() -> Incoming:
+        async with blobs.receive(_parts(b"abc")) as second, blobs.kept(second):
+            return second
+
+    coming = asyncio.create_task(come_again())
+    go_on.set()
+    assert await sweeping == 1
+    again = await coming
+    assert blobs.as_file(again.sha256).read_bytes() == b"abc"
+
+
+async def test_a_sweep_drops_what_a_killed_process_left_and_nothing_else(blobs: DiskBlobs, tmp_path: Path) -> None:
+    async def all_of_them(digests: Any) -> frozenset[str]:
+        return frozenset(digests)
+
+    incoming = tmp_path / "blobs" / "incoming"
+    (incoming / "left").write_bytes(b"half")
+    (incoming / "folder").mkdir()
+    (incoming / "folder" / "made").write_bytes(b"half")
+    async with blobs.receive(_parts(b"abc")) as mine, blobs.scratch() as folder:
+        (folder / "0").write_bytes(b"x")
+        assert await blobs.sweep(all_of_them) == 2
+        assert set(incoming.iterdir()) == {mine.path, folder}
+    assert list(incoming.iterdir()) == []
+
+
+async def test_a_reader_that_goes_away_leaves_no_file_open(blobs: DiskBlobs) -> None:
+    content = os.urandom(1_000_000)
+    async with blobs.receive(_parts(content)) as incoming, blobs.kept(incoming):
+        pass
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    parts = blobs.read(incoming.sha256, start=10, length=999_990)
+    assert (await anext(parts))[:10] == content[10:20]
+    await parts.aclose()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert b"".join([part async for part in blobs.read(incoming.sha256, start=1, length=5)]) == content[1:6]
+
+
+async def test_a_folder_that_cant_be_written_is_told(blobs: DiskBlobs, tmp_path: Path) -> None:
+    (tmp_path / "blobs" / "incoming").rmdir()
+    (tmp_path / "blobs" / "incoming").write_bytes(b"a file in its place")
+    with pytest.raises(Unavailable, match="can't be used"):
+        async with blobs.receive(_parts(b"abc")):
+            pytest.fail("there is no place for it")

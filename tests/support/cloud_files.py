@@ -1,0 +1,58 @@
+"""A caller of cloud storage, for tests: uploads, and waits for conversions by asking."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+
+FILES = "/v1/cloud-storage"
+DEADLINE_SECONDS = 60.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CloudFiles:
+    """One workspace's files, as ``http`` may use them."""
+
+    http: httpx.AsyncClient
+    workspace: str
+
+    async def upload(self, name: str = "notes.bin", content: bytes = b"bytes", **query: str) -> dict[str, Any]:
+        """In one request."""
+        params = {"workspaceId": self.workspace, "fileName": name, **query}
+        answer = await self.http.post(FILES, params=params, content=content)
+        assert answer.status_code == 201, answer.text
+        record: dict[str, Any] = answer.json()
+        return record
+
+    async def link(self, name: str = "notes.bin", **members: Any) -> dict[str, Any]:
+        """Where to send bytes."""
+        body = {"workspaceId": self.workspace, "fileName": name, **members}
+        answer = await self.http.post(f"{FILES}/upload-link", json=body)
+        assert answer.status_code == 201, answer.text
+        record: dict[str, Any] = answer.json()
+        return record
+
+    async def record(self, file: str) -> dict[str, Any]:
+        answer = await self.http.get(f"{FILES}/{file}")
+        assert answer.status_code == 200, answer.text
+        record: dict[str, Any] = answer.json()
+        return record
+
+    async def content(self, file: str, **query: str) -> bytes:
+        answer = await self.http.get(f"{FILES}/download/{file}", params=query)
+        assert answer.status_code == 200, answer.text
+        return answer.content
+
+    async def conversion(self, file: str, *states: str, attempt: int = 0) -> dict[str, Any]:
+        """The conversion, once it is in one of these states, after so many attempts."""
+        wanted: Sequence[str] = states or ("succeeded", "failed")
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while True:
+                found: dict[str, Any] = (await self.record(file))["conversion"]
+                if found["state"] in wanted and found["attempt"] >= attempt:
+                    return found
+                await asyncio.sleep(0.01)  # a caller has nothing to be woken by

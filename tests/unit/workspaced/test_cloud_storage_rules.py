@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import pytest
+
+from workspaced.cloud_storage.conversion_rules import ConversionPace, Next, after_failure, after_lost_lease
+from workspaced.cloud_storage.converters.registry import kind_of
+from workspaced.cloud_storage.disposition import attachment
+from workspaced.cloud_storage.links import LinkRefused, UploadLinks
+from workspaced.cloud_storage.ranges import Stretch, stretch
+from workspaced.cloud_storage.rules import read_metadata, read_one_shot, read_upload_link, type_of
+from workspaced.problems import Invalid, RangeNotSatisfiable
+from workspaced.settings import Limits, public_url
+from workspaced.web.addresses import Proxies
+
+LIMITS = Limits()
+WORKSPACE = "11111111-1111-4111-8111-111111111111"
+TAG = '"abc"'
+
+
+@pytest.mark.parametrize(
+    ("header", "start", "length"),
+    [
+        ("bytes=0-0", 0, 1),
+        ("bytes=2-4", 2, 3),
+        ("bytes=5-", 5, 5),
+        ("bytes=-3", 7, 3),
+        ("bytes=-99", 0, 10),
+        ("bytes=8-999", 8, 2),
+        ("bytes = 0-1", 0, 2),
+    ],
+)
+def test_a_range_is_cut_to_what_there_is(header: str, start: int, length: int) -> None:
+    assert stretch(header, None, etag=TAG, size=10) == Stretch(start=start, length=length, whole=False)
+
+
+@pytest.mark.parametrize(
+    "header", [None, "", "bytes=4-2", "bytes=a-b", "bytes=0-1,4-5", "lines=0-1", "bytes=-", "bytes 0-1"]
+)
+def test_what_is_no_single_range_gets_the_whole(header: str | None) -> None:
+    assert stretch(header, None, etag=TAG, size=10) == Stretch(start=0, length=10, whole=True)
+
+
+@pytest.mark.parametrize(
+    ("header", "size"), [("bytes=10-", 10), ("bytes=99-100", 10), ("bytes=-0", 10), ("bytes=0-", 0)]
+)
+def test_a_range_after_the_end_is_refused_with_the_size(header: str, size: int) -> None:
+    with pytest.raises(RangeNotSatisfiable) as refused:
+        stretch(header, None, etag=TAG, size=size)
+    assert refused.value.headers == (("Content-Range", f"bytes */{size}"),)
+
+
+@pytest.mark.parametrize("if_range", ['"other"', 'W/"abc"', "Sat, 21 Nov 2026 22:00:00 GMT"])
+def test_a_range_of_another_version_gets_the_whole(if_range: str) -> None:
+    assert stretch("bytes=0-1", if_range, etag=TAG, size=10).whole
+    assert not stretch("bytes=0-1", TAG, etag=TAG, size=10).whole
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("budget.csv", 'attachment; filename="budget.csv"'),
+        ('a"b\\c.txt', "attachment; filename=\"a_b_c.txt\"; filename*=UTF-8''a%22b%5Cc.txt"),
+        ("Größe.csv", "attachment; filename=\"Gro_e.csv\"; filename*=UTF-8''Gr%C3%B6%C3%9Fe.csv"),
+        ("部品.csv", "attachment; filename=\"__.csv\"; filename*=UTF-8''%E9%83%A8%E5%93%81.csv"),
+        ("100%.csv", "attachment; filename=\"100_.csv\"; filename*=UTF-8''100%25.csv"),
+    ],
+)
+def test_a_download_keeps_its_name_in_both_forms(name: str, value: str) -> None:
+    assert attachment(name) == value
+
+
+def test_no_name_can_end_the_header() -> None:
+    value = attachment('x"; evil=1\r\nSet-Cookie: a=b')
+    assert "\r" not in value
+    assert "\n" not in value
+    assert value.count('"') == 2
+
+
+def _links(secret: str = "ab" * 32) -> UploadLinks:
+    links = UploadLinks()
+    links.settle(secret)
+    return links
+
+
+def _query(link: str) -> dict[str, str]:
+    return dict(pair.split("=", 1) for pair in link.partition("?")[2].split("&"))
+
+
+def test_a_link_passes_until_its_time_is_over() -> None:
+    query = _query(_links().link("https://data.example.org", upload_id="u", expires_at=1_000))
+    _links().require_signed(query, upload_id="u", now=999)
+    with pytest.raises(LinkRefused, match="time of this upload link is over"):
+        _links().require_signed(query, upload_id="u", now=1_000)
+
+
+def test_a_link_changed_in_any_part_is_refused() -> None:
+    query = _query(_links().link("", upload_id="u", expires_at=1_000))
+    forged = [
+        ({**query, "expires": "2000"}, "u"),
+        (query, "v"),
+        ({**query, "signature": ""}, "u"),
+        ({**query, "signature": "é" * 43}, "u"),
+        ({"expires": "x"}, "u"),
+        ({}, "u"),
+    ]
+    for changed, upload_id in forged:
+        with pytest.raises(LinkRefused, match="not made by this service"):
+            _links().require_signed(changed, upload_id=upload_id, now=1)
+    with pytest.raises(LinkRefused):
+        _links("cd" * 32).require_signed(query, upload_id="u", now=1)
+
+
+def test_internal_failures_are_tried_three_times_again_and_others_wait_for_somebody() -> None:
+    pace = ConversionPace()
+    for failures, seconds in enumerate((10, 60, 300)):
+        for error_class in ("internal", "timeout"):
+            step = after_failure(pace, error_class, failures=failures, now=1_000)  # type: ignore[arg-type]
+            assert step == Next(due_at=1_000 + seconds * 1_000, failures=failures + 1)
+    assert after_failure(pace, "internal", failures=3, now=1_000) == Next(due_at=None, failures=4)
+    assert after_failure(pace, "user", failures=0, now=1_000) == Next(due_at=None, failures=1)
+    assert after_failure(pace, "unsupported", failures=0, now=1_000) == Next(due_at=None, failures=1)
+
+
+def test_a_lost_lease_is_begun_again_at_once_but_not_for_ever() -> None:
+    pace = ConversionPace()
+    assert after_lost_lease(pace, failures=0, now=5) == Next(due_at=5, failures=1)
+    assert after_lost_lease(pace, failures=3, now=5) == Next(due_at=None, failures=4)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("LEASE_SECONDS", "0"), ("AT_ONCE", "many"), ("MEMORY_BYTES", "1000"), ("SECONDS", "-1"), ("OUTPUT_BYTES", "1.5")],
+)
+def test_a_pace_that_cant_be_read_is_named(variable: str, value: str) -> None:
+    name = f"WORKSPACED_CONVERSION_{variable}"
+    with pytest.raises(ValueError, match=name):
+        ConversionPace.from_environment({name: value})
+
+
+def test_the_heartbeat_follows_the_lease() -> None:
+    assert ConversionPace.from_environment({}).heartbeat_seconds == 60
+    assert ConversionPace.from_environment({"WORKSPACED_CONVERSION_LEASE_SECONDS": "5"}).heartbeat_seconds == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content_type", "module"),
+    [
+        ("a.XLSX", "application/octet-stream", "spreadsheets"),
+        ("a.csv", "application/vnd.ms-excel", "delimited"),
+        ("a", "text/csv; charset=utf-8", "delimited"),
+        ("a.pdf", "text/plain", "documents"),
+        ("photo", "IMAGE/JPEG", "images"),
+        ("a.zip", "application/zip", None),
+        ("csv", "application/octet-stream", None),
+        ("a.svg", "image/svg+xml", None),
+    ],
+)
+def test_a_converter_is_chosen_by_ending_then_by_type(name: str, content_type: str, module: str | None) -> None:
+    kind = kind_of(name, content_type)
+    assert (kind.module if kind else None) == module
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "a\\b", "..", ".", " . ", "", "   ", "a\nb", "x" * 256])
+def test_a_name_that_is_a_path_or_none_is_refused(name: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        read_upload_link({"workspaceId": WORKSPACE, "fileName": name}, LIMITS)
+    assert refused.value.mistakes[0].pointer == "/fileName"
+
+
+def test_names_are_in_one_form_and_may_be_any_language() -> None:
+    new, ignored = read_upload_link({"workspaceId": WORKSPACE, "fileName": " Gro\u0308ße 部品.csv ", "x": 1}, LIMITS)
+    assert new.file_name == "Größe 部品.csv"
+    assert new.content_type == "text/csv"
+    assert ignored == ("x",)
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ("contentType", "text"),
+        ("contentType", "text/html\r\nX: y"),
+        ("sha256", "ab"),
+        ("size", -1),
+        ("size", 1.5),
+        ("size", 2_147_483_649),
+        ("id", "x"),
+        ("workspaceId", "x"),
+    ],
+)
+def test_each_wrong_member_of_an_upload_is_named(member: str, value: object) -> None:
+    with pytest.raises(Invalid) as refused:
+        read_upload_link({"workspaceId": WORKSPACE, "fileName": "a.bin", member: value}, LIMITS)
+    assert [mistake.pointer for mistake in refused.value.mistakes] == [f"/{member}"]
+
+
+def test_what_curl_says_of_bytes_is_no_type() -> None:
+    query = {"workspaceId": WORKSPACE, "fileName": "a.png"}
+    assert read_one_shot(query, "application/x-www-form-urlencoded", LIMITS).content_type == "image/png"
+    assert read_one_shot(query, "image/webp", LIMITS).content_type == "image/webp"
+    assert read_one_shot({**query, "contentType": "text/csv"}, "image/webp", LIMITS).content_type == "text/csv"
+    assert type_of("unknown") == "application/octet-stream"
+    assert type_of(".csv") == "text/csv"
+
+
+def test_metadata_is_kept_in_one_order_with_the_digits_of_its_numbers() -> None:
+    from workspaced.web.json_body import decode  # numbers as the service reads them
+
+    assert (
+        read_metadata(decode(b'{"b": 1.10, "a": {"d": 1e2, "c": null}}'), LIMITS)
+        == '{"a":{"c":null,"d":1E+2},"b":1.10}'
+    )
+
+
+def test_metadata_is_an_object_of_bounded_size_and_depth() -> None:
+    deep: object = {}
+    for _ in range(16):
+        deep = {"a": deep}
+    for body, code in (([], "wrong_type"), ({"a": "x" * 65_536}, "too_long"), (deep, "too_deep")):
+        with pytest.raises(Invalid) as refused:
+            read_metadata(body, LIMITS)
+        assert refused.value.code == code
+
+
+def test_a_public_url_is_http_or_https() -> None:
+    assert public_url({"WORKSPACED_PUBLIC_URL": "https://data.example.org/edw/"}) == "https://data.example.org/edw"
+    assert public_url({}) == ""
+    with pytest.raises(ValueError, match="WORKSPACED_PUBLIC_URL"):
+        public_url({"WORKSPACED_PUBLIC_URL": "data.example.org"})
+
+
+def test_only_a_known_proxy_says_by_which_scheme_the_caller_came() -> None:
+    proxies = Proxies.from_environment({"WORKSPACED_TRUSTED_PROXIES": "10.0.0.0/8"})
+    assert proxies.scheme("10.0.0.1", "https", own="http") == "https"
+    assert proxies.scheme("192.0.2.1", "https", own="http") == "http"
+    assert proxies.scheme("10.0.0.1", "gopher", own="http") == "http"
+    assert proxies.scheme("10.0.0.1", None, own="http") == "http"
