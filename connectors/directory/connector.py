@@ -103,7 +103,7 @@ class DirectoryConnector(Connector):
         if cursor is not None and "offset" not in cursor and cursor.get("sha256") == sha256:
             yield unchanged(opened, sha256)
             return
-        yield from batches_of(opened, sha256, format_of(opened.name, self.options.format))
+        yield from batches_of(opened, sha256, format_of(opened.name, self.options.format, member=self.options.member))
 
     def settled(self, partition: Partition, cursor: Cursor) -> None:
         """Archive or delete the file that the cursor speaks of, if it is still there and still the same."""

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from connectors.formats import SUFFIXES, ConfiguredFormat, FormatName
+from connectors.formats import PATTERNS, ConfiguredFormat, FormatName
 
 
 class DirectoryOptions(BaseModel):
@@ -17,7 +17,7 @@ class DirectoryOptions(BaseModel):
 
     path: Path = Field(description="The folder in which files are dropped.")
     pattern: Annotated[str, Field(min_length=1)] | Annotated[list[str], Field(min_length=1)] = Field(
-        default=[f"*{suffix}" for suffix in SUFFIXES],
+        default=PATTERNS,
         description=(
             "A glob or a list of them. Without a slash it is held against the file's name, with one against its path below"
             " the folder. Names that start with a dot or ~$, or end in .tmp, .part, .crdownload or .filepart never match."
@@ -37,6 +37,11 @@ class DirectoryOptions(BaseModel):
     )
     rescan_seconds: float = Field(
         default=30, gt=0, description="How often the folder is looked through for what events have missed."
+    )
+    member: str = Field(
+        default="*",
+        min_length=1,
+        description="Of a zip file, which members are read: a glob of names, or of paths where it has a slash.",
     )
     format: FormatName | ConfiguredFormat | None = Field(
         default=None,

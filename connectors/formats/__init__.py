@@ -1,7 +1,17 @@
 """File formats: from an open file to stretches of records, exact to the character and bounded in memory."""
 
-from connectors.formats.choice import FORMATS, SUFFIXES, ConfiguredFormat, FormatName, format_of
+from connectors.formats.choice import FORMATS, PATTERNS, SUFFIXES, ConfiguredFormat, FormatName, format_of
 from connectors.formats.format import Format
 from connectors.formats.stretch import Place, Stretch
 
-__all__ = ["FORMATS", "SUFFIXES", "ConfiguredFormat", "Format", "FormatName", "Place", "Stretch", "format_of"]
+__all__ = [
+    "FORMATS",
+    "PATTERNS",
+    "SUFFIXES",
+    "ConfiguredFormat",
+    "Format",
+    "FormatName",
+    "Place",
+    "Stretch",
+    "format_of",
+]

@@ -9,6 +9,7 @@ from pydantic import Field
 from connectors.formats.csv import Csv
 from connectors.formats.format import Format
 from connectors.formats.ndjson import Ndjson
+from connectors.formats.packing import PACKED_SUFFIXES, Packed, packed_suffix
 from ingestd.sdk import SourceBroken
 
 FormatName: TypeAlias = Literal["csv", "ndjson"]
@@ -16,15 +17,23 @@ ConfiguredFormat: TypeAlias = Annotated[Csv | Ndjson, Field(discriminator="type"
 FORMATS: tuple[type[Format], ...] = (Csv, Ndjson)
 
 SUFFIXES = {suffix: kind for kind in FORMATS for suffix in kind.suffixes}
+PATTERNS = (
+    [f"*{suffix}" for suffix in SUFFIXES]
+    + [f"*{suffix}{packed}" for suffix in SUFFIXES for packed in PACKED_SUFFIXES if packed != ".zip"]
+    + ["*.zip"]
+)
+"""Globs of every name whose end is known."""
 _BY_NAME = {str(kind.model_fields["type"].default): kind for kind in FORMATS}
 
 
-def format_of(name: str, configured: FormatName | Format | None) -> Format:
-    """The format of the file ``name``.
+def format_of(name: str, configured: FormatName | Format | None, *, member: str = "*") -> Format:
+    """The format of the file ``name``; of a packed one, of what is inside. ``member``: which files of a zip.
 
     Raises:
         SourceBroken: nothing is configured and the name's end is not known.
     """
+    if packed_suffix(name):
+        return Packed(inside=lambda inner: format_of(inner, configured), member=member)
     if isinstance(configured, Format):
         return configured
     if configured is not None:

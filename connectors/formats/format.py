@@ -18,6 +18,8 @@ class Format(BaseModel, ABC):
 
     suffixes: ClassVar[tuple[str, ...]]
     """The ends of names by which files of this format are known, in lower case."""
+    jumps: ClassVar[bool] = False
+    """Whether it can't be read in order, from the first byte to the last."""
 
     @abstractmethod
     def read(self, file: BinaryIO, name: str) -> Iterator[Stretch]:

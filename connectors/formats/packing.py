@@ -1,0 +1,150 @@
+"""Files that are packed: gz, bz2, xz and zstd, and the members of a zip, unpacked as they are read and never without bound."""
+
+from __future__ import annotations
+
+import bz2
+import fnmatch
+import gzip
+import lzma
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from io import BufferedIOBase
+from pathlib import PurePosixPath
+from typing import BinaryIO, ClassVar, Protocol, cast
+
+import polars as pl
+from backports import zstd
+
+from connectors.formats.format import Format
+from connectors.formats.stretch import Stretch
+from ingestd.sdk import SourceBroken
+
+UNPACKED_BYTES = 32 * 2**30
+"""More than this does not come out of one file: whoever packs so much packs a bomb, or should not pack."""
+
+_OPENERS: Mapping[str, Callable[[BinaryIO], BufferedIOBase]] = {
+    ".gz": lambda file: gzip.GzipFile(fileobj=file, mode="rb"),
+    ".bz2": bz2.BZ2File,
+    ".xz": lzma.LZMAFile,
+    ".zst": zstd.ZstdFile,
+}
+_DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zstd.ZstdError, zipfile.BadZipFile, NotImplementedError)
+_PASSING = ("__MACOSX/", ".", "~$")
+_ENCRYPTED = 0x1
+
+PACKED_SUFFIXES = (*_OPENERS, ".zip")
+
+
+def inner_name(name: str) -> str:
+    """A file's name without the end that tells how it is packed."""
+    return name[: -len(packed_suffix(name))] if packed_suffix(name) else name
+
+
+def packed_suffix(name: str) -> str:
+    """The end that tells how a file is packed; empty where it is not."""
+    return next((suffix for suffix in PACKED_SUFFIXES if name.lower().endswith(suffix)), "")
+
+
+class _Readable(Protocol):
+    def read(self, size: int = ..., /) -> bytes: ...
+
+
+class Packed(Format):
+    """A packed file of another format. Not configured by itself: the name tells."""
+
+    suffixes: ClassVar[tuple[str, ...]] = PACKED_SUFFIXES
+
+    inside: Callable[[str], Format]
+    """The format of a file by its name."""
+    member: str = "*"
+    unpacked_bytes: int = UNPACKED_BYTES
+
+    def read(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
+        """The records of what is inside.
+
+        Raises:
+            SourceBroken: it is damaged, encrypted, too large, or not of the format it should be.
+        """
+        try:
+            if packed_suffix(name) == ".zip":
+                yield from self._members(file, name)
+                return
+            with _OPENERS[packed_suffix(name)](file) as unpacked:
+                yield from self._read(unpacked, name, inner_name(name))
+        except _DAMAGED as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # the disk failed, not the file
+            raise SourceBroken(
+                f"{name} can't be unpacked: {str(error) or type(error).__name__}. Pack it again."
+            ) from error
+
+    def _members(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
+        with zipfile.ZipFile(file) as archive:
+            members = [info for info in archive.infolist() if not info.is_dir() and self._wants(info.filename)]
+            if not members:
+                raise SourceBroken(f"{name} holds no file that matches {self.member}.")
+            for info in sorted(members, key=lambda info: info.filename):
+                if info.flag_bits & _ENCRYPTED:
+                    raise SourceBroken(f"{name}: {info.filename} is encrypted. Pack it without a password.")
+                with archive.open(info) as unpacked:
+                    for stretch in self._read(unpacked, name, info.filename):
+                        yield _of_member(stretch, info.filename, alone=len(members) == 1)
+
+    def _wants(self, member: str) -> bool:
+        path = PurePosixPath(member)
+        if member.startswith(_PASSING[0]) or path.name.startswith(_PASSING[1:]):
+            return False
+        return fnmatch.fnmatch(member if "/" in self.member else path.name, self.member)
+
+    def _read(self, unpacked: _Readable, name: str, inner: str) -> Iterator[Stretch]:
+        bounded = cast("BinaryIO", _Bounded(unpacked, name, self.unpacked_bytes))
+        form = self.inside(inner)
+        if not form.jumps:
+            yield from form.read(bounded, inner)
+            return
+        with _spooled(bounded) as whole:
+            yield from form.read(whole, inner)
+
+
+class _Bounded:
+    """What comes out of a packed file, up to a bound."""
+
+    def __init__(self, file: _Readable, name: str, most: int) -> None:
+        self._file = file
+        self._name = name
+        self._most = most
+        self._left = most
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read(size)
+        self._left -= len(data)
+        if self._left < 0:
+            raise SourceBroken(
+                f"{self._name} holds more than {self._most} bytes once unpacked. Drop it unpacked, or in pieces."
+            )
+        return data
+
+
+@contextmanager
+def _spooled(file: BinaryIO) -> Iterator[BinaryIO]:
+    """A file on disk, without a name, for a format that jumps about in it."""
+    with tempfile.TemporaryFile() as whole:
+        while data := file.read(2**20):
+            whole.write(data)
+        whole.seek(0)
+        yield cast("BinaryIO", whole)
+
+
+def _of_member(stretch: Stretch, member: str, *, alone: bool) -> Stretch:
+    """Of several members each position names its own, since row 7 stands in each of them."""
+    facts = {**stretch.facts, "file.member": member}
+    if alone:
+        return replace(stretch, facts=facts)
+    positions = stretch.positions.cast(pl.String)
+    named = pl.Series("position", [f"{member}:{position}" for position in positions], dtype=pl.String)
+    rejects = tuple(replace(reject, position=f"{member}:{reject.position}") for reject in stretch.rejects)
+    return replace(stretch, positions=named, rejects=rejects, facts=facts)

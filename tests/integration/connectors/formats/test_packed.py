@@ -1,0 +1,115 @@
+"""Packed files: read as what is inside, damaged and hostile ones told in one sentence."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import zipfile
+from collections.abc import Callable
+
+import pytest
+from backports import zstd
+
+from connectors.formats import Stretch, format_of
+from connectors.formats.packing import Packed
+from ingestd.sdk import SourceBroken
+
+CSV = b"part,mass\nA,0.10\nB\n"
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": zstd.compress,
+}
+
+
+def zipped(**members: bytes) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return out.getvalue()
+
+
+def read(data: bytes, name: str, *, member: str = "*") -> list[Stretch]:
+    return list(format_of(name, None, member=member).read(io.BytesIO(data), name))
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_a_packed_file_gives_the_records_of_what_is_inside(suffix: str) -> None:
+    (stretch,) = read(PACKERS[suffix](CSV), f"a.CSV{suffix}")
+    assert stretch.records.rows() == [("A", "0.10")]
+    assert stretch.positions.to_list() == [2]
+    assert [reject.position for reject in stretch.rejects] == [3]
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_a_packed_file_that_was_cut_is_one_sentence(suffix: str) -> None:
+    whole = PACKERS[suffix](b"part,mass\n" + b"".join(b"P%d,%d\n" % (n, n * 7919) for n in range(5000)))
+    with pytest.raises(SourceBroken, match=rf"^a\.csv\{suffix} can't be unpacked: .+\. Pack it again\.$"):
+        read(whole[: len(whole) // 2], f"a.csv{suffix}")
+
+
+@pytest.mark.parametrize("suffix", [*PACKERS, ".zip"])
+def test_bytes_that_are_not_packed_are_one_sentence(suffix: str) -> None:
+    with pytest.raises(SourceBroken, match=r"can't be unpacked"):
+        read(CSV, f"a.csv{suffix}")
+
+
+def test_several_gzip_members_are_one_file() -> None:
+    stretches = read(gzip.compress(b"part,mass\nA,1\n") + gzip.compress(b"B,2\n"), "a.csv.gz")
+    assert [row for stretch in stretches for row in stretch.records.rows()] == [("A", "1"), ("B", "2")]
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zip"])
+def test_a_bomb_is_stopped_at_the_bound(suffix: str) -> None:
+    inside = b"part,mass\n" + b"A,1\n" * 1_000_000
+    data = gzip.compress(inside) if suffix == ".gz" else zipped(**{"a.csv": inside})
+    form = Packed(inside=lambda name: format_of(name, None), unpacked_bytes=100_000)
+    with pytest.raises(SourceBroken, match="holds more than 100000 bytes once unpacked"):
+        list(form.read(io.BytesIO(data), f"a.csv{suffix}"))
+
+
+def test_the_only_member_of_a_zip_counts_its_own_rows() -> None:
+    data = zipped(**{"out/run.csv": CSV, "__MACOSX/run.csv": b"x", ".hidden.csv": b"x", "~$run.csv": b"x"})
+    (stretch,) = read(data, "export.zip")
+    assert stretch.positions.to_list() == [2]
+    assert stretch.facts["file.member"] == "out/run.csv"
+
+
+def test_each_member_of_a_zip_names_itself_in_its_positions() -> None:
+    data = zipped(**{"b.ndjson": b'{"part": "C"}\n', "a.csv": CSV})
+    first, second = read(data, "export.zip")
+    assert first.positions.to_list() == ["a.csv:2"]
+    assert [reject.position for reject in first.rejects] == ["a.csv:3"]
+    assert second.positions.to_list() == ["b.ndjson:1"]
+
+
+def test_members_are_chosen_by_name_or_by_path() -> None:
+    data = zipped(**{"raw/a.csv": CSV, "cooked/a.csv": b"part,mass\nZ,9\n", "readme.txt": b"?"})
+    assert [stretch.facts["file.member"] for stretch in read(data, "x.zip", member="*.csv")] == [
+        "cooked/a.csv",
+        "raw/a.csv",
+    ]
+    (stretch,) = read(data, "x.zip", member="cooked/*")
+    assert stretch.records.rows() == [("Z", "9")]
+
+
+def test_a_zip_without_a_wanted_member_says_so() -> None:
+    with pytest.raises(SourceBroken, match=r"x\.zip holds no file that matches \*\.csv\."):
+        read(zipped(**{"readme.txt": b"?"}), "x.zip", member="*.csv")
+
+
+def test_an_encrypted_member_is_one_sentence() -> None:
+    data = bytearray(zipped(**{"a.csv": CSV}))
+    data[6] |= 1  # the flag in the member's own header
+    data[data.index(b"PK\x01\x02") + 8] |= 1  # and in the directory's
+    with pytest.raises(SourceBroken, match=r"x\.zip: a\.csv is encrypted\. Pack it without a password\."):
+        read(bytes(data), "x.zip")
+
+
+def test_a_name_that_leads_out_of_the_archive_is_only_a_name() -> None:
+    (stretch,) = read(zipped(**{"../../a.csv": CSV}), "x.zip")
+    assert stretch.facts["file.member"] == "../../a.csv"
