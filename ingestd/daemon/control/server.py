@@ -41,12 +41,15 @@ class ControlServer:
             self._emit(ControlUnavailable(socket=str(self._file), reason=reason))
             await asyncio.Event().wait()
             return
-        server = await asyncio.start_unix_server(self._welcome, sock=listening, limit=LONGEST_LINE)
         try:
-            await asyncio.Event().wait()
+            server = await asyncio.start_unix_server(self._welcome, sock=listening, limit=LONGEST_LINE)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                server.close()
         finally:
             self._file.unlink(missing_ok=True)
-            server.close()
+            listening.close()
             for task in self._talking:
                 task.cancel()
             if self._talking:
@@ -94,9 +97,10 @@ class ControlServer:
 
 def _who(writer: asyncio.StreamWriter) -> str:
     """The account at the other end, as the kernel knows it."""
-    peer: socket.socket = writer.get_extra_info("socket")
-    _, uid, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
-    return account(uid)
+    # What an event loop hands out may not be a whole socket, but it has a number.
+    with socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno())) as peer:
+        found = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return account(struct.unpack("3i", found)[1])
 
 
 def account(uid: int) -> str:
