@@ -1,0 +1,142 @@
+"""What holds for every operation there is, asked of each of them as the table has it (contract, section 10: 6, 7, 8, 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.one_of_each import World, one_of_each
+from tests.support.service_table import DESCRIBED, OPERATIONS, Request, request_to
+from workspaced.web.operations import Operation
+
+ROWS_OF_THE_FIXED_BODY = ("data_sinks.list", "data_sinks.list_whole", "data_sinks.update", "data_sinks.mass")
+
+
+async def test_a_key_of_one_workspace_gets_nothing_of_another_by_any_operation(
+    http: httpx.AsyncClient, make_key: Any
+) -> None:
+    theirs = await one_of_each(http, tried=True)
+    own = (await http.post("/v1/workspace", json={"label": "Own"})).json()["id"]
+    stranger = {"x-api-key": make_key("svc:stranger", workspace_id=own), "ClientId": "stranger"}
+    before = await _state(http, theirs)
+    owners_key = (await http.get("/v1/api-keys")).json()[0]["id"]
+    got: list[str] = []
+    for operation in OPERATIONS:
+        if operation.scope is None and operation.take is None:
+            continue  # open to everybody, and shows nothing of anybody
+        request = request_to(operation, theirs, api_key=owners_key)
+        answer = await _sent(http, request, stranger)
+        named = "{" in operation.path or "workspaceId" in request.query
+        if named and answer.status_code not in {403, 404}:
+            got.append(f"{operation.name}: {answer.status_code} {answer.text[:200]}")
+        if any(known in answer.text for known in theirs.ids) and answer.is_success:
+            got.append(f"{operation.name} shows {answer.text[:200]}")
+    assert got == []
+    assert await _state(http, theirs) == before
+
+
+async def test_the_same_requests_of_the_owner_succeed(http: httpx.AsyncClient) -> None:
+    """So that the refusals above are about the key, and not about the requests."""
+    kept = await one_of_each(http, tried=True)
+    for operation in sorted(OPERATIONS, key=lambda one: one.method == "DELETE"):
+        if operation.name in {"cloud_storage.receive", "cloud_storage.upload_complete"}:
+            continue  # their links are signed; the tests of cloud storage use them
+        world = await one_of_each(http) if operation.method == "DELETE" else kept
+        made = (await http.post("/v1/api-keys", json={"name": "svc:other", "role": "reader"})).json()["id"]
+        answer = await _sent(http, request_to(operation, world, api_key=made), {})
+        assert answer.is_success, (operation.name, answer.text)
+
+
+async def test_the_four_rows_whose_400_is_documented_answer_exactly_that(http: httpx.AsyncClient) -> None:
+    world = await one_of_each(http)
+    table = {operation.name: operation for operation in OPERATIONS}
+    for name in ROWS_OF_THE_FIXED_BODY:
+        operation = table[name]
+        assert operation.document_form
+        for wrong in _wrong(request_to(operation, world)):
+            answer = await http.request(operation.method, **wrong)
+            assert (answer.status_code, answer.content) == (400, b'{"error":"Invalid request"}'), (name, wrong)
+            assert answer.headers["Content-Type"] == "application/json"
+            assert answer.headers["X-Error-Code"]
+            accept = {"Accept": "application/problem+json", **wrong.pop("headers", {})}
+            told = await http.request(operation.method, headers=accept, **wrong)
+            assert (told.status_code, told.headers["Content-Type"]) == (400, "application/problem+json")
+            assert told.json()["code"] == answer.headers["X-Error-Code"]
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [one for one in OPERATIONS if DESCRIBED[one.name].success[0].schema is None],
+    ids=lambda operation: operation.name,
+)
+async def test_no_content_is_zero_bytes_and_no_type(http: httpx.AsyncClient, operation: Operation) -> None:
+    answer = await _sent(http, request_to(operation, await one_of_each(http)), {})
+    assert answer.status_code == DESCRIBED[operation.name].success[0].status
+    assert (answer.content, answer.headers["Content-Length"]) == (b"", "0")
+    assert "Content-Type" not in answer.headers
+
+
+async def test_every_refusal_of_every_operation_has_a_json_body_with_error_and_its_request_id(
+    http: httpx.AsyncClient,
+) -> None:
+    world = await one_of_each(http, tried=True)
+    seen = set()
+    for operation in OPERATIONS:
+        for number, more in enumerate(_refused(request_to(operation, world))):
+            headers = {"X-Request-Id": f"{operation.name}-{number}", **more.pop("headers", {})}
+            answer = await http.request(more.pop("method", operation.method), headers=headers, **more)
+            if not answer.is_error:
+                continue
+            seen.add(answer.status_code)
+            body = answer.json()
+            assert isinstance(body["error"], str), (operation.name, answer.text)
+            assert answer.headers["X-Request-Id"] == headers["X-Request-Id"]
+            assert answer.headers["X-Error-Code"]
+    assert seen >= {400, 401, 403, 404, 405, 412, 413, 415}
+
+
+async def _sent(http: httpx.AsyncClient, request: Request, headers: dict[str, str]) -> httpx.Response:
+    return await http.request(
+        request.operation.method, request.path, params=request.query, content=request.body, headers=headers
+    )
+
+
+async def _state(http: httpx.AsyncClient, world: World) -> list[Any]:
+    base = f"/v1/workspace/{world.workspace}"
+    paths = (base, f"{base}/data-sink", f"{base}/blocks", f"/v1/webhooks/{world.webhook}")
+    files = (f"/v1/cloud-storage/{world.file}", f"/v1/cloud-storage/metadata/{world.file}")
+    return [(await http.get(path)).json() for path in (*paths, *files)]
+
+
+def _wrong(request: Request) -> Iterator[dict[str, Any]]:
+    """Requests to the same operation that each have one thing wrong."""
+    sound: dict[str, Any] = {"url": request.path, "params": request.query, "content": request.body}
+    if request.operation.method == "GET":
+        for query in ("take=0", "take=x", "skip=-1", "sortOrder=UP", "sortedBy=colour"):
+            yield {"url": f"{request.path}?{query}"}
+        return
+    for content in (b"", b"{", b"[]", b'{"label":1,"key":1}', b'{"label":"\\u0000"}', b'{"label":NaN}'):
+        yield {**sound, "content": content}
+    yield {**sound, "headers": {"ClientId": "no spaces"}}
+
+
+def _refused(request: Request) -> Iterator[dict[str, Any]]:
+    """Requests around the same operation, most of which are refused, each for another reason."""
+    sound: dict[str, Any] = {"url": request.path, "params": request.query, "content": request.body}
+    yield {**sound, "headers": {"x-api-key": "edw_wrong"}}
+    yield {**sound, "method": "TRACE"}
+    yield {**sound, "url": f"{request.path}/"}
+    yield {**sound, "params": {**request.query, "take": "\0"}}
+    yield {**sound, "headers": {"If-Match": '"0"', "If-Range": "x"}}
+    yield {**sound, "headers": {"Idempotency-Key": '"'}}
+    yield {**sound, "content": b"{"}
+    yield {**sound, "content": b"x", "headers": {"Content-Type": "text/plain; charset=latin-1"}}
+    if request.operation.body_bytes and request.operation.take is None:
+        yield {**sound, "content": b" " * (request.operation.body_bytes + 1)}
+    absent = "9c5b94b1-35ad-49bb-b118-8e8fc24abf80"
+    for segment in request.path.split("/"):
+        if len(segment) == len(absent):
+            yield {**sound, "url": request.path.replace(segment, absent)}

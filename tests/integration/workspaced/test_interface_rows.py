@@ -1,0 +1,56 @@
+"""The document's 32 rows, read by a client that was made from the document's tables and knows nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from tests.support.interface_rows import NO_CONTENT, ROWS, Row
+from tests.support.one_of_each import World, one_of_each
+
+
+def test_there_are_thirty_two_rows() -> None:
+    assert len({row.id for row in ROWS}) == 32
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+async def test_a_client_made_of_the_documents_tables_decodes_the_success(http: httpx.AsyncClient, row: Row) -> None:
+    world = await one_of_each(http)
+    names = dataclasses.asdict(world)
+    answer = await http.request(
+        row.method,
+        row.path.format(**names),
+        params={name: text.format(**names) for name, text in row.query.items()},
+        json=_filled(row.json, names),
+    )
+    assert answer.status_code == row.status, answer.text
+    if row.shape is NO_CONTENT:
+        assert (answer.content, answer.headers["Content-Length"]) == (b"", "0")
+        assert "Content-Type" not in answer.headers
+        return
+    assert answer.headers["Content-Type"] == "application/json"
+    decoded = msgspec.json.decode(answer.content, type=row.shape, strict=True)
+    assert _length(decoded) > 0 or row.id == "CS3"
+
+
+async def test_lists_without_entries_have_no_entries(http: httpx.AsyncClient) -> None:
+    world: World = await one_of_each(http)
+    sinks = (await http.get(f"/v1/workspace/{world.workspace}/data-sink/list")).json()
+    assert len(sinks) == 1
+    assert "entries" not in sinks[0]
+
+
+def _filled(value: Any, names: dict[str, str]) -> Any:
+    if isinstance(value, str):
+        return value.format(**names) if "{" in value else value
+    if isinstance(value, dict):
+        return {name: _filled(one, names) for name, one in value.items()}
+    return [_filled(one, names) for one in value] if isinstance(value, list) else value
+
+
+def _length(decoded: object) -> int:
+    return len(decoded) if isinstance(decoded, list | dict) else 1

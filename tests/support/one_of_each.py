@@ -1,0 +1,62 @@
+"""A workspace with one resource of every kind, made over HTTP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+RECEIVER = "https://receiver.invalid/hook"
+"""A webhook's URL that may be registered, and leads nowhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """Ids; ``key`` is that of the sink's only entry, ``delivery`` may be empty."""
+
+    workspace: str
+    root: str
+    block: str
+    sink: str
+    key: str
+    entry: str
+    file: str
+    webhook: str
+    delivery: str
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """All that would show that somebody has seen it."""
+        ids = (self.workspace, self.root, self.block, self.sink, self.entry, self.file, self.webhook, self.delivery)
+        return frozenset(one for one in ids if one)
+
+
+async def one_of_each(http: httpx.AsyncClient, *, tried: bool = False) -> World:
+    """Make them as the owner that ``http`` is. ``tried``: a delivery, too, which takes the service a look for an address."""
+
+    async def made(path: str, **more: Any) -> httpx.Response:
+        answer = await http.post(path, **more)
+        assert answer.is_success, answer.text
+        return answer
+
+    workspace = (await made("/v1/workspace", json={"label": "Rocket"})).json()
+    base = f"/v1/workspace/{workspace['id']}"
+    entries = [{"key": "nozzle.mass", "value": "4 kg", "dataType": "scalar"}]
+    sink = (await made(f"{base}/data-sink", json={"label": "Masses", "entries": entries})).json()
+    block = (await made(f"{base}/blocks", json={"workspace": workspace["id"], "label": "Tank"})).json()
+    query = {"workspaceId": workspace["id"], "fileName": "masses.csv"}
+    file = (await made("/v1/cloud-storage", params=query, content=b"a,b\n1,2\n")).json()
+    webhook = (await made("/v1/webhooks", json={"url": RECEIVER, "dataEvents": []})).headers["Location"]
+    delivery = (await made(f"{webhook}/test")).json()["id"] if tried else ""
+    return World(
+        workspace=workspace["id"],
+        root=workspace["rootBlock"],
+        block=block["id"],
+        sink=sink["id"],
+        key=entries[0]["key"],
+        entry=sink["entries"][0]["id"],
+        file=file["id"],
+        webhook=webhook.rpartition("/")[2],
+        delivery=delivery,
+    )

@@ -1,0 +1,56 @@
+"""Requests to every operation of the service, made from its own table and descriptions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support.one_of_each import World
+from workspaced.app import create_app
+from workspaced.chapters import chapters
+from workspaced.openapi.description import Described
+from workspaced.settings import Settings
+from workspaced.web.operations import Operation
+
+_SETTINGS = Settings(data=Path("unused"))
+OPERATIONS: tuple[Operation, ...] = create_app(_SETTINGS).operations
+DESCRIBED: dict[str, Described] = {one.name: one for chapter in chapters(_SETTINGS) for one in chapter.operations}
+# The examples' workspace, and the names that paths and queries have for what a world holds.
+_EXAMPLE_WORKSPACE = "0f8b3c0e-6f3c-4b57-9f3e-2a1f4d7f9f10"
+_QUERIES = {"fileName": "x.csv", "expires": "9", "signature": "x"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A sound request."""
+
+    operation: Operation
+    path: str
+    query: dict[str, str]
+    body: bytes | None
+
+
+def request_to(operation: Operation, world: World, *, api_key: str = "00000000", upload: str = "") -> Request:
+    """To that operation, on what the world holds; ``api_key`` is the id of a key."""
+    names = {
+        "workspace": world.workspace,
+        "sink": world.sink,
+        "block": world.block,
+        "webhook": world.webhook,
+        "delivery": world.delivery,
+        "file": world.file,
+        "upload": upload or world.file,
+    }
+    names["key"] = api_key if operation.path.startswith("/v1/api-keys") else world.key
+    described = DESCRIBED[operation.name]
+    query = {**_QUERIES, "workspaceId": world.workspace}
+    wanted = {parameter.name for parameter in described.query if parameter.required or parameter.name == "workspaceId"}
+    body: Any = described.body.example if described.body else None
+    return Request(
+        operation=operation,
+        path=operation.path.format(**names),
+        query={name: query[name] for name in sorted(wanted)},
+        body=None if body is None else json.dumps(body).replace(_EXAMPLE_WORKSPACE, world.workspace).encode(),
+    )
