@@ -129,10 +129,16 @@ class Running:
     def peak_mib(self) -> float:
         return peak_mib(self.process.pid) or 0.0
 
+    def family_cpu_seconds(self) -> float:
+        """As `cpu_seconds`, with the children that are running."""
+        pids = [self.process.pid]
+        for task in Path(f"/proc/{self.process.pid}/task").iterdir():
+            pids += [int(pid) for pid in (task / "children").read_text().split()]
+        return sum(_cpu_seconds(pid) for pid in pids)
+
     def cpu_seconds(self) -> float:
         """User and system time so far, without ended children."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
+        return _cpu_seconds(self.process.pid)
 
 
 @contextlib.contextmanager
@@ -155,6 +161,11 @@ def running(command: Sequence[str], *, log: Path, extra: Mapping[str, str] | Non
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()
+
+
+def _cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 def peak_mib(pid: int) -> float | None:

@@ -76,15 +76,17 @@ def counting_server(folder: Path, *more: str) -> Iterator[Counting]:
 
 
 @contextlib.contextmanager
-def workspace_service(folder: Path) -> Iterator[Endpoint]:
-    """A service of its own with an empty data folder below ``folder``."""
+def workspace_service(folder: Path, *more: str, **environment: str) -> Iterator[Endpoint]:
+    """A service of its own with an empty data folder below ``folder``, and without a limit of rate."""
     folder.mkdir()
     data = folder / "data"
-    key = run(python("workspaced", "keys", "create", "bench", "--role", "owner", "--data", str(data))).output.split()[
-        -1
-    ]
-    command = python("workspaced", "serve", "--data", str(data), "--port", "0")
-    with running(command, log=folder / "service.log", extra={"WORKSPACED_REQUESTS_PER_MINUTE": "0"}) as child:
+    if "WORKSPACED_DATABASE_URL" in environment:
+        run(python("workspaced", "migrate", "--data", str(data)), **environment)
+    create = python("workspaced", "keys", "create", "bench", "--role", "owner", "--data", str(data))
+    key = run(create, **environment).output.split()[-1]
+    command = python("workspaced", "serve", "--data", str(data), "--port", "0", *more)
+    extra = {"WORKSPACED_REQUESTS_PER_MINUTE": "0", **environment}
+    with running(command, log=folder / "service.log", extra=extra) as child:
         url = child.line(lambda line: line.startswith("http"))
         service = Endpoint(url=url, api_key=key, workspace="", child=child)
         made = service.ask("POST", "/v1/workspace", {"label": "Bench"})

@@ -1,0 +1,171 @@
+"""The service's own writes: entries one by one on 64 connections, and 5 000 a request, beside the bare database.
+
+Each figure has a service of its own with an empty database, and keys that nothing had before. The load comes from a process
+that does nothing but send and read (`bench.load`); its share of the processors is shown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+
+from bench.child import python, run
+from bench.endpoints import Endpoint, check_stored, workspace_service
+from bench.figures import Report, Rounds, milliseconds, thousands, whole
+from bench.load import keys_of, value_of
+from bench.rounds import Options, surroundings_note
+
+CONNECTIONS = 64
+BULK_CONNECTIONS = 2
+ITEMS = 5_000
+SINGLES = 12_000
+UNGROUPED = 4_000
+BARE_SINGLES = 4_000
+LABEL = "Parts"
+POSTGRES_URL = "INGESTD_BENCH_POSTGRES_URL"
+
+
+@dataclass(slots=True)
+class _Bench:
+    figures: Rounds = field(default_factory=Rounds)
+    seeds: random.Random = field(default_factory=lambda: random.Random(20_260))
+
+    def bare(self, database: str, kind: str, count: int, folder: Path) -> None:
+        seed = self._seed()
+        with _database(database) as url:
+            if url:
+                cost = run(python("bench.limits.postgres_service", kind, str(seed), str(count)), BENCH_DATABASE_URL=url)
+            else:
+                file = folder / f"bare-{kind}.db"
+                cost = run(python("bench.limits.sqlite_service", str(file), kind, str(seed), str(count)))
+        outcome = json.loads(cost.output)
+        if outcome["entries"] != count:
+            raise AssertionError(f"the bare database holds {outcome['entries']} of {count} entries")
+        self._add(f"{database} bare {kind}", outcome["seconds"], count, cost.cpu_seconds)
+
+    def served(self, name: str, kind: str, count: int, folder: Path, *, workers: int = 1, **environment: str) -> None:
+        seed = self._seed()
+        with _database(name.split(maxsplit=1)[0]) as url:
+            if url:
+                environment["WORKSPACED_DATABASE_URL"] = url
+            with workspace_service(
+                folder / name.replace(" ", "-"), "--workers", str(workers), **environment
+            ) as service:
+                sink = service.ask("POST", service.sinks, {"label": LABEL})["id"]
+                connections = str(CONNECTIONS if kind == "single" else BULK_CONNECTIONS * workers)
+                path = f"{service.sinks}/{sink}/mass"
+                before = service.child.family_cpu_seconds()
+                cost = run(
+                    python("bench.load", service.url, path, connections, kind, str(seed), str(count)),
+                    BENCH_API_KEY=service.api_key,
+                )
+                used = service.child.family_cpu_seconds() - before
+                _check(service, seed, count)
+        outcome = json.loads(cost.output)
+        self._add(name, outcome["seconds"], outcome["entries"], used)
+        self.figures.add(f"{name} client", outcome["cpu_seconds"] / outcome["seconds"])
+        self.figures.add(f"{name} p50", outcome["p50"])
+        self.figures.add(f"{name} p99", outcome["p99"])
+
+    def _seed(self) -> int:
+        return self.seeds.getrandbits(32)
+
+    def _add(self, name: str, seconds: float, entries: float, cpu: float) -> None:
+        self.figures.add(name, entries / seconds)
+        self.figures.add(f"{name} cpu", cpu / entries * 1e6)
+
+
+def _check(service: Endpoint, seed: int, count: int) -> None:
+    keys = keys_of(seed, count)
+    check_stored(service, LABEL, count, {key: value_of(key) for key in keys[:: max(1, count // 20)]})
+
+
+@contextlib.contextmanager
+def _database(kind: str) -> Iterator[str]:
+    """The URL of an empty PostgreSQL database for the time of the context; empty for SQLite."""
+    if kind != "postgres":
+        yield ""
+        return
+    server = os.environ[POSTGRES_URL]
+    name = f"bench_{os.getpid()}_{random.getrandbits(32):08x}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')
+        try:
+            yield urlunsplit(urlsplit(server)._replace(path=f"/{name}"))
+        finally:
+            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+def measure(options: Options) -> Report:
+    bench = _Bench()
+    databases = ["sqlite", *(["postgres"] if os.environ.get(POSTGRES_URL) else [])]
+    bulk = min(options.rows, 200_000)
+    for folder in options.rounds(bench.figures):
+        for database in databases:
+            bench.bare(database, "single", BARE_SINGLES, folder)
+            bench.served(f"{database} ungrouped", "single", UNGROUPED, folder, WORKSPACED_GROUP_CALLERS="1")
+            bench.served(f"{database} single", "single", SINGLES, folder)
+            bench.served(f"{database} single 2", "single", SINGLES, folder, workers=2)
+            bench.bare(database, str(ITEMS), bulk, folder)
+            bench.served(f"{database} bulk", str(ITEMS), bulk, folder)
+            bench.served(f"{database} bulk 2", str(ITEMS), bulk, folder, workers=2)
+    return _report(bench.figures, options, databases, bulk)
+
+
+def _report(figures: Rounds, options: Options, databases: list[str], bulk: int) -> Report:
+    names: Mapping[str, str] = {
+        "bare single": "bare database, a commit each",
+        "ungrouped": "1 worker, commits not shared",
+        "single": "1 worker",
+        "single 2": "2 workers",
+        f"bare {ITEMS}": f"bare database, {ITEMS} a commit",
+        "bulk": f"1 worker, {ITEMS} a request",
+        "bulk 2": f"2 workers, {ITEMS} a request",
+    }
+    lines = []
+    ratios: list[tuple[str, float | None, str]] = []
+    for database in databases:
+        for name, told in names.items():
+            full = f"{database} {name}"
+            latency = f"{full} p50" in figures.values
+            lines.append(
+                (
+                    f"{database}: {told}",
+                    figures.spread(full, thousands if "bulk" in name or str(ITEMS) in name else whole),
+                    whole(figures.median(f"{full} cpu")),
+                    f"{milliseconds(figures.median(f'{full} p50'))} / {milliseconds(figures.median(f'{full} p99'))}"
+                    if latency
+                    else "-",
+                    f"{figures.median(f'{full} client'):.2f}" if latency else "-",
+                )
+            )
+        single, ungrouped = f"{database} single", f"{database} ungrouped"
+        ratios += [
+            (f"{database}: single / ungrouped", figures.ratio(single, ungrouped), ">= 3"),
+            (f"{database}: single / bare single commits", figures.ratio(single, f"{database} bare single"), "-"),
+            (f"{database}: 2 workers / 1, single", figures.ratio(f"{single} 2", single), "-"),
+            (f"{database}: bulk / bare", figures.ratio(f"{database} bulk", f"{database} bare {ITEMS}"), ">= 0.4"),
+            (f"{database}: 2 workers / 1, bulk", figures.ratio(f"{database} bulk 2", f"{database} bulk"), "-"),
+        ]
+    around = options.surroundings(figures)
+    return Report(
+        name="service",
+        title=f"The service's writes: {SINGLES} entries one by one on {CONNECTIONS} connections; {bulk} in bulk",
+        header=("", "entries/s (bulk: k/s)", "CPU µs/entry", "p50 / p99 ms", "client's share of a processor"),
+        lines=lines,
+        ratios=ratios,
+        notes=(
+            surroundings_note(around),
+            "Every answer came after the commit was durable. The rate limit is off (WORKSPACED_REQUESTS_PER_MINUTE=0); keys,",
+            "audit log, metrics and authentication are on. PostgreSQL only where " + POSTGRES_URL + " names a server.",
+        ),
+        summary={**around, "figures": {name: round(figures.median(name), 1) for name in figures.values}},
+    )
