@@ -1,0 +1,57 @@
+"""/openapi.json and /docs (contract, G23)."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import re
+
+import httpx
+import pytest
+
+from workspaced.app import running
+from workspaced.settings import Settings
+
+
+@pytest.mark.parametrize("path", ["/openapi.json", "/docs"])
+async def test_both_are_open_to_everybody_and_are_fetched_once(http: httpx.AsyncClient, path: str) -> None:
+    del http.headers["x-api-key"]
+    answer = await http.get(path)
+    assert answer.status_code == 200
+    assert answer.headers["Cache-Control"].startswith("public")
+    again = await http.get(path, headers={"If-None-Match": answer.headers["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    head = await http.head(path)
+    assert (head.status_code, head.content, head.headers["ETag"]) == (200, b"", answer.headers["ETag"])
+
+
+async def test_the_page_lets_nothing_run_and_loads_nothing(http: httpx.AsyncClient) -> None:
+    answer = await http.get("/docs")
+    style = re.search(r"<style>(.*?)</style>", answer.text, re.DOTALL)
+    assert style
+    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+    policy = answer.headers["Content-Security-Policy"]
+    assert policy.startswith(f"default-src 'none'; style-src 'sha256-{digest}';")
+    assert not re.search(r"<(script|link|img|iframe)|\bsrc=|style=|\bon[a-z]+=", answer.text)
+    targets = set(re.findall(r'href="([^"]+)"', answer.text))
+    assert {target for target in targets if not target.startswith("#")} == {"/openapi.json"}
+    assert targets - {"/openapi.json"} <= {f"#{name}" for name in re.findall(r'\bid="([^"]+)"', answer.text)}
+
+
+async def test_the_page_has_every_operation_event_and_schema_of_the_document(http: httpx.AsyncClient) -> None:
+    document = (await http.get("/openapi.json")).json()
+    ids = re.findall(r'\bid="([^"]+)"', (await http.get("/docs")).text)
+    operations = [one["operationId"] for item in document["paths"].values() for one in item.values()]
+    events = [item["post"]["operationId"] for item in document["webhooks"].values()]
+    schemas = [f"schema-{name}" for name in document["components"]["schemas"]]
+    assert set(ids) >= {*operations, *events, *schemas}
+    assert len(ids) == len(set(ids))
+
+
+async def test_the_page_can_be_switched_off(settings: Settings) -> None:
+    async with running(dataclasses.replace(settings, docs=False)) as app:
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+            assert (await client.get("/docs")).status_code == 404
+            assert (await client.get("/openapi.json")).status_code == 200
