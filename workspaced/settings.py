@@ -136,6 +136,11 @@ class Settings:
         return self.data / "blobs"
 
     @property
+    def database_kind(self) -> str:
+        """``sqlite`` or ``postgresql``."""
+        return "postgresql" if self.postgres else "sqlite"
+
+    @property
     def database(self) -> Address:
         """What holds the records: a SQLite file in the data folder, unless PostgreSQL is wanted."""
         return self.postgres or sqlite_address(self.data)

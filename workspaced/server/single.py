@@ -17,7 +17,7 @@ from workspaced.server.http import HttpServer, listening
 from workspaced.server.listening import url_of
 from workspaced.server.signals import handled
 from workspaced.settings import Settings
-from workspaced.telemetry.exposition import exposition, level_families, own_process
+from workspaced.telemetry.exposition import build_family, exposition, level_families, own_process
 
 
 async def serve(
@@ -48,7 +48,9 @@ async def serve(
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(app.started())
         if admin:
-            await stack.enter_async_context(listening(HttpServer(Admin(_View(app)), drain_seconds=1), admin))
+            await stack.enter_async_context(
+                listening(HttpServer(Admin(_View(app, database=settings.database_kind)), drain_seconds=1), admin)
+            )
         serving = await stack.enter_async_context(listening(server, listener))
         stack.enter_context(handled(stop))
         url = url_of(listener)
@@ -61,8 +63,9 @@ async def serve(
 
 
 class _View:
-    def __init__(self, app: Application) -> None:
+    def __init__(self, app: Application, *, database: str) -> None:
         self._app = app
+        self._database = database
 
     async def unready(self) -> str | None:
         """As the admin listener asks."""
@@ -71,7 +74,7 @@ class _View:
     async def exposition(self, accept: str) -> tuple[bytes, str]:
         """As the admin listener asks."""
         levels = await self._app.levels()
-        families = [*level_families(levels, now_ms=now_ms()), *own_process()]
+        families = [build_family(self._database), *level_families(levels, now_ms=now_ms()), *own_process()]
         return await asyncio.to_thread(exposition, [self._app.metrics.registry], families, accept=accept)
 
 

@@ -28,7 +28,13 @@ from workspaced.server.worker import ALIVE, LEVELS, PORT, UNREADY, Assignment
 from workspaced.server.worker_process import WorkerProcess
 from workspaced.settings import Settings
 from workspaced.storage.port import StorageUnusable
-from workspaced.telemetry.exposition import exposition, level_families, process_families, worker_families
+from workspaced.telemetry.exposition import (
+    build_family,
+    exposition,
+    level_families,
+    process_families,
+    worker_families,
+)
 from workspaced.telemetry.levels import Levels
 
 _FIRST_PAUSE_SECONDS = 0.2
@@ -145,6 +151,7 @@ class Supervisor:
                 levels = Levels(**answer["levels"])
                 break
         families = [
+            build_family(self.settings.database_kind),
             *level_families(levels, now_ms=now_ms()),
             *worker_families(wanted=self.workers, live=len(live), restarts=self._restarts),
             *process_families({name: worker.process.pid for name, worker in live.items()}),

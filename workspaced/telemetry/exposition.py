@@ -52,7 +52,7 @@ def level_families(levels: Levels, *, now_ms: int) -> list[Metric]:
     return families
 
 
-def build_family(*, database: str) -> Metric:
+def build_family(database: str) -> Metric:
     """Which program runs; ``database`` is its kind."""
     labels = {"version": __version__, "python": platform.python_version(), "database": database}
     family = GaugeMetricFamily("workspaced_build_info", "The program; always 1.", labels=list(labels))

@@ -1,0 +1,62 @@
+"""Every setting has an environment variable."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from workspaced.environment import settings_from
+from workspaced.settings import Limits, Settings
+
+# What is made of several variables, or has a form of its own, by one variable that changes it.
+PARTS = {
+    "limits": ("WORKSPACED_BULK_ITEMS", "7"),
+    "egress": ("WORKSPACED_ALLOW_HTTP", "true"),
+    "pace": ("WORKSPACED_LEASE_SECONDS", "7"),
+    "conversion": ("WORKSPACED_CONVERSION_AT_ONCE", "7"),
+    "encryption_key": ("WORKSPACED_ENCRYPTION_KEY", "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="),
+    "visible_id_prefix": ("WORKSPACED_VISIBLE_ID_PREFIX", "abc"),
+    "proxies": ("WORKSPACED_TRUSTED_PROXIES", "10.0.0.0/8"),
+    "public_url": ("WORKSPACED_PUBLIC_URL", "https://data.example.org"),
+}
+DEFAULTS = Settings(data=Path("data"))
+ELSEWHERE = {"data", "postgres"}  # of the command line, whose options have variables
+
+
+@pytest.mark.parametrize("name", sorted({field.name for field in dataclasses.fields(Settings)} - ELSEWHERE))
+def test_every_setting_can_be_set_by_its_variable(name: str) -> None:
+    default = getattr(DEFAULTS, name)
+    plain = {bool: str(not default).lower(), int: "7", float: "7.5"}.get(type(default), "")
+    variable, text = PARTS.get(name, (f"WORKSPACED_{name.upper()}", plain))
+    changed = settings_from({variable: text}, data=Path("data"))
+    assert getattr(changed, name) != default
+    assert dataclasses.replace(changed, **{name: default}) == DEFAULTS
+
+
+def test_without_variables_everything_is_as_it_is_by_default() -> None:
+    assert settings_from({}, data=Path("data")) == DEFAULTS
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "must"),
+    [
+        ("ICON_AS_TEXT", "yes", "true or false"),
+        ("READERS", "2.5", "a whole number of at least 1"),
+        ("READERS", "0", "a whole number of at least 1"),
+        ("BUSY_SECONDS", "-1", "a number of at least 0.001"),
+        ("UPKEEP_SECONDS", "1e9", "a number of at least 0.001"),
+        ("IDEMPOTENCY_HOURS", "nan", "a number of at least 0.001"),
+    ],
+)
+def test_a_value_that_can_not_be_read_is_named(name: str, text: str, must: str) -> None:
+    with pytest.raises(ValueError, match=f"^WORKSPACED_{name} is '{text}', but must be {must}.$"):
+        settings_from({f"WORKSPACED_{name}": text}, data=Path("data"))
+
+
+def test_several_processes_share_the_rates_and_nothing_else() -> None:
+    whole = Limits(requests_per_minute=1_000, request_burst=0, failed_authentications_per_minute=20)
+    share = whole.divided(3)
+    assert (share.requests_per_minute, share.request_burst, share.failed_authentications_per_minute) == (334, 0, 7)
+    assert dataclasses.replace(share, requests_per_minute=1_000, failed_authentications_per_minute=20) == whole
