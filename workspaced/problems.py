@@ -162,6 +162,23 @@ class UnsupportedMediaType(Problem):
         super().__init__("unsupported_media_type", "The body must be application/json in UTF-8.")
 
 
+class UnsupportedCoding(Problem):
+    """The body is packed in a way that is not taken (RFC 9110, 15.5.16)."""
+
+    status = 415
+    title = "Unsupported media type"
+
+    def __init__(self, named: str) -> None:
+        super().__init__(
+            "unsupported_coding", f"The body is packed as {named[:40]!r}; send it as it is, or packed with gzip."
+        )
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """What is taken instead."""
+        return (("Accept-Encoding", "gzip"),)
+
+
 class RangeNotSatisfiable(Problem):
     """The range begins after the end."""
 

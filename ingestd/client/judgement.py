@@ -24,9 +24,9 @@ from ingestd.wire.bulk import parse_bulk_limits
 T = TypeVar("T")
 
 _REPLAYED = b"idempotent-replayed"
-_BULK, _REQUEST_ID, _RATE_LIMIT, _RATE_LIMIT_POLICY = (
+_ACCEPT_ENCODING, _BULK, _REQUEST_ID, _RATE_LIMIT, _RATE_LIMIT_POLICY = (
     name.lower().encode("ascii")
-    for name in (BULK_HEADER, names.REQUEST_ID, names.RATE_LIMIT, names.RATE_LIMIT_POLICY)
+    for name in (names.ACCEPT_ENCODING, BULK_HEADER, names.REQUEST_ID, names.RATE_LIMIT, names.RATE_LIMIT_POLICY)
 )
 
 
@@ -117,6 +117,7 @@ class Judgement:
             milliseconds=(time.perf_counter() - started) * 1000,
             replayed=header(_REPLAYED).lower() == "true",
             request_id=(problem.request_id if problem else "") or header(_REQUEST_ID),
+            takes_gzip="gzip" in header(_ACCEPT_ENCODING).lower(),
             rate=parse_rate_limit(header(_RATE_LIMIT_POLICY), header(_RATE_LIMIT)),
         )
 

@@ -47,8 +47,9 @@ class _WholeResponse(httpx.Response):
 
 class _NothingLeft(httpx.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        return
-        yield b""
+        no_more: tuple[bytes, ...] = ()
+        for piece in no_more:
+            yield piece
 
 
 _NOTHING_LEFT = _NothingLeft()

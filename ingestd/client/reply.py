@@ -24,6 +24,7 @@ class Reply(Generic[T]):
     start of sending to the end of reading. ``facts``: what the outcome was judged by. ``replayed``: the service repeats an
     older answer to the same Idempotency-Key. ``request_id``: what the service calls the request; empty where it does not
     say. ``rate``: what the answer says of the service's limit of requests.
+    ``takes_gzip``: it announces that bodies may be packed (RFC 9110, 12.5.3).
     """
 
     operation: str
@@ -37,6 +38,7 @@ class Reply(Generic[T]):
     replayed: bool = False
     request_id: str = ""
     rate: Announced | None = None
+    takes_gzip: bool = False
 
     @property
     def ok(self) -> bool:

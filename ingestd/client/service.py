@@ -19,6 +19,7 @@ from ingestd.client import decoding, operations
 from ingestd.client.caller import Caller, address_of
 from ingestd.client.exchange import AsyncExchange, BrokenOff
 from ingestd.client.judgement import Judgement
+from ingestd.client.packing import Packing, is_loopback
 from ingestd.client.quick_exchange import QuickExchange
 from ingestd.client.quick_transport import QuickTransport
 from ingestd.client.reply import Reply
@@ -34,6 +35,7 @@ class ServiceClient:
     """An asynchronous client of one service; close it, or use it as an async context manager.
 
     ``transport`` takes the place of the network (a test's, or a quicker one). ``now`` is for Retry-After dates.
+    ``compress``: send large bodies by gzip where the service announces that it takes them, and is not on this machine.
 
     Raises:
         ValueError: the key or the client id has characters that can't stand in a header; the text is not repeated.
@@ -51,6 +53,7 @@ class ServiceClient:
         transport: httpx.AsyncBaseTransport | None = None,
         now: Now = time.time,
         retry_after_cap_seconds: float = 300.0,
+        compress: bool = False,
     ) -> None:
         caller = Caller(url=url, api_key=api_key, client_id=client_id)
         made_with = caller.http_options(timeouts or Timeouts(), options or TransportOptions())
@@ -62,6 +65,7 @@ class ServiceClient:
             quick = QuickTransport(verify=made_with["verify"])
             self._entries = QuickExchange(caller, self._judgement, quick, made_with)
         self.address = address_of(http)
+        self._packing = Packing(wanted=compress and not is_loopback(http.base_url.host))
 
     def __repr__(self) -> str:
         return f"<ServiceClient of {self.address}>"
@@ -225,17 +229,23 @@ class ServiceClient:
         headers = {names.IDEMPOTENCY_KEY: idempotency_key}
         if not partial:
             headers[names.PREFER] = names.RETURN_MINIMAL
-        return await self._exchange.reply(
-            Request(
-                operation=operations.MASS,
-                read=decoding.bulk,
-                names=_sink(workspace, sink),
-                query={"partial": "true"} if partial else None,
-                body=body,
-                headers=headers,
-                check=lambda result: decoding.expect_count(result, items),
-            )
+        request = Request(
+            operation=operations.MASS,
+            read=decoding.bulk,
+            names=_sink(workspace, sink),
+            query={"partial": "true"} if partial else None,
+            body=body,
+            headers=headers,
+            check=lambda result: decoding.expect_count(result, items),
         )
+        packed = await self._packing.packed(request)
+        reply = await self._exchange.reply(packed)
+        if packed is not request and reply.status == 415:
+            # It took gzip a moment ago; something on the way, or a newer service, does not.
+            self._packing.refused()
+            return await self._exchange.reply(request)
+        self._packing.heard(reply)
+        return reply
 
 
 def _whole_sink(workspace: str, sink: str) -> Request[Sink]:

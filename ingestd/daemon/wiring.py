@@ -10,20 +10,21 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from ingestd.client.service import ServiceClient
-from ingestd.client.transport import Timeouts
+from ingestd.client.transport import Timeouts, TransportOptions, UnusableCertificate
+from ingestd.core.errors import ConfigurationError, Mistake
 from ingestd.core.mapping import Mapping
 from ingestd.daemon.bounding import Bounds
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.performing import Performer
 from ingestd.daemon.rounds import DriftRounds
-from ingestd.delivery import Dispatcher
+from ingestd.delivery import Dispatcher, Pace
 from ingestd.delivery.drift import Checker
 from ingestd.intake import Reader, Supervisor
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.registry import connector_class
 from ingestd.schedule import Schedule, Timing
 from ingestd.sdk import Connector, SourceContext
-from ingestd.settings import PipelineSettings, Settings
+from ingestd.settings import PipelineSettings, ServiceSettings, Settings
 from ingestd.settings.schedule import OnChange
 from ingestd.telemetry import Emit, Event
 from ingestd.telemetry.catalogue.daemon import PipelineDue
@@ -89,6 +90,7 @@ async def assembled(configuration: Configuration, *, emit: Emit) -> AsyncIterato
             now=time.time,
             random=random.random,
             on_settled=supervisor.settled,
+            pace=pace_of(settings),
         )
         performer = Performer(
             pipelines=settings.pipelines,
@@ -116,8 +118,21 @@ async def assembled(configuration: Configuration, *, emit: Emit) -> AsyncIterato
 
 
 def connect_service(settings: Settings) -> ServiceClient:
-    """A client of the configured service; connects with its first request."""
+    """A client of the configured service; connects with its first request.
+
+    Raises:
+        ConfigurationError: a certificate or its key can't be used.
+    """
     service = settings.service
+    try:
+        return _client(service)
+    except UnusableCertificate as unusable:
+        file = str(service.ca_file or service.client_certificate)
+        mistake = Mistake(file=file, line=0, column=0, key="service", sentence=str(unusable))
+        raise ConfigurationError((mistake,)) from None
+
+
+def _client(service: ServiceSettings) -> ServiceClient:
     return ServiceClient(
         url=service.url,
         api_key=service.api_key.get_secret_value(),
@@ -127,6 +142,26 @@ def connect_service(settings: Settings) -> ServiceClient:
             read_seconds=service.read_timeout_seconds,
             write_seconds=service.write_timeout_seconds,
         ),
+        options=TransportOptions(
+            proxy=service.proxy.get_secret_value() if service.proxy else None,
+            ca_file=service.ca_file,
+            client_certificate=service.client_certificate,
+            client_key=service.client_key,
+            client_key_password=service.client_key_password.get_secret_value() if service.client_key_password else None,
+        ),
+        retry_after_cap_seconds=service.retry_after_at_most_seconds,
+        compress=service.compress == "auto",
+    )
+
+
+def pace_of(settings: Settings) -> Pace:
+    """How hard the service may be pressed."""
+    service = settings.service
+    return Pace(
+        in_flight_at_most=service.requests_at_most,
+        gather_seconds=service.gather_seconds,
+        update_with=service.update_with,
+        missing_sink=service.missing_sink,
     )
 
 

@@ -102,14 +102,15 @@ def _mistake(path: Path, place: Place | None, key: str, sentence: str) -> Mistak
 
 
 def _placed(settings: Settings, base: Path) -> Settings:
-    """The same with every relative path joined to ``base``: the state file, and each path among a connector's options."""
+    """The same with every relative path joined to ``base``: of the state file, the certificates, a connector's options."""
 
     def pipeline(one: PipelineSettings) -> PipelineSettings:
         options = _rebased(one.source.options, base)
         return one.model_copy(update={"source": one.source.model_copy(update={"options": options})})
 
     pipelines = tuple(pipeline(one) for one in settings.pipelines)
-    return settings.model_copy(update={"state": base / settings.state, "pipelines": pipelines})
+    service = _rebased(settings.service, base)
+    return settings.model_copy(update={"service": service, "state": base / settings.state, "pipelines": pipelines})
 
 
 def _rebased(value: object, base: Path) -> object:

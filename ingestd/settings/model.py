@@ -6,19 +6,15 @@ A ``repr`` shows names only: any text in the file may come from a secret.
 from __future__ import annotations
 
 import re
-import socket
 from pathlib import Path
 from typing import Annotated, Any, Self
-from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
     BaseModel,
-    ConfigDict,
     Field,
     ModelWrapValidatorHandler,
     PlainValidator,
-    SecretStr,
     SerializeAsAny,
     ValidationError,
     ValidationInfo,
@@ -38,53 +34,12 @@ from ingestd.settings.notation import (
     read_schedule,
     read_sink,
 )
+from ingestd.settings.part import Part
 from ingestd.settings.reading import ConnectorUnusable, Reading, problem, refuse, validated
 from ingestd.settings.schedule import OnChange, Schedule
+from ingestd.settings.service import ServiceSettings
 
 _NAME = r"[a-z0-9]+([-_][a-z0-9]+)*"
-_CLIENT_ID = r"[!-~]{1,128}"
-_SECONDS_AT_MOST = 3_600.0
-
-
-class _Part(BaseModel):
-    # A default is checked too where a field asks for it; infinity is no number of seconds.
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-
-def client_id_of(host: str) -> str:
-    """A host's name as a client id: visible ASCII, 1 to 128 characters."""
-    return re.sub(r"[^!-~]+", "-", host)[:128] or "ingestd"
-
-
-def _service_url(text: str) -> str:
-    expected = "Expected the service's address, such as http://127.0.0.1:8400 or https://workspace.example/api"
-    try:
-        parts = urlsplit(text)
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    else:
-        if usable and (parts.username is not None or parts.password is not None):
-            raise problem(
-                "The address holds a user name or a password; the service knows its clients by 'api_key'. Remove them."
-            )
-        if usable and (parts.query or parts.fragment):
-            raise problem(f"{expected}: nothing may follow its path ('?' or '#').")
-    if not usable or re.search(r"[^!-~]", text):
-        raise problem(f"{expected}.")
-    return text.rstrip("/")
-
-
-def _api_key(key: SecretStr) -> SecretStr:
-    if not re.fullmatch(r"[!-~]+", key.get_secret_value()):
-        raise problem("The API key is empty or holds a blank, a line end or a character beyond ASCII; copy it again.")
-    return key
-
-
-def _client_id(text: str) -> str:
-    if not re.fullmatch(_CLIENT_ID, text):
-        raise problem("Expected 1 to 128 visible ASCII characters without blanks.")
-    return text
 
 
 def _name(name: str, info: ValidationInfo) -> str:
@@ -97,35 +52,7 @@ def _name(name: str, info: ValidationInfo) -> str:
     return name
 
 
-class ServiceSettings(_Part):
-    """The workspace service, and how this daemon presents itself to it."""
-
-    url: Annotated[str, AfterValidator(_service_url)] = Field(
-        repr=False, description="The service's address.", examples=["http://127.0.0.1:8400"]
-    )
-    api_key: Annotated[SecretStr, AfterValidator(_api_key)] = Field(
-        repr=False,
-        description="The key that the service gave; keep it outside this file.",
-        examples=["${env:INGESTD_API_KEY}", "${credential:api-key}"],
-    )
-    client_id: Annotated[str, AfterValidator(_client_id)] = Field(
-        default_factory=lambda: client_id_of(socket.gethostname()),
-        repr=False,
-        description="The name by which subscribers recognise what this daemon wrote; the host's name where it is left out.",
-        examples=["bench-3"],
-    )
-    connect_timeout_seconds: float = Field(
-        default=5.0, gt=0, le=_SECONDS_AT_MOST, description="How long a connection may take to come about."
-    )
-    read_timeout_seconds: float = Field(
-        default=30.0, gt=0, le=_SECONDS_AT_MOST, description="How long the service may be silent while it answers."
-    )
-    write_timeout_seconds: float = Field(
-        default=30.0, gt=0, le=_SECONDS_AT_MOST, description="How long sending may stand still."
-    )
-
-
-class SourceSettings(_Part):
+class SourceSettings(Part):
     """One configured connector. In the file the options stand beside ``connector``."""
 
     connector: str = Field(description="The kind of system that is read.")
@@ -160,7 +87,7 @@ class SourceSettings(_Part):
         return cls(connector=name, options=checked)
 
 
-class PipelineSettings(_Part):
+class PipelineSettings(Part):
     """From a source by a mapping to a sink."""
 
     name: Annotated[str, AfterValidator(_name)] = Field(
@@ -197,7 +124,7 @@ class PipelineSettings(_Part):
         return found
 
 
-class RejectedSettings(_Part):
+class RejectedSettings(Part):
     """How much of what is rejected is kept. Nothing is forgotten by itself unless this says so."""
 
     keep_days: float | None = Field(
@@ -206,7 +133,7 @@ class RejectedSettings(_Part):
     keep_rows: int | None = Field(default=None, ge=1, description="Forget the oldest beyond so many.")
 
 
-class Settings(_Part):
+class Settings(Part):
     """Everything that a configuration file says."""
 
     service: ServiceSettings = Field(description="The workspace service.")

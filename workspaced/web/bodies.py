@@ -9,28 +9,28 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from workspaced.problems import TooLarge
+from workspaced.web.coding import coding_of
 
 
 async def read_body(receive: Receive, headers: Headers, *, limit: int) -> bytes:
-    """The whole body. The bytes are counted as they come, since a chunked body does not say its length.
+    """The whole body, unpacked. The bytes are counted as they come, since a chunked body does not say its length.
 
     Raises:
         TooLarge: it has more than ``limit`` bytes; the rest is not read.
+        UnsupportedCoding: it is packed in a way that is not taken.
+        Invalid: it is said to be packed with gzip, and is not.
         ClientDisconnect: the caller went away.
     """
     _require_declared(headers, limit)
+    coding = coding_of(headers, limit=limit)
     parts: list[bytes] = []
-    length = 0
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
-        part: bytes = message.get("body", b"")
-        length += len(part)
-        if length > limit:
-            raise TooLarge(limit)
-        parts.append(part)
+        parts.append(coding.take(message.get("body", b"")))
         if not message.get("more_body", False):
+            coding.finish()
             return parts[0] if len(parts) == 1 else b"".join(parts)
 
 

@@ -34,6 +34,7 @@ from workspaced.settings import Settings
 from workspaced.storage.port import Store, Transaction
 from workspaced.telemetry.metrics import Metrics
 from workspaced.text import as_uuid
+from workspaced.web import coding
 from workspaced.web.answers import Answer
 from workspaced.web.bodies import StreamedBody, read_body
 from workspaced.web.idempotency import InFlight, Slot, of_streamed, once, slot_of
@@ -263,6 +264,7 @@ class Dispatch:
         headers = [(name.encode(), value.encode()) for name, value in answer.headers]
         if path[:2] == ("v1", "workspace") and path[3:4] == ("data-sink",):
             headers.append((self._bulk[0].encode(), self._bulk[1].encode()))
+            headers.append((coding.HEADER.encode(), coding.TAKEN.encode()))
         if not any(name == "Cache-Control" for name, _ in answer.headers):
             headers.append((b"Cache-Control", b"private, no-cache"))
         headers.extend((name.encode(), value.encode()) for name, value in scope["state"].get("rate", ()))

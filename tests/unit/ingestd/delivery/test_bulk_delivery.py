@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 
 import httpx
@@ -12,7 +13,7 @@ from ingestd.core.address import SinkAddress
 from ingestd.telemetry.catalogue.delivery import BatchNarrowed, EntriesParked
 from tests.support.bulk_service import BulkService
 from tests.support.chaos_transport import ChaosTransport
-from tests.support.delivery_rig import rig
+from tests.support.delivery_rig import QUICK, rig
 from tests.support.memory_mirror import Desired
 
 
@@ -272,7 +273,8 @@ class Gate(httpx.AsyncBaseTransport):
 async def test_two_requests_are_in_flight_and_what_arrives_meanwhile_is_the_next_batch() -> None:
     service = BulkService()
     gate = Gate(service)
-    async with rig(transport=gate) as running:
+    two = dataclasses.replace(QUICK, in_flight_at_first=2, in_flight_at_most=2)
+    async with rig(transport=gate, pace=two) as running:
         to = address(service)
         running.desire(to, {"first": ("1", "scalar")})
         await running.drained()

@@ -1,0 +1,190 @@
+"""The transport of single entries against servers that speak byte by byte."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from ingestd.client.faults import fault_of
+from ingestd.client.quick_transport import MOST_BODY_BYTES, QuickTransport
+from ingestd.core.outcome import Fault
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+TIMES = {"connect": 2.0, "read": 0.3, "write": 1.0, "pool": 1.0}
+
+
+class Server:
+    """Answers each request with the next of ``answers``, as bytes, in pieces; None closes the connection instead."""
+
+    def __init__(self, *answers: bytes | None, pieces: int = 1_000_000) -> None:
+        self.answers = list(answers)
+        self.pieces = pieces
+        self.connections = 0
+        self.requests: list[bytes] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            while self.answers:
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0] or 0)
+                self.requests.append(head + await reader.readexactly(length))
+                answer = self.answers.pop(0)
+                if answer is None:
+                    break
+                for at in range(0, len(answer), self.pieces):
+                    writer.write(answer[at : at + self.pieces])
+                    await writer.drain()
+                if b"close" in answer or b"Content-Length: 99" in answer:
+                    break
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def listening(server: Server, context: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+    listener = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=context)
+    async with listener:
+        port = listener.sockets[0].getsockname()[1]
+        yield f"{'https' if context else 'http'}://127.0.0.1:{port}/v1/x%2Fy"
+
+
+async def ask(transport: QuickTransport, url: str, body: bytes = b'{"key":"a"}') -> httpx.Response:
+    request = httpx.Request("POST", url, content=body, headers={"x-api-key": "k"}, extensions={"timeout": TIMES})
+    return await transport.handle_async_request(request)
+
+
+async def fault(server: Server) -> Fault:
+    async with listening(server) as url:
+        transport = QuickTransport()
+        with pytest.raises(httpx.HTTPError) as raised:
+            await ask(transport, url)
+        await transport.aclose()
+    return fault_of(raised.value)
+
+
+@pytest.mark.parametrize("pieces", [1, 7, 1_000_000])
+@pytest.mark.parametrize(
+    ("answer", "body"),
+    [
+        (OK, b"{}"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" + OK, b"{}"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\n\r\n", b"{}"),
+        (b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{}", b"{}"),
+        (b"HTTP/1.0 200 OK\r\nConnection: close\r\n\r\n{}", b"{}"),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", b""),
+    ],
+    ids=["length", "continue", "chunked", "until it closes", "HTTP/1.0", "no content"],
+)
+async def test_every_framing_is_read_however_it_is_cut(answer: bytes, body: bytes, pieces: int) -> None:
+    server = Server(answer, pieces=pieces)
+    async with listening(server) as url:
+        transport = QuickTransport()
+        assert (await ask(transport, url)).content == body
+        await transport.aclose()
+    assert server.requests[0].startswith(b"POST /v1/x%2Fy HTTP/1.1\r\n")
+    assert server.requests[0].endswith(b'\r\n\r\n{"key":"a"}')
+
+
+async def test_a_connection_is_kept_for_the_next_request_unless_the_service_closes_it() -> None:
+    server = Server(OK, OK, b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}", OK)
+    async with listening(server) as url:
+        transport = QuickTransport()
+        for _ in range(4):
+            assert (await ask(transport, url)).status_code == 200
+        await transport.aclose()
+    assert server.connections == 2
+
+
+async def test_a_connection_that_waited_too_long_is_not_used_again() -> None:
+    server = Server(OK, OK)
+    async with listening(server) as url:
+        transport = QuickTransport(keepalive_seconds=-1)
+        await ask(transport, url)
+        await ask(transport, url)
+        await transport.aclose()
+    assert server.connections == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (None, Fault.BROKEN),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{}", Fault.BROKEN),
+        (b"SSH-2.0-OpenSSH_9\r\n\r\n", Fault.PROTOCOL),
+        (b"", Fault.READ_TIMEOUT),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{", Fault.READ_TIMEOUT),
+    ],
+    ids=["closed", "cut off", "another protocol", "silent", "silent midway"],
+)
+async def test_what_is_no_whole_answer_is_the_fault_that_it_is(answer: bytes | None, expected: Fault) -> None:
+    assert await fault(Server(answer, OK)) is expected
+
+
+async def test_an_answer_without_end_is_cut() -> None:
+    endless = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    chunk = b"100000\r\n" + bytes(0x100000) + b"\r\n"
+    assert await fault(Server(endless + chunk * (MOST_BODY_BYTES // 0x100000 + 1))) is Fault.BROKEN
+
+
+async def test_nobody_listening_and_no_such_host_are_told_apart() -> None:
+    async with listening(Server()) as url:
+        pass
+    transport = QuickTransport()
+    for address, expected in ((url, Fault.REFUSED), ("http://no-such-host.invalid/", Fault.UNRESOLVED)):
+        with pytest.raises(httpx.ConnectError) as raised:
+            await ask(transport, address)
+        assert fault_of(raised.value) is expected
+
+
+async def test_a_cancelled_request_closes_its_connection() -> None:
+    server = Server(b"", OK)
+    async with listening(server) as url:
+        transport = QuickTransport()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await ask(transport, url)
+        server.answers = [OK]
+        assert (await ask(transport, url)).status_code == 200
+        await transport.aclose()
+    assert server.connections == 2
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 that signs itself, and its key."""
+    folder = tmp_path_factory.mktemp("tls")
+    files = folder / "cert.pem", folder / "key.pem"
+    subprocess.run(
+        [
+            "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1",
+            "-addext", "subjectAltName=IP:127.0.0.1", "-out", str(files[0]), "-keyout", str(files[1]),
+        ],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return files
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+async def test_a_certificate_is_trusted_only_where_it_is_said(certificate: tuple[Path, Path], trusted: bool) -> None:
+    served = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    served.load_cert_chain(*certificate)
+    verify: ssl.SSLContext | bool = ssl.create_default_context(cafile=certificate[0]) if trusted else True
+    async with listening(Server(OK), served) as url:
+        transport = QuickTransport(verify=verify)
+        if trusted:
+            assert (await ask(transport, url)).content == b"{}"
+        else:
+            with pytest.raises(httpx.ConnectError) as raised:
+                await ask(transport, url)
+            assert fault_of(raised.value) is Fault.TLS
+        await transport.aclose()

@@ -1,0 +1,96 @@
+"""Bodies that come compressed (RFC 9110, 8.4): gzip, unpacked as it arrives and never further than the limit.
+
+That it is taken is announced as RFC 9110, 12.5.3 has it: ``Accept-Encoding: gzip`` in an answer. A kilobyte of gzip can hold a
+megabyte, so the limit of a body holds for what it unpacks to, and what would be more is not unpacked.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+from starlette.datastructures import Headers
+
+from workspaced.problems import Invalid, TooLarge, UnsupportedCoding
+
+HEADER = "Accept-Encoding"
+TAKEN = "gzip"
+
+_GZIP = 16 + zlib.MAX_WBITS
+
+
+class Plain:
+    """A body as it is."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._length = 0
+
+    def take(self, part: bytes) -> bytes:
+        """The next bytes.
+
+        Raises:
+            TooLarge: there are more than the limit.
+        """
+        self._length += len(part)
+        if self._length > self._limit:
+            raise TooLarge(self._limit)
+        return part
+
+    def finish(self) -> None:
+        """The body has ended."""
+
+
+class Unzipped:
+    """A body that comes as one gzip member."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._length = 0
+        self._stream = zlib.decompressobj(_GZIP)
+
+    def take(self, part: bytes) -> bytes:
+        """What the next bytes unpack to.
+
+        Raises:
+            TooLarge: it would be more than the limit; no more than that is unpacked.
+            Invalid: these are no gzip, or something follows it.
+        """
+        if self._stream.eof and part:
+            raise _no_gzip()
+        try:
+            made = self._stream.decompress(part, self._limit - self._length + 1)
+        except zlib.error:
+            raise _no_gzip() from None
+        self._length += len(made)
+        if self._length > self._limit:
+            raise TooLarge(self._limit)
+        if self._stream.unused_data:
+            raise _no_gzip()
+        return made
+
+    def finish(self) -> None:
+        """The body has ended.
+
+        Raises:
+            Invalid: it ended before the gzip did.
+        """
+        if not self._stream.eof:
+            raise _no_gzip()
+
+
+def coding_of(headers: Headers, *, limit: int) -> Plain | Unzipped:
+    """How a body is to be read.
+
+    Raises:
+        UnsupportedCoding: it is packed in another way.
+    """
+    named = headers.get("Content-Encoding", "").strip().lower()
+    if named in {"", "identity"}:
+        return Plain(limit)
+    if named in {"gzip", "x-gzip"}:
+        return Unzipped(limit)
+    raise UnsupportedCoding(named)
+
+
+def _no_gzip() -> Invalid:
+    return Invalid.at("", "bad_gzip", "The body is said to be packed with gzip, but is not, or not whole.")
