@@ -1,9 +1,10 @@
 """`workspaced.blobs.port.Blobs` in a folder: ``ab/cdef…`` for the digest ``abcdef…``, ``incoming`` for what is under way.
 
-Two locks keep bytes from being swept under somebody's hands. Who is writing holds his file (or his scratch folder) in
-``incoming`` locked, so what is not locked there was left by a process that is gone. Who is about to refer to bytes holds
-the folder ``ab`` with a shared lock from before they are at their address until his commit; the sweep holds it alone from its
-look for references until it has deleted. The system drops both when a process ends, however it ends.
+Locks keep bytes from being swept under somebody's hands; the system drops them when a process ends, however it ends.
+Who is writing holds his file (or his scratch folder) in ``incoming`` locked, so what is not locked there was left by a
+process that is gone. That nothing be there even for a moment without its lock, ``incoming`` itself is locked by who adds to
+it and, alone, by who looks through it. Who is about to refer to bytes holds the folder ``ab`` with a shared lock from before
+they are at their address until his commit; the sweep holds it alone from its look for references until it has deleted.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from workspaced.problems import Unavailable
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _WRITE_BYTES = 1_048_576
 _READ_BYTES = 262_144
 _ASKED_AT_ONCE = 500
@@ -71,8 +73,7 @@ class DiskBlobs:
                 await self._do(_flush, file)
             yield Incoming(sha256=digest.hexdigest(), size=size, path=path)
         finally:
-            # Even where the caller was cancelled: no thread may be in the file, nor the file be left.
-            await asyncio.shield(asyncio.ensure_future(self._do(_drop, file, path)))
+            await self._finally(_drop, file, path)
 
     @asynccontextmanager
     async def kept(self, *incoming: Incoming) -> AsyncGenerator[None, None]:
@@ -107,7 +108,7 @@ class DiskBlobs:
                 left -= len(part)
                 yield part
         finally:
-            await asyncio.shield(asyncio.ensure_future(self._do(file.close)))
+            await self._finally(file.close)
 
     def as_file(self, sha256: str) -> Path:
         """As the port says."""
@@ -118,13 +119,11 @@ class DiskBlobs:
         """As the port says."""
         folder = self._incoming / uuid.uuid4().hex
         with _as_problem():
-            await self._do(folder.mkdir, mode=0o700)
+            descriptor = await self._do(_create_folder, folder)
         try:
-            async with _locked(folder, fcntl.LOCK_SH):
-                yield folder
+            yield folder
         finally:
-            removing = self._do(shutil.rmtree, folder, ignore_errors=True)
-            await asyncio.shield(asyncio.ensure_future(removing))
+            await self._finally(_drop_folder, descriptor, folder)
 
     async def sweep(self, referenced: Referenced) -> int:
         """As the port says."""
@@ -152,6 +151,10 @@ class DiskBlobs:
         if len(sha256) != 64 or not _HEX.issuperset(sha256):
             raise ValueError("a blob's name is the 64 hexadecimal digits of a SHA-256")
         return self._folder / sha256[:2]
+
+    async def _finally(self, work: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+        """As `_do`, begun and ended even where the caller is being cancelled."""
+        await asyncio.shield(asyncio.ensure_future(self._do(work, *args, **kwargs)))
 
     async def _do(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """On a thread; it is waited for even where the caller is cancelled, so that nobody closes a file under it."""
@@ -181,7 +184,7 @@ async def _gathered(parts: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
 @asynccontextmanager
 async def _locked(folder: Path, kind: int) -> AsyncGenerator[None, None]:
     """A folder's lock. It is waited for on asyncio's own threads: ours do the work of who holds it."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = os.open(folder, _DIRECTORY)
     waiting = asyncio.get_running_loop().run_in_executor(None, fcntl.flock, descriptor, kind)
     try:
         await asyncio.shield(waiting)
@@ -217,10 +220,35 @@ def _open(path: Path) -> BinaryIO:
 
 
 def _create(path: Path) -> BinaryIO:
-    file = path.open("xb", buffering=0)
+    with _holding(path.parent, fcntl.LOCK_SH):
+        file = path.open("xb", buffering=0)
+        fcntl.flock(file, fcntl.LOCK_EX)
     path.chmod(0o400)
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return file
+
+
+def _create_folder(folder: Path) -> int:
+    """A descriptor that holds the new folder's lock."""
+    with _holding(folder.parent, fcntl.LOCK_SH):
+        folder.mkdir(mode=0o700)
+        descriptor = os.open(folder, _DIRECTORY)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    return descriptor
+
+
+def _drop_folder(descriptor: int, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    os.close(descriptor)
+
+
+@contextmanager
+def _holding(folder: Path, kind: int) -> Iterator[None]:
+    descriptor = os.open(folder, _DIRECTORY)
+    try:
+        fcntl.flock(descriptor, kind)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _append(file: BinaryIO, note: Callable[[bytes], None], part: bytes) -> None:
@@ -253,7 +281,7 @@ def _place(path: Path, address: Path) -> None:
 
 
 def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = os.open(folder, _DIRECTORY)
     try:
         os.fsync(descriptor)
     finally:
@@ -266,16 +294,21 @@ def _shards(folder: Path) -> list[Path]:
 
 def _drop_abandoned(incoming: Path) -> int:
     dropped = 0
-    for entry in incoming.iterdir():
-        with suppress(FileNotFoundError, BlockingIOError):  # gone by itself; or somebody is at work on it
-            descriptor = os.open(entry, os.O_RDONLY | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if entry.is_dir():
-                    shutil.rmtree(entry)
-                else:
-                    entry.unlink()
-                dropped += 1
-            finally:
-                os.close(descriptor)
+    with _holding(incoming, fcntl.LOCK_EX):
+        for entry in incoming.iterdir():
+            with suppress(FileNotFoundError, BlockingIOError):  # ended by itself; or somebody is at work on it
+                dropped += _drop_if_abandoned(entry)
     return dropped
+
+
+def _drop_if_abandoned(entry: Path) -> int:
+    descriptor = os.open(entry, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if entry.is_dir():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+    finally:
+        os.close(descriptor)
+    return 1

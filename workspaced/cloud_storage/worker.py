@@ -113,19 +113,29 @@ class ConversionWorker:
         except Problem as problem:  # the lease ends, and then it is due again
             log.warning("conversion_not_settled", reason=problem.detail)
         except Exception:  # our own mistake with one file must not end the others
-            log.exception("conversion_broke")
+            log.exception("conversion_not_settled")
         finally:
             ended = working.done()
             for task in (working, holding):
                 task.cancel()
             await asyncio.wait({working, holding})
             if not ended:
-                await asyncio.shield(asyncio.ensure_future(self._give_back(claimed)))
+                await self._give_back(claimed)
             self._under_way.pop(claimed.lease, None)
             self._wake.set()
 
     async def _convert(self, claimed: Claim) -> str | None:
         """The state that it ended in; None where it was not ours any more."""
+        try:
+            return await self._attempt(claimed)
+        except Problem as problem:
+            return await self._fail(claimed, Failed(error_class="internal", sentence=problem.detail))
+        except Exception:  # noqa: BLE001  our own mistake with one file is that file's failure, to be tried again
+            structlog.get_logger().exception("conversion_broke", file=claimed.file_id)
+            sentence = "Something failed in the service; its log has it."
+            return await self._fail(claimed, Failed(error_class="internal", sentence=sentence))
+
+    async def _attempt(self, claimed: Claim) -> str | None:
         kind = kind_of(claimed.file_name, claimed.content_type)
         if kind is None:
             sentence = f"There is no converter for {claimed.content_type}."
@@ -192,8 +202,15 @@ class ConversionWorker:
                     return
 
     async def _give_back(self, claimed: Claim) -> None:
+        """Ended even where we are cancelled meanwhile: the service stops only after it."""
+        giving = asyncio.ensure_future(
+            self._store.write(lambda tx: conversion_store.release(tx, claimed, now=self._clock.now()))
+        )
         try:
-            await self._store.write(lambda tx: conversion_store.release(tx, claimed, now=self._clock.now()))
+            await asyncio.shield(giving)
+        except asyncio.CancelledError:
+            await asyncio.wait([giving])
+            raise
         except Problem as problem:
             structlog.get_logger().warning("leases_not_released", count=1, reason=problem.detail)
 

@@ -298,6 +298,10 @@ async def test_links_that_were_never_used_leave_no_trace(settings: Settings, mak
             assert (await files.http.get(f"{FILES}/{link['id']}")).status_code == 403
 
 
+def _open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 async def _parts(*parts: bytes) -> AsyncIterator[bytes]:
     for part in parts:
         yield part
@@ -383,11 +387,11 @@ async def test_a_reader_that_goes_away_leaves_no_file_open(blobs: DiskBlobs) -> 
     content = os.urandom(1_000_000)
     async with blobs.receive(_parts(content)) as incoming, blobs.kept(incoming):
         pass
-    before = len(list(Path("/proc/self/fd").iterdir()))
+    before = _open_files()
     parts = blobs.read(incoming.sha256, start=10, length=999_990)
     assert (await anext(parts))[:10] == content[10:20]
     await parts.aclose()
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert _open_files() == before
     assert b"".join([part async for part in blobs.read(incoming.sha256, start=1, length=5)]) == content[1:6]
 
 

@@ -1,0 +1,327 @@
+"""Conversions as jobs: queued, leased, tried again, asked for again, stopped; and what is told of them."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.integration.workspaced.conftest import MakeKey
+from tests.integration.workspaced.deliveries.conftest import ManualClock, arrival
+from tests.support.cloud_files import DEADLINE_SECONDS, FILES, CloudFiles
+from tests.support.convertible import png_header
+from tests.support.json_schema import fits
+from tests.support.webhook_receiver import WebhookReceiver
+from workspaced.app import running
+from workspaced.cloud_storage import conversion_store
+from workspaced.cloud_storage.conversion_rules import ConversionPace
+from workspaced.egress.rules import EgressRules
+from workspaced.settings import Settings
+from workspaced.storage.choice import transact
+
+CSV = b"part,mass\n00417,1.5\n"
+# What is cut off before it is of use: long enough to be met while it runs, whatever the machine does.
+LONG_CSV = b"a,b\n" + b"1.5,xyz\n" * 4_000_000
+
+
+@asynccontextmanager
+async def _service(settings: Settings, key: str, clock: ManualClock | None = None) -> AsyncIterator[CloudFiles]:
+    async with running(settings, clock=clock) as app:
+        transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+        headers = {"x-api-key": key, "ClientId": "tests"}
+        async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as http:
+            workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
+            yield CloudFiles(http=http, workspace=workspace)
+
+
+def _paced(settings: Settings, **pace: Any) -> Settings:
+    return dataclasses.replace(settings, conversion=ConversionPace(**pace))
+
+
+def _children() -> set[int]:
+    """The processes that this one started and that still run."""
+    listed = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text(encoding="ascii")
+    return {int(number) for number in listed.split()}
+
+
+async def _converting() -> set[int]:
+    """The process of a conversion, once it is there."""
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while not (found := _children()):  # noqa: ASYNC110  a claim is told before its process begins
+            await asyncio.sleep(0.01)
+    return found
+
+
+async def _ended(processes: set[int]) -> None:
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while _children() & processes:  # noqa: ASYNC110  the end of a process signals nobody but its parent
+            await asyncio.sleep(0.01)
+
+
+async def test_an_upload_is_converted_and_what_is_made_can_be_downloaded(settings: Settings, make_key: MakeKey) -> None:
+    async with _service(settings, make_key()) as files:
+        file = (await files.upload("mass.csv", CSV))["id"]
+        conversion = await files.conversion(file)
+        assert (conversion["state"], conversion["attempt"], conversion["error"]) == ("succeeded", 1, None)
+        assert conversion["startedAt"] <= conversion["finishedAt"]
+        assert [one["name"] for one in conversion["outputs"]] == ["table.parquet", "preview.json"]
+        preview = await files.http.get(f"{FILES}/download/{file}?output=preview.json")
+        assert preview.json()["rows"] == [["00417", 1.5]]
+        assert preview.headers["Content-Disposition"] == 'attachment; filename="preview.json"'
+        parquet = await files.content(file, output="table.parquet")
+        assert len(parquet) == conversion["outputs"][0]["size"]
+        first = (await files.record(file))["versionId"]
+        await files.upload("mass.csv", CSV + b"00418,2.5\n", id=file)
+        assert (await files.conversion(file))["state"] == "succeeded"
+        later = await files.http.get(f"{FILES}/download/{file}?output=preview.json")
+        assert later.json()["rowCount"] == 2
+        former = await files.http.get(f"{FILES}/download/{file}?output=preview.json&versionId={first}")
+        assert former.json()["rowCount"] == 1, "the outputs of older versions stay"
+
+
+async def test_a_type_without_a_converter_requires_none_until_somebody_asks(
+    settings: Settings, make_key: MakeKey
+) -> None:
+    async with _service(settings, make_key()) as files:
+        file = (await files.upload("a.zip", b"PK"))["id"]
+        assert (await files.record(file))["conversion"] == {
+            "state": "not_required",
+            "attempt": 0,
+            "errorClass": None,
+            "error": None,
+            "startedAt": None,
+            "finishedAt": None,
+            "outputs": [],
+        }
+        assert (await files.http.post(f"{FILES}/retry-conversion/{file}")).status_code == 200
+        conversion = await files.conversion(file, "failed")
+        assert (conversion["attempt"], conversion["errorClass"]) == (1, "unsupported")
+        assert conversion["error"] == "There is no converter for application/zip."
+        await files.http.patch(f"{FILES}/{file}", json={"fileName": "a.csv"})
+        await files.http.post(f"{FILES}/retry-conversion/{file}")
+        conversion = await files.conversion(file, attempt=2)
+        assert conversion["errorClass"] != "unsupported", "it goes by the name that the file has by now"
+
+
+async def test_cs5_reruns_what_succeeded(settings: Settings, make_key: MakeKey) -> None:
+    async with _service(settings, make_key()) as files:
+        file = (await files.upload("mass.csv", CSV))["id"]
+        before = await files.conversion(file)
+        answer = await files.http.post(f"{FILES}/retry-conversion/{file}")
+        assert (answer.status_code, answer.content) == (200, b"")
+        after = await files.conversion(file, attempt=2)
+        assert (after["state"], after["attempt"]) == ("succeeded", 2)
+        assert after["startedAt"] >= before["finishedAt"]
+        assert after["outputs"] == before["outputs"]
+
+
+async def test_cs5_refuses_what_is_wrong(settings: Settings, make_key: MakeKey) -> None:
+    async with _service(settings, make_key()) as files:
+        path = f"{FILES}/retry-conversion/{(await files.upload('a.zip', b'PK'))['id']}"
+        for body, status in (([], 400), ({"force": "yes"}, 400)):
+            assert (await files.http.post(path, json=body)).status_code == status
+        typed = await files.http.post(path, content=b"<a/>", headers={"Content-Type": "text/xml"})
+        assert typed.status_code == 415
+        assert (await files.http.post(path, content=b" " * 1_100_000)).status_code == 413
+        keyed = {"Idempotency-Key": "one"}
+        assert (await files.http.post(path, json={}, headers=keyed)).status_code == 200
+        again = await files.http.post(path, json={}, headers=keyed)
+        assert again.headers["Idempotent-Replayed"] == "true"
+        reused = await files.http.post(path, json={"force": True}, headers=keyed)
+        assert reused.status_code == 422
+        ignored = await files.http.post(path, json={"mode": 1})
+        assert ignored.headers["X-Ignored-Fields"] == "mode"
+
+
+async def test_asking_twice_makes_no_second_job_and_force_makes_one(settings: Settings, make_key: MakeKey) -> None:
+    async with _service(settings, make_key()) as files:
+        file = (await files.upload("long.csv", LONG_CSV))["id"]
+        begun = await files.conversion(file, "in_progress")
+        assert begun["attempt"] == 1
+        first = await _converting()
+        assert len(first) == 1
+        for _ in range(2):
+            assert (await files.http.post(f"{FILES}/retry-conversion/{file}", json={})).status_code == 200
+        assert (await files.record(file))["conversion"]["attempt"] == 1
+        assert (await files.http.post(f"{FILES}/retry-conversion/{file}", json={"force": True})).status_code == 200
+        again = await files.conversion(file, "in_progress", attempt=2)
+        assert again["attempt"] == 2
+        await _ended(first)
+        await files.http.delete(f"{FILES}/{file}", params={"workspaceId": files.workspace})
+
+
+@pytest.mark.parametrize("what", ["file", "workspace"])
+async def test_a_conversion_stops_when_its_file_or_workspace_is_deleted(
+    settings: Settings, make_key: MakeKey, what: str
+) -> None:
+    async with _service(settings, make_key()) as files:
+        file = (await files.upload("long.csv", LONG_CSV))["id"]
+        await files.conversion(file, "in_progress")
+        running_now = await _converting()
+        path = f"{FILES}/{file}?workspaceId={files.workspace}" if what == "file" else f"/v1/workspace/{files.workspace}"
+        assert (await files.http.delete(path)).status_code == 200
+        await _ended(running_now)
+    row = transact(settings.database, lambda tx: tx.one("SELECT state, lease FROM conversion"))
+    assert row is not None
+    assert tuple(row) == ("pending", None), "given back, should it be restored"
+
+
+async def test_a_service_that_stops_gives_back_what_it_was_converting(settings: Settings, make_key: MakeKey) -> None:
+    key = make_key()
+    async with _service(settings, key) as files:
+        file = (await files.upload("long.csv", LONG_CSV))["id"]
+        await files.conversion(file, "in_progress")
+    row = transact(settings.database, lambda tx: tx.one("SELECT state, lease, attempt, failures FROM conversion"))
+    assert row is not None
+    assert tuple(row) == ("pending", None, 1, 0), "that was no attempt"
+
+
+async def test_what_ran_out_of_time_is_tried_again_later_and_given_up_after_three_times(
+    settings: Settings, make_key: MakeKey
+) -> None:
+    clock = ManualClock()
+    async with _service(_paced(settings, seconds=0.05), make_key(), clock) as files:
+        file = (await files.upload("mass.csv", CSV))["id"]
+        for attempt, pause in ((2, 10), (3, 60), (4, 300)):
+            waiting = await files.conversion(file, "pending", attempt=attempt)
+            assert waiting["errorClass"] == "timeout"
+            assert "took more than 0.05 seconds" in waiting["error"]
+            await clock.advance(pause - 1)
+            assert (await files.record(file))["conversion"]["state"] == "pending", "not before its time"
+            await clock.advance(1)
+        last = await files.conversion(file, "failed")
+        assert (last["attempt"], last["errorClass"]) == (4, "timeout")
+
+
+async def test_what_is_wrong_with_a_file_is_not_tried_again(settings: Settings, make_key: MakeKey) -> None:
+    clock = ManualClock()
+    async with _service(settings, make_key(), clock) as files:
+        file = (await files.upload("a.png", png_header(60_000, 60_000)))["id"]
+        failed = await files.conversion(file)
+        assert (failed["state"], failed["errorClass"], failed["attempt"]) == ("failed", "unsupported", 1)
+        await clock.advance(86_400)
+        assert (await files.record(file))["conversion"] == failed
+
+
+async def test_a_lease_that_ran_out_is_taken_over(settings: Settings, make_key: MakeKey) -> None:
+    clock = ManualClock()
+    key = make_key()
+    nobody = _paced(settings, at_once=0)
+    async with _service(nobody, key, clock) as files:
+        file = (await files.upload("mass.csv", CSV))["id"]
+        pace = ConversionPace()
+        held = transact(
+            settings.database, lambda tx: conversion_store.claim(tx, lease="gone/1", pace=pace, now=clock.now())
+        )
+        assert held is not None
+        assert (await files.record(file))["conversion"]["state"] == "in_progress"
+    async with _service(settings, key, clock) as files:
+        assert (await files.record(file))["conversion"]["state"] == "in_progress", "as long as the lease lasts"
+        await clock.advance(pace.lease_seconds)
+        done = await files.conversion(file)
+        assert (done["state"], done["attempt"]) == ("succeeded", 2)
+    assert transact(settings.database, lambda tx: conversion_store.succeed(tx, held, [], now=clock.now())) is False
+    late = transact(
+        settings.database,
+        lambda tx: conversion_store.fail(tx, held, "internal", "too late", pace=pace, now=clock.now()),
+    )
+    assert late is None, "who lost his lease changes nothing any more"
+
+
+async def test_a_file_that_kills_whoever_converts_it_is_given_up(settings: Settings, make_key: MakeKey) -> None:
+    clock = ManualClock()
+    async with _service(_paced(settings, at_once=0), make_key(), clock) as files:
+        file = (await files.upload("mass.csv", CSV))["id"]
+        pace = ConversionPace()
+        for number in range(4):
+            claimed = transact(
+                settings.database,
+                lambda tx, number=number: conversion_store.claim(  # type: ignore[misc]
+                    tx, lease=f"gone/{number}", pace=pace, now=clock.now()
+                ),
+            )
+            assert claimed is not None, number
+            await clock.advance(pace.lease_seconds)
+        last = transact(
+            settings.database, lambda tx: conversion_store.claim(tx, lease="gone/5", pace=pace, now=clock.now())
+        )
+        assert last is None
+        failed = (await files.record(file))["conversion"]
+        assert (failed["state"], failed["errorClass"], failed["attempt"]) == ("failed", "internal", 4)
+        assert failed["error"] == "The process that was converting it ended in the middle."
+
+
+async def test_two_processes_convert_a_file_once(settings: Settings, make_key: MakeKey) -> None:
+    key = make_key()
+    async with _service(settings, key) as one, _service(settings, key):
+        records = [await one.upload(f"{number}.csv", CSV + str(number).encode() + b",1\n") for number in range(4)]
+        for record in records:
+            assert (await one.conversion(record["id"]))["attempt"] == 1
+
+
+async def test_every_change_of_a_file_and_its_conversion_is_told(settings: Settings, make_key: MakeKey) -> None:
+    open_egress = dataclasses.replace(settings, egress=EgressRules.from_environment({}, dev=True))
+    with WebhookReceiver() as receiver:
+        async with _service(open_egress, make_key()) as files:
+            schemas = {
+                kind["type"]: kind["schema"] for kind in (await files.http.get("/v1/webhooks/event-types")).json()
+            }
+            made = await files.http.post("/v1/webhooks", json={"url": receiver.url, "dataEvents": ["cloud_storage.*"]})
+            assert made.status_code == 201
+            file = (await files.upload("mass.csv", CSV))["id"]
+            await files.conversion(file, "succeeded")
+            await files.http.patch(f"{FILES}/{file}", json={"fileName": "budget.csv"})
+            await files.http.put(f"{FILES}/metadata/{file}", content=b'{"mass": 1.10}')
+            await files.http.put(f"{FILES}/metadata/{file}", content=b'{"mass": 1.10}')
+            await files.http.post(f"{FILES}/retry-conversion/{file}")
+            await files.conversion(file, "succeeded", attempt=2)
+            link = await files.link("broken.pdf", id=file)
+            await files.http.put(link["uploadUrl"], content=b"no pdf")
+            await files.http.post(f"{FILES}/upload-complete/{file}")
+            await files.conversion(file, "failed")
+            await files.http.delete(f"{FILES}/{file}", params={"workspaceId": files.workspace})
+            told = [(await arrival(receiver)).event for _ in range(11)]
+    for event in told:
+        assert fits(event, schemas[event["type"]], schemas[event["type"]]), event
+    assert [event["type"].removeprefix("cloud_storage.") for event in told] == [
+        "file.created",
+        "conversion.started",
+        "conversion.succeeded",
+        "file.updated",
+        "metadata.updated",
+        "conversion.started",
+        "conversion.succeeded",
+        "file.updated",
+        "conversion.started",
+        "conversion.failed",
+        "file.deleted",
+    ]
+    assert [event["sequence"] for event in told] == list(range(1, 12))
+    assert {event["workspaceId"] for event in told} == {files.workspace}
+    assert {(event["actor"], event["clientId"]) for event in told if ".conversion." in event["type"]} == {
+        ("system", None)
+    }
+    assert {event["clientId"] for event in told if ".conversion." not in event["type"]} == {"tests"}
+    assert told[0]["data"] == {"object": told[0]["data"]["object"], "previous": {}}
+    assert told[2]["data"]["object"]["conversion"]["outputs"]
+    assert told[3]["data"]["previous"] == {"fileName": "mass.csv"}
+    assert told[4]["data"] == {
+        "object": {"id": file, "workspaceId": files.workspace, "metadata": {"mass": 1.10}},
+        "previous": {"metadata": {}},
+    }
+    assert set(told[7]["data"]["previous"]) == {
+        "contentType",
+        "fileName",
+        "sha256",
+        "size",
+        "version",
+        "versionId",
+    }
+    assert told[9]["data"]["object"]["conversion"]["errorClass"] == "user"
