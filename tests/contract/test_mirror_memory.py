@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from ingestd.mirror.port import Deliverable
 from ingestd.mirror.drift import DriftKeeper, DriftReader
+from ingestd.mirror.port import Deliverable
 from ingestd.mirror.rejections import RejectionKeeper, RejectionReader
 from tests.contract.mirror_deliverable import SINK, DeliverableSuite, Stage
 from tests.contract.mirror_drift import DriftStage, DriftSuite

@@ -195,15 +195,19 @@ class Daemon:
                 found.append(json.loads(line))
         return [event for event in found if isinstance(event, dict)]
 
-    def wait_for(self, name: str, **fields: Any) -> dict[str, Any]:
-        """The first event of that name with these fields."""
+    def wait_for(self, name: str, *, nth: int = 1, **fields: Any) -> dict[str, Any]:
+        """The first event of that name with these fields, or the ``nth``."""
         deadline = time.monotonic() + DEADLINE_SECONDS
         while True:
             with self._arrived:
                 count = len(self.lines)
-            for event in self.events:
-                if event.get("event") == name and all(event.get(key) == value for key, value in fields.items()):
-                    return event
+            found = [
+                event
+                for event in self.events
+                if event.get("event") == name and all(event.get(key) == value for key, value in fields.items())
+            ]
+            if len(found) >= nth:
+                return found[nth - 1]
             with self._arrived:
                 more = lambda count=count: len(self.lines) > count or self._ended  # noqa: E731
                 if (self._ended and len(self.lines) == count) or not self._arrived.wait_for(

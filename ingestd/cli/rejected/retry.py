@@ -37,8 +37,8 @@ def retry(selection: Selection, configuration: Configuration, everything: bool) 
 def _told(done: Retried, *, by_daemon: bool) -> list[str]:
     lines = []
     if done.entries:
-        when = "The daemon sends them now" if by_daemon else "The next run or sync sends them"
-        lines.append(f"{_counted(done.entries, 'entry', 'entries')} pending again. {when}.")
+        when = "by the daemon now" if by_daemon else "with the next run or sync"
+        lines.append(f"{_counted(done.entries, 'entry', 'entries')} pending again, and sent {when}.")
     if done.records:
         names = ", ".join(done.pipelines)
         lines.append(

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from ingestd.cli import main
 from ingestd.cli.app import VERBS
+from ingestd.cli.rejected import rejected
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "cli"
 
@@ -23,10 +24,13 @@ def helped(*verb: str) -> str:
     return result.output
 
 
-@pytest.mark.parametrize("verb", ["", *VERBS])
+HELPS = ["", *VERBS, *(f"rejected {name}" for name in sorted(rejected.commands))]
+
+
+@pytest.mark.parametrize("verb", HELPS)
 def test_help_says_what_the_golden_file_says(verb: str) -> None:
-    golden = GOLDEN / f"{verb or 'ingestd'}.txt"
-    text = helped(*([verb] if verb else []))
+    golden = GOLDEN / f"{verb.replace(' ', '-') or 'ingestd'}.txt"
+    text = helped(*verb.split())
     if os.environ.get("INGESTD_WRITE_GOLDEN"):
         golden.write_text(text)
     assert text == golden.read_text()
@@ -34,7 +38,7 @@ def test_help_says_what_the_golden_file_says(verb: str) -> None:
 
 def test_every_verb_is_listed_and_has_a_golden_file() -> None:
     assert all(f"\n  {verb} " in helped() for verb in VERBS)
-    assert {path.stem for path in GOLDEN.iterdir()} == {"ingestd", *VERBS}
+    assert {path.stem for path in GOLDEN.glob("*.txt")} == {verb.replace(" ", "-") or "ingestd" for verb in HELPS}
 
 
 def test_an_unknown_verb_is_told_as_one() -> None:

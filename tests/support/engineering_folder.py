@@ -1,0 +1,146 @@
+"""A drop folder with a pipeline, the daemon that reads it, and a service that somebody else writes to as well."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import quote
+
+import httpx
+from click.testing import CliRunner
+
+from ingestd.cli import main
+from tests.support.daemon_process import Daemon, environment, ingestd, running_daemon
+from tests.support.document_server import DocumentServer
+from tests.support.workspaced_process import WorkspaceService, new_key
+
+LABEL = "Budget"
+
+
+class Service(Protocol):
+    """What the folder needs of a service."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def api_key(self) -> str: ...
+
+
+class Neighbour:
+    """Somebody else with a key of the same workspace, over HTTP."""
+
+    def __init__(self, url: str, api_key: str) -> None:
+        self._http = httpx.Client(base_url=url, headers={"x-api-key": api_key, "ClientId": "neighbour"}, timeout=30)
+        self.url = url
+        self.api_key = api_key
+
+    def make_workspace(self, label: str = "Bench") -> None:
+        self._done(self._http.post("/v1/workspace", json={"label": label}))
+
+    def values(self) -> dict[str, str | None]:
+        found = self._done(self._http.get(self._sink())).json()["entries"]
+        return {entry["key"]: entry["value"] for entry in found}
+
+    def change(self, key: str, value: str) -> None:
+        self._done(self._http.patch(f"{self._sink()}/{quote(key, safe='')}", json={"value": value}))
+
+    def remove(self, key: str) -> None:
+        self._done(self._http.delete(f"{self._sink()}/{quote(key, safe='')}"))
+
+    def add(self, key: str, value: str) -> None:
+        self._done(self._http.post(self._sink(), json={"key": key, "value": value, "dataType": "scalar"}))
+
+    def close(self) -> None:
+        self._http.close()
+
+    def _sink(self) -> str:
+        (workspace,) = self._done(self._http.get("/v1/workspace")).json()
+        sinks = self._done(self._http.get(f"/v1/workspace/{workspace['id']}/data-sink/list")).json()
+        (sink,) = [sink for sink in sinks if sink["label"] == LABEL]
+        return f"/v1/workspace/{workspace['id']}/data-sink/{sink['id']}"
+
+    @staticmethod
+    def _done(response: httpx.Response) -> httpx.Response:
+        response.raise_for_status()
+        return response
+
+
+class Folder:
+    """``drop`` under ``path``, the configuration beside it."""
+
+    def __init__(self, path: Path, service: Service, *, pipeline: str = "", top: str = "", after: str = "") -> None:
+        self.path = path
+        self.drop = path / "drop"
+        self.drop.mkdir(parents=True, exist_ok=True)
+        self.config = path / "ingestd.yaml"
+        self.config.write_text(
+            f"service: {{url: '{service.url}', api_key: '{service.api_key}'}}\nstate: var/ingestd.db\n{top}\npipelines:\n"
+            f"  - {{name: budget, source: {{connector: directory, path: drop, settle_seconds: 0{after}}},\n"
+            f"     sink: {{workspace: Bench, label: {LABEL}}},\n"
+            f"     entries: {{key: '{{part}}.mass', value: '{{mass}}'}}{pipeline}}}\n",
+            encoding="utf-8",
+        )
+
+    def write(self, text: str, name: str = "budget.csv") -> None:
+        """Put a file there at once, as `mv` does."""
+        waiting = self.path / f"{name}.new"
+        waiting.write_text(text, encoding="utf-8")
+        waiting.rename(self.drop / name)
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return ingestd(self.path, *words, "-c", str(self.config))
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """A command that is still running when this returns."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "ingestd", *words, "-c", str(self.config)],
+            cwd=self.path, env=environment(self.path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def look(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """A command that only looks, without the cost of a process of its own."""
+        result = CliRunner().invoke(main, [*words, "-c", str(self.config)], prog_name="ingestd", terminal_width=100)
+        return subprocess.CompletedProcess(words, result.exit_code, stdout=result.stdout, stderr=result.stderr)
+
+    @contextmanager
+    def daemon(self, *words: str) -> Iterator[Daemon]:
+        with running_daemon(self.path, "run", "-c", str(self.config), *words) as (daemon, manager):
+            manager.wait_for("READY")
+            yield daemon
+
+
+@contextmanager
+def document_neighbour() -> Iterator[Neighbour]:
+    """A service that knows only the document."""
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        neighbour = Neighbour(server.url, server.api_key)
+        try:
+            yield neighbour
+        finally:
+            neighbour.close()
+
+
+@contextmanager
+def workspaced_neighbour(data: Path) -> Iterator[Neighbour]:
+    """The real service as a process."""
+    key = new_key(data)
+    with WorkspaceService(data) as service:
+        neighbour = Neighbour(service.url, key)
+        neighbour.make_workspace()
+        try:
+            yield neighbour
+        finally:
+            neighbour.close()
+
+
+def timeless(text: str) -> str:
+    """A command's output without what differs from run to run: moments, ids of requests, the folder."""
+    text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "<moment>", text)
+    return re.sub(r"request [0-9A-Za-z_-]{8,}", "request <id>", text)
