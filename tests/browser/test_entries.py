@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
+
+from tests.browser.conftest import Service
+from tests.support.chromium import Browser
+from tests.support.workspaced_process import WorkspaceService
+
+HOSTILE = {
+    "<script>alert(1)</script>": "<img src=x onerror=alert(1)>",
+    "a/b?c#d%2F": "=1+1",
+    "k" * 255: "v" * 3_000,
+    "rtl \u202e": "العربية \u202e 123",
+    "quote\"'": "{{ 7 * 7 }} &amp; </td>",
+    "empty": "",
+    "nothing": None,
+    "lines": "one\n  two",
+}
+
+
+def keys(browser: Browser) -> list[str]:
+    return browser.texts("#entries th")
+
+
+def test_browsing_leads_from_the_workspaces_to_an_entry(signed_in: Browser, service: Service) -> None:
+    service.sink(service.workspace("Lunar rover"), {"wheel.mass": "0.10"})
+    signed_in.go("/ui/workspaces?search=LUNAR")
+    for words in ("Lunar rover", "Masses", "wheel.mass"):
+        signed_in.click(words)
+        signed_in.until(lambda words=words: signed_in.heading.startswith(words))  # type: ignore[misc]
+    assert "0.10" in signed_in.text
+    assert signed_in.texts(".trail li") == ["Workspaces", "Lunar rover", "Masses", "wheel.mass"]
+
+
+def test_a_long_sink_is_shown_some_at_a_time(signed_in: Browser, service: Service) -> None:
+    signed_in.go(service.sink(service.workspace(), {f"k{number:03d}": str(number) for number in range(230)}))
+    assert "1\u2013100 of 230" in signed_in.text
+    signed_in.click("Next")
+    signed_in.until(lambda: "101\u2013200 of 230" in signed_in.text)
+    assert keys(signed_in)[0] == "k100"
+    signed_in.click("Next")
+    signed_in.until(lambda: len(keys(signed_in)) == 30)
+    signed_in.click("Previous")
+    signed_in.until(lambda: keys(signed_in)[0] == "k100")
+
+
+def test_searching_and_sorting_hold_together(signed_in: Browser, service: Service) -> None:
+    sink = service.sink(service.workspace(), {"b.mass": "1", "a.mass": "2", "a.cost": "3"})
+    service.write(sink, "a.mass", "4")
+    signed_in.go(sink)
+    assert keys(signed_in) == ["a.cost", "a.mass", "b.mass"]
+    signed_in.find("#search").send_keys("MASS", Keys.ENTER)
+    signed_in.until(lambda: keys(signed_in) == ["a.mass", "b.mass"])
+    Select(signed_in.find("#sort")).select_by_value("key-last")
+    signed_in.click("Show")
+    signed_in.until(lambda: keys(signed_in) == ["b.mass", "a.mass"])
+    signed_in.click("Updated")
+    signed_in.until(lambda: signed_in.texts("[aria-sort=descending]") == ["Updated ↓"])
+    assert keys(signed_in) == ["a.mass", "b.mass"]
+    signed_in.click("Show all")
+    signed_in.until(lambda: len(keys(signed_in)) == 3)
+
+
+def test_an_entry_that_arrives_is_shown_and_told(signed_in: Browser, service: Service) -> None:
+    sink = service.sink(service.workspace(), {"m": "1"})
+    signed_in.go(sink)
+    signed_in.until(lambda: signed_in.find("#live").text == "Live")
+    signed_in.run("arguments[0].focus(); window.kept = arguments[0]", signed_in.find("#entries th a"))
+    service.write(sink, "a", "new")
+    signed_in.until(lambda: keys(signed_in) == ["a", "m"])
+    assert "1 entry new or changed" in signed_in.find("#live").text
+    assert signed_in.find("#live").get_attribute("aria-live") == "polite"
+    assert "1\u20132 of 2" in signed_in.text
+    assert signed_in.run("return document.activeElement === window.kept"), "the focus stays where it was"
+    service.write(sink, "m", "2")
+    signed_in.until(lambda: signed_in.texts("#entries td:nth-child(2)") == ["new", "2"])
+
+
+def test_what_another_process_commits_is_shown_too(signed_in: Browser, service: Service) -> None:
+    sink = service.sink(service.workspace())
+    signed_in.go(sink)
+    signed_in.until(lambda: signed_in.find("#live").text == "Live")
+    with WorkspaceService(service.data, "--dev") as other, other.client(service.key) as http:
+        path = sink.replace("/ui/workspaces/", "/v1/workspace/").replace("/sinks/", "/data-sink/")
+        assert http.post(f"{path}/mass", json={"key": "far", "value": "1"}).status_code == 200
+        signed_in.until(lambda: keys(signed_in) == ["far"])
+
+
+def test_updates_can_be_paused(signed_in: Browser, service: Service) -> None:
+    sink = service.sink(service.workspace())
+    signed_in.go(sink)
+    signed_in.until(lambda: signed_in.find("#live").text == "Live")
+    signed_in.click("Pause updates")
+    signed_in.until(lambda: signed_in.find("#live").text == "Paused")
+    service.write(sink, "a", "1")
+    signed_in.click("Resume updates")
+    signed_in.until(lambda: keys(signed_in) == ["a"])
+
+
+def test_copied_csv_has_every_value_exactly(signed_in: Browser, service: Service) -> None:
+    entries = {"a": "=1+1", "b": 'say "hi",\nplease', "c": "0.10", "d": ""}
+    signed_in.go(service.sink(service.workspace(), dict(entries)))
+    grant = {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"], "origin": service.url}
+    signed_in.driver.execute_cdp_cmd("Browser.grantPermissions", grant)
+    signed_in.click("Copy as CSV")
+    signed_in.until(lambda: "Copied" in signed_in.find("#live").text)
+    copied = signed_in.driver.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
+    rows = list(csv.DictReader(io.StringIO(copied, newline="")))
+    assert {row["key"]: row["value"] for row in rows} == entries
+
+
+def test_hostile_keys_and_values_are_text(signed_in: Browser, service: Service) -> None:
+    sink = service.sink(service.workspace("<b>bold</b>"), dict(HOSTILE), label="</title><script>alert(1)</script>")
+    signed_in.go(sink)
+    signed_in.until(lambda: signed_in.find("#live").text == "Live")
+    service.write(sink, "<script>live</script>", "<img src=y onerror=alert(2)>")
+    signed_in.until(lambda: "<script>live</script>" in keys(signed_in))
+    assert {key.strip() for key in HOSTILE} <= {key.strip() for key in keys(signed_in)}
+    values = signed_in.texts("#entries td:nth-child(2)")
+    assert "<img src=x onerror=alert(1)>" in values
+    assert "<img src=y onerror=alert(2)>" in values
+    assert "{{ 7 * 7 }} &amp; </td>" in values
+    assert "null" in values
+    assert "empty text" in values
+    assert "one\n  two" in values
+    assert any("2 600 more characters".replace(" ", "\u202f", 1) in value for value in values)
+    assert signed_in.run("return document.querySelectorAll('main script, main img').length") == 0
+    assert signed_in.complaints() == []
+
+
+@pytest.mark.parametrize("key", ["a/b?c#d%2F", "rtl \u202e", "<script>alert(1)</script>"])
+def test_an_entry_of_any_key_has_its_page(signed_in: Browser, service: Service, key: str) -> None:
+    signed_in.go(service.sink(service.workspace(), {key: "there"}))
+    signed_in.find("#entries th a").click()
+    signed_in.until(lambda: signed_in.heading.strip() == key.strip())
+    assert "there" in signed_in.text
+
+
+def test_without_scripts_all_but_live_updates_and_copying_works(browser: Browser, service: Service) -> None:
+    sink = service.sink(service.workspace(), {"a.mass": "1", "b.cost": "2"})
+    browser.scripts(allowed=False)
+    browser.sign_in(service.key)
+    browser.go(sink)
+    assert not browser.find("#copy").is_displayed()
+    browser.find("#search").send_keys("mass", Keys.ENTER)
+    browser.until(lambda: keys(browser) == ["a.mass"])
+    browser.click("Sign out")
+    browser.until(lambda: browser.heading == "Sign in")

@@ -1,0 +1,174 @@
+"""Every page on a phone, in both schemes of colour, by keyboard, and with nothing from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from tests.browser.conftest import Service
+from tests.support.chromium import Browser
+from tests.support.webhook_receiver import WebhookReceiver
+
+# The contrast of every text with what is behind it, by WCAG 2.2; large text is 24 px, or 18.66 px and bold.
+_TOO_FAINT = """
+const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+const rgba = (colour) => {
+  canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+  return Array.from(canvas.getImageData(0, 0, 1, 1).data);
+};
+const light = (rgb) => {
+  const [r, g, b] = rgb.map((c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const behind = (element) => {
+  for (let at = element; at; at = at.parentElement) {
+    const colour = rgba(getComputedStyle(at).backgroundColor);
+    if (colour[3] === 255) return colour.slice(0, 3);
+  }
+  throw new Error("nothing is behind it");
+};
+const faint = [];
+let looked = 0;
+for (const element of document.querySelectorAll("body *")) {
+  const own = Array.from(element.childNodes).some((node) => node.nodeType === 3 && node.textContent.trim());
+  if (!own || !element.checkVisibility() || element.closest(".hidden, .skip")) continue;
+  looked += 1;
+  const style = getComputedStyle(element);
+  const [a, b] = [light(rgba(style.color).slice(0, 3)), light(behind(element))].sort((x, y) => y - x);
+  const size = parseFloat(style.fontSize);
+  const wanted = size >= 24 || (size >= 18.66 && parseInt(style.fontWeight) >= 700) ? 3 : 4.5;
+  if ((a + 0.05) / (b + 0.05) < wanted) faint.push(element.textContent.trim().slice(0, 40));
+}
+return [looked, faint];
+"""
+
+
+@pytest.fixture(scope="module")
+def pages(service: Service) -> Iterator[list[str]]:
+    """One address of each kind of page, with something on it."""
+    workspace = service.workspace("A workspace with a label that is long, as labels tend to be, in " + "o" * 80)
+    entries: dict[str, str | None] = {f"part.{number:03d}.mass": "0.10" for number in range(120)}
+    sink = service.sink(workspace, {**entries, "k" * 255: "v" * 2_000, "null": None}, label="s" * 200)
+    block = service.block(workspace, "b" * 120)
+    service.block(workspace, "Wheel", parent=block)
+    file = service.http.post(
+        "/v1/cloud-storage",
+        params={"workspaceId": workspace, "fileName": "n" * 120 + ".txt"},
+        content=b"text",
+        headers={"Content-Type": "text/plain"},
+    )
+    assert file.status_code == 201, file.text
+    with WebhookReceiver(500) as receiver:
+        made = service.http.post("/v1/webhooks", json={"url": f"{receiver.url}/{'u' * 120}", "dataEvents": []})
+        webhook = made.headers["Location"].rpartition("/")[2]
+        delivery = service.http.post(f"/v1/webhooks/{webhook}/test").json()["id"]
+        receiver.next()
+        yield [
+            "/ui/sign-in",
+            "/ui/workspaces",
+            f"/ui/workspaces/{workspace}",
+            sink,
+            f"{sink}/entries/{'k' * 255}",
+            f"/ui/workspaces/{workspace}/blocks",
+            f"/ui/workspaces/{workspace}/blocks/{block}",
+            f"/ui/workspaces/{workspace}/files",
+            f"/ui/workspaces/{workspace}/files/{file.json()['id']}",
+            "/ui/webhooks",
+            f"/ui/webhooks/{webhook}",
+            f"/ui/webhooks/{webhook}/deliveries/{delivery}",
+            "/ui/nothing",
+        ]
+
+
+def test_no_page_is_wider_than_a_phone(signed_in: Browser, pages: list[str]) -> None:
+    signed_in.shape(360, 740)
+    for page in pages:
+        signed_in.go(page)
+        wide: Any = signed_in.run(
+            "const root = document.documentElement;"
+            "return [root.scrollWidth - root.clientWidth, Array.from(document.querySelectorAll('main *'))"
+            ".filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('pre, thead'))"
+            ".map((e) => e.outerHTML.slice(0, 80))]"
+        )
+        assert wide == [0, []], page
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_stands_out_from_its_ground(signed_in: Browser, pages: list[str], scheme: str) -> None:
+    signed_in.colours(scheme)
+    for page in pages:
+        signed_in.go(page)
+        looked, faint = signed_in.run(_TOO_FAINT)
+        assert (looked > 5, faint) == (True, []), page
+    ground = signed_in.run("return getComputedStyle(document.body).backgroundColor")
+    assert ground == {"light": "rgb(246, 247, 249)", "dark": "rgb(17, 21, 27)"}[scheme]
+
+
+def test_no_page_asks_for_anything_elsewhere_or_that_its_policy_forbids(
+    signed_in: Browser, service: Service, pages: list[str]
+) -> None:
+    signed_in.requested()
+    for page in pages[:-1]:
+        signed_in.go(page)
+    asked = signed_in.requested()
+    assert len(asked) >= len(pages) - 1
+    assert [address for address in asked if not address.startswith(f"{service.url}/ui")] == []
+    assert [address for address in asked if service.key in address] == []
+    assert signed_in.complaints() == []
+
+
+def test_every_page_has_a_heading_a_language_and_named_controls(signed_in: Browser, pages: list[str]) -> None:
+    for page in pages:
+        signed_in.go(page)
+        nameless = signed_in.run(
+            "return Array.from(document.querySelectorAll('a, button, input:not([type=hidden], [hidden]), select')).filter((e) =>"
+            " !(e.innerText || e.textContent).trim() && !e.getAttribute('aria-label') && !(e.labels && e.labels.length))"
+            ".map((e) => e.outerHTML)"
+        )
+        assert nameless == [], page
+        assert len(signed_in.texts("h1")) == 1, page
+        assert signed_in.find("html").get_attribute("lang") == "en"
+
+
+def test_the_whole_way_goes_by_keyboard_alone(browser: Browser, service: Service) -> None:
+    workspace = service.workspace("Keyboard")
+    service.sink(workspace, {"by.hand": "1"})
+    browser.go("/ui/sign-in")
+    browser.press(service.key, Keys.ENTER)
+    browser.until(lambda: browser.heading == "Workspaces")
+    browser.press(Keys.TAB)
+    assert browser.focused.text == "Skip to the content"
+    browser.press(Keys.ENTER)
+    assert browser.focused.tag_name == "main"
+    browser.press(Keys.TAB)
+    browser.press("keyb", Keys.ENTER)
+    browser.until(lambda: browser.texts(".tiles a") == ["Keyboard"])
+    for words, heading in (("Keyboard", "Keyboard"), ("Masses", "Masses SNK-1"), ("by.hand", "by.hand")):
+        browser.tab_to(words)
+        browser.press(Keys.ENTER)
+        browser.until(lambda heading=heading: browser.heading == heading)  # type: ignore[misc]
+    browser.tab_to("Sign out")
+    browser.press(Keys.ENTER)
+    browser.until(lambda: browser.heading == "Sign in")
+
+
+def test_the_tree_opens_and_closes_by_keyboard(signed_in: Browser, service: Service) -> None:
+    workspace = service.workspace("Tree")
+    wheel = service.block(workspace, "Wheel", parent=service.block(workspace, "Chassis"))
+    service.block(workspace, "Tyre", parent=wheel)
+    signed_in.go(f"/ui/workspaces/{workspace}/blocks")
+    assert "Tyre" not in signed_in.text
+    signed_in.tab_to("Wheel")
+    assert signed_in.focused.tag_name == "summary"
+    signed_in.press(Keys.ENTER)
+    signed_in.until(lambda: "Tyre" in signed_in.text)
+    signed_in.press(Keys.SPACE)
+    signed_in.until(lambda: "Tyre" not in signed_in.text)
+    signed_in.press(Keys.SPACE, Keys.TAB)
+    assert signed_in.focused.text == "Wheel"
+    signed_in.press(Keys.ENTER)
+    signed_in.until(lambda: signed_in.heading == "Wheel")
+    assert signed_in.texts(".plain a") == ["Tyre"]

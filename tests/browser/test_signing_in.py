@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from selenium.webdriver.common.keys import Keys
+
+from tests.browser.conftest import MakeKey, Service
+from tests.support.chromium import Browser
+
+
+def test_a_key_opens_the_pages_and_signing_out_closes_them(browser: Browser, service: Service) -> None:
+    browser.go("/ui")
+    assert browser.path.startswith("/ui/sign-in")
+    assert browser.focused.get_attribute("id") == "key"
+    browser.press(service.key, Keys.ENTER)
+    browser.until(lambda: browser.path == "/ui/workspaces")
+    assert "anna.lind" in browser.text
+    assert browser.run("return document.cookie") == "", "no script sees the session"
+    browser.click("Sign out")
+    browser.until(lambda: browser.path == "/ui/sign-in")
+    browser.go("/ui/workspaces")
+    assert browser.heading == "Sign in"
+
+
+def test_a_wrong_key_is_told_beside_the_field(browser: Browser, service: Service) -> None:
+    browser.go("/ui/sign-in")
+    browser.press(service.key[:-1] + "!", Keys.ENTER)
+    notice = browser.until(lambda: browser.find("[role=alert]"))
+    assert "not valid" in notice.text
+    assert browser.find("#key").get_attribute("aria-describedby") == notice.get_attribute("id")
+    assert browser.find("#key").get_attribute("value") == ""
+
+
+def test_a_page_asked_for_is_shown_after_signing_in(browser: Browser, service: Service) -> None:
+    browser.go("/ui/webhooks")
+    browser.press(service.key, Keys.ENTER)
+    browser.until(lambda: browser.heading == "Webhooks")
+
+
+def test_a_revoked_key_ends_what_is_open(browser: Browser, service: Service, make_key: MakeKey) -> None:
+    sink = service.sink(service.workspace(), {"a": "1"})
+    key = make_key("leaver")
+    browser.sign_in(key)
+    browser.go(sink)
+    browser.until(lambda: browser.find("#live").text == "Live")
+    assert service.http.delete(f"/v1/api-keys/{key[4:12]}").status_code == 200
+    browser.until(lambda: "You are signed out" in browser.find("#live").text)
+    browser.go("/ui/workspaces")
+    assert browser.heading == "Sign in"
+
+
+def test_a_key_without_permission_is_told_so_in_a_sentence(browser: Browser, make_key: MakeKey) -> None:
+    browser.sign_in(make_key("daemon", role="pusher"))
+    browser.click("Webhooks")
+    browser.until(lambda: browser.heading == "Forbidden")
+    assert "This API key does not give the permission" in browser.text

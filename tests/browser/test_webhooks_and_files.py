@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import io
+
+from PIL import Image
+
+from tests.browser.conftest import Service
+from tests.support.chromium import Browser
+from tests.support.webhook_receiver import Reply, WebhookReceiver
+
+
+def test_a_failed_delivery_is_sent_again_by_its_button(signed_in: Browser, service: Service) -> None:
+    with WebhookReceiver(Reply(status=500, body=b"<b>no</b>"), 200) as receiver:
+        made = service.http.post("/v1/webhooks", json={"url": receiver.url, "label": "Nightly", "dataEvents": []})
+        webhook = made.headers["Location"].rpartition("/")[2]
+        signed_in.go("/ui/webhooks")
+        signed_in.click("Nightly")
+        signed_in.until(lambda: "Nothing has been sent yet." in signed_in.text)
+        signed_in.click("Send a test event")
+        first = receiver.next()
+        signed_in.until(lambda: signed_in.heading.startswith("webhook.test"))
+        signed_in.reload_until(lambda: "<b>no</b>" in signed_in.text)
+        assert signed_in.texts("h1 .state") == ["failed"]
+        assert '"type": "webhook.test"' in signed_in.text
+        signed_in.go(f"/ui/webhooks/{webhook}?status=failed")
+        signed_in.click("Redeliver")
+        again = receiver.next()
+        assert again.headers["webhook-id"] == first.headers["webhook-id"]
+        signed_in.reload_until(lambda: signed_in.texts("h1 .state") == ["succeeded"])
+        assert len(signed_in.texts("tbody tr")) == 2
+        signed_in.go(f"/ui/webhooks/{webhook}?status=failed")
+        assert "None in this state." in signed_in.text
+
+
+def test_a_webhook_that_is_disabled_refuses_with_a_sentence(signed_in: Browser, service: Service) -> None:
+    made = service.http.post("/v1/webhooks", json={"url": "http://127.0.0.1:9999/in", "enabled": False})
+    signed_in.go(f"/ui/webhooks/{made.headers['Location'].rpartition('/')[2]}")
+    signed_in.click("Send a test event")
+    signed_in.until(lambda: signed_in.heading == "Conflict")
+    assert "The webhook is disabled" in signed_in.text
+
+
+def test_a_picture_has_a_thumbnail_a_download_and_is_converted_again(signed_in: Browser, service: Service) -> None:
+    workspace = service.workspace()
+    picture = io.BytesIO()
+    Image.new("RGB", (640, 480), "teal").save(picture, "PNG")
+    made = service.http.post(
+        "/v1/cloud-storage",
+        params={"workspaceId": workspace, "fileName": "plan <1>.png"},
+        content=picture.getvalue(),
+        headers={"Content-Type": "image/png"},
+    )
+    assert made.status_code == 201, made.text
+    signed_in.go(f"/ui/workspaces/{workspace}/files")
+    signed_in.reload_until(lambda: signed_in.texts("tbody .state") == ["succeeded"])
+    signed_in.until(lambda: signed_in.run("return document.querySelector('img.thumb').naturalWidth") > 0)
+    signed_in.click("plan <1>.png")
+    signed_in.until(lambda: signed_in.heading == "plan <1>.png")
+    bytes_came = signed_in.driver.execute_async_script(
+        "fetch(arguments[0]).then((a) => a.arrayBuffer()).then((b) => arguments[1](b.byteLength))",
+        signed_in.find("main .actions a").get_attribute("href"),
+    )
+    assert bytes_came == len(picture.getvalue())
+    signed_in.click("Convert again")
+    signed_in.until(lambda: "The conversion is asked for" in signed_in.text)
+    signed_in.reload_until(lambda: "attempt 2" in signed_in.text)
+    signed_in.reload_until(lambda: signed_in.texts("dd .state") == ["succeeded"])

@@ -1,0 +1,170 @@
+"""A real Chromium, driven as a person would: by keys, clicks and what is on the screen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.ui import WebDriverWait
+
+T = TypeVar("T")
+
+BROWSER = Path("/usr/bin/chromium")
+DRIVER = Path("/usr/bin/chromedriver")
+DEADLINE_SECONDS = 30.0
+_TABS = 80
+
+
+def start() -> webdriver.Chrome:
+    """Without a window, and without a name server: whatever a page wants from elsewhere, it does not get."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(BROWSER)
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",  # the tests may run as root
+        "--disable-dev-shm-usage",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-extensions",
+        "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+    ):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
+    return webdriver.Chrome(options=options, service=Service(str(DRIVER)))
+
+
+class Browser:
+    """One tab, on one service."""
+
+    def __init__(self, driver: webdriver.Chrome, url: str) -> None:
+        self.driver = driver
+        self.url = url
+
+    def fresh(self) -> None:
+        """As if it were new: no cookie, a desktop's width, light, nothing pending in its logs."""
+        self.driver.get("about:blank")
+        self.driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
+        self.driver.execute_cdp_cmd("Network.clearBrowserCache", {})
+        self.scripts(allowed=True)
+        self.shape(1200, 850)
+        self.colours("light")
+        self._log("performance")
+        self._log("browser")
+
+    def shape(self, width: int, height: int) -> None:
+        """The size of the page in CSS pixels."""
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+    def colours(self, scheme: str) -> None:
+        """What the person prefers: light or dark."""
+        features = [
+            {"name": "prefers-color-scheme", "value": scheme},
+            {"name": "prefers-reduced-motion", "value": "reduce"},
+        ]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+    def scripts(self, *, allowed: bool) -> None:
+        """Whether pages may run scripts."""
+        self.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not allowed})
+
+    def go(self, path: str) -> None:
+        """Open a page of the service."""
+        self.driver.get(self.url + path)
+
+    def sign_in(self, key: str) -> None:
+        """By the form, as far as the workspaces."""
+        self.go("/ui/sign-in")
+        self.find("#key").send_keys(key, Keys.ENTER)
+        self.until(lambda: self.heading == "Workspaces")
+
+    @property
+    def path(self) -> str:
+        """What the address bar shows, without the service."""
+        return self.driver.current_url.removeprefix(self.url)
+
+    @property
+    def heading(self) -> str:
+        found = self.driver.find_elements(By.CSS_SELECTOR, "h1")
+        return found[0].text if found else ""
+
+    @property
+    def text(self) -> str:
+        """All that can be read."""
+        return self.find("body").text
+
+    def find(self, selector: str) -> WebElement:
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def texts(self, selector: str) -> list[str]:
+        return [element.text for element in self.driver.find_elements(By.CSS_SELECTOR, selector)]
+
+    def click(self, words: str) -> None:
+        """The link or button that says so."""
+        path = f"//*[self::a or self::button][normalize-space()={json.dumps(words)}]"
+        self.driver.find_element(By.XPATH, path).click()
+
+    def press(self, *keys: str) -> None:
+        """One after the other."""
+        ActionChains(self.driver).send_keys(*keys).perform()
+
+    @property
+    def focused(self) -> WebElement:
+        return self.driver.switch_to.active_element
+
+    def tab_to(self, words: str) -> WebElement:
+        """Press Tab until what has the focus says so; every stop on the way must be seen."""
+        seen = []
+        for _ in range(_TABS):
+            self.press(Keys.TAB)
+            name = (self.focused.text or self.focused.get_attribute("aria-label") or "").strip()
+            seen.append(name)
+            assert self.run("return getComputedStyle(arguments[0]).outlineStyle", self.focused) != "none" or self.run(
+                "return getComputedStyle(arguments[0], '::after').outlineStyle", self.focused
+            ) not in {"none", ""}, f"nobody sees that '{name}' has the focus"
+            if name.startswith(words):
+                return self.focused
+        raise AssertionError(f"Tab never comes to '{words}', only to {seen}")
+
+    def run(self, script: str, *values: Any) -> Any:
+        return self.driver.execute_script(script, *values)
+
+    def until(self, holds: Callable[[], T]) -> T:
+        """Wait for it, not longer than the deadline."""
+        wait = WebDriverWait(self.driver, DEADLINE_SECONDS, 0.05, ignored_exceptions=(StaleElementReferenceException,))
+        return wait.until(lambda _driver: holds())
+
+    def reload_until(self, holds: Callable[[], T]) -> T:
+        """As `until`, of a page that does not follow what it shows by itself."""
+
+        def reloaded() -> T:
+            self.driver.refresh()
+            return holds()
+
+        return self.until(reloaded)
+
+    def requested(self) -> list[str]:
+        """The addresses that pages asked for since the last question."""
+        entries = [json.loads(entry["message"])["message"] for entry in self._log("performance")]
+        return [
+            entry["params"]["request"]["url"] for entry in entries if entry["method"] == "Network.requestWillBeSent"
+        ]
+
+    def complaints(self) -> list[str]:
+        """What the browser found wrong, such as what the pages' policy forbids."""
+        return [entry["message"] for entry in self._log("browser")]
+
+    def _log(self, kind: str) -> list[dict[str, Any]]:
+        """What is new in one of the browser's logs."""
+        entries: list[dict[str, Any]] = self.driver.execute("getLog", {"type": kind})["value"]
+        return entries
