@@ -8,6 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
+from ingestd.client import AsyncClient
+from ingestd.client.records import Sink
 from tests.support.postgres_databases import Databases, databases
 from workspaced.access import store as access
 from workspaced.app import running
@@ -63,14 +65,25 @@ def make_key(settings: Settings) -> MakeKey:
 
 
 @pytest.fixture
-async def http(settings: Settings, make_key: MakeKey) -> AsyncIterator[httpx.AsyncClient]:
-    """A caller that owns everything and says who it is."""
-    key = make_key()
+async def transport(settings: Settings) -> AsyncIterator[httpx.ASGITransport]:
+    """The way into a running service."""
     async with running(settings) as app:
-        headers = {"x-api-key": key, "ClientId": "tests"}
-        transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as client:
-            yield client
+        yield httpx.ASGITransport(app=app, raise_app_exceptions=False)
+
+
+@pytest.fixture
+async def http(transport: httpx.ASGITransport, make_key: MakeKey) -> AsyncIterator[httpx.AsyncClient]:
+    """A caller that owns everything and says who it is; for tests of bytes, headers and bad input."""
+    headers = {"x-api-key": make_key(), "ClientId": "tests"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as client:
+        yield client
+
+
+@pytest.fixture
+async def client(transport: httpx.ASGITransport, make_key: MakeKey) -> AsyncIterator[AsyncClient]:
+    """The same caller with the typed client; for tests of behaviour."""
+    async with AsyncClient("http://service", api_key=make_key(), client_id="tests", transport=transport) as client:
+        yield client
 
 
 @pytest.fixture
@@ -93,3 +106,10 @@ async def sink(http: httpx.AsyncClient, sinks: str) -> str:
     answer = await http.post(sinks, json={"label": "Mass budget"})
     assert answer.status_code == 201
     return f"{sinks}/{answer.json()['id']}"
+
+
+@pytest.fixture
+async def mass_budget(client: AsyncClient) -> Sink:
+    """An empty sink in a workspace of its own."""
+    workspace = await client.create_workspace("Rover")
+    return await client.create_sink(workspace.id, label="Mass budget")

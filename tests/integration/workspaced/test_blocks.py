@@ -9,6 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
+from ingestd.client import AsyncClient
+from ingestd.client.errors import Conflict, NotFound, Unprocessable
 from workspaced.app import running
 from workspaced.settings import Limits, Settings
 
@@ -314,65 +316,75 @@ async def test_null_gives_a_member_its_default_back(http: httpx.AsyncClient, blo
     assert (await http.patch(path, json={"orderIndex": 1e301})).status_code == 400
 
 
-async def test_a_moved_block_goes_last_with_all_below_it(http: httpx.AsyncClient, blocks: str, root: str) -> None:
-    one, two = await _made(http, blocks), await _made(http, blocks)
-    child = await _made(http, blocks, parentBlock=one["id"])
-    await _made(http, blocks, parentBlock=two["id"])
-    seen = {name: (await http.get(f"{blocks}/{name}")).headers["ETag"] for name in (root, one["id"], child["id"])}
-    headers = {"Prefer": "return=representation"}
-    moved = (await http.patch(f"{blocks}/{one['id']}", json={"parentBlock": two["id"]}, headers=headers)).json()
-    assert (moved["parentBlock"], moved["orderIndex"]) == (two["id"], 1)
-    read = await http.get(f"{blocks}/{child['id']}")
-    assert read.json()["path"] == f"/{root}/{two['id']}/{one['id']}/{child['id']}"
-    for name, tag in seen.items():
-        assert (await http.get(f"{blocks}/{name}", headers={"If-None-Match": tag})).status_code == 200
+async def test_a_moved_block_goes_last_with_all_below_it(client: AsyncClient) -> None:
+    workspace = await client.create_workspace("Rocket")
+    one, two = [await client.create_block(workspace.id) for _ in range(2)]
+    child = await client.create_block(workspace.id, parent_block=one.id)
+    await client.create_block(workspace.id, parent_block=two.id)
+    seen = [await client.get_block(workspace.id, name) for name in (workspace.root_block, one.id, child.id)]
+    moved = await client.update_block(workspace.id, one.id, parent_block=two.id)
+    assert (moved.parent_block, moved.order_index) == (two.id, 1)
+    read = await client.get_block(workspace.id, child.id)
+    assert read.path == f"/{workspace.root_block}/{two.id}/{one.id}/{child.id}"
+    for block in seen:
+        assert (await client.get_block(workspace.id, block.id, if_none_match=block.etag)).etag != block.etag
 
 
-async def test_a_block_can_not_come_below_itself_and_the_root_can_not_move(
-    http: httpx.AsyncClient, blocks: str, root: str
-) -> None:
-    one = await _made(http, blocks)
-    two = await _made(http, blocks, parentBlock=one["id"])
-    foreign = (await http.post("/v1/workspace", json={"label": "Other"})).json()["rootBlock"]
+async def test_a_block_can_not_come_below_itself_and_the_root_can_not_move(client: AsyncClient) -> None:
+    workspace = await client.create_workspace("Rocket")
+    root = workspace.root_block
+    one = (await client.create_block(workspace.id)).id
+    two = (await client.create_block(workspace.id, parent_block=one)).id
+    foreign = (await client.create_workspace("Other")).root_block
     for block, parent, code in (
-        (one["id"], one["id"], "cycle"),
-        (one["id"], two["id"], "cycle"),
-        (root, one["id"], "cycle"),
+        (one, one, "cycle"),
+        (one, two, "cycle"),
+        (root, one, "cycle"),
         (root, root, "cycle"),
-        (one["id"], _ID, "parent_not_found"),
-        (one["id"], foreign, "parent_not_found"),
+        (one, _ID, "parent_not_found"),
+        (one, foreign, "parent_not_found"),
     ):
-        answer = await http.patch(f"{blocks}/{block}", json={"parentBlock": parent, "label": "x"})
-        assert (answer.status_code, answer.json()["code"]) == (422, code)
-    assert all(block["label"] != "x" for block in (await http.get(blocks)).json())
+        with pytest.raises(Unprocessable) as refused:
+            await client.update_block(workspace.id, block, parent_block=parent, label="x")
+        assert refused.value.code == code
+    assert all(block.label != "x" for block in await client.list_blocks(workspace.id))
 
 
-async def test_a_leaf_is_deleted_and_answers_what_it_was(http: httpx.AsyncClient, blocks: str, root: str) -> None:
-    block = await _made(http, blocks, label="Bolt")
-    workspace = f"/v1/workspace/{block['workspace']}"
-    assert set((await http.get(workspace)).json()["blocks"]) == {root, block["id"]}
-    gone = await http.delete(f"{blocks}/{block['id']}")
-    assert (gone.status_code, gone.json()) == (200, block)
-    assert (await http.delete(f"{blocks}/{block['id']}")).status_code == 404
-    assert (await http.get(workspace)).json()["blocks"] == [root]
-    assert (await http.get(f"{blocks}/{root}")).json()["children"] == []
+async def test_a_leaf_is_deleted_and_answers_what_it_was(client: AsyncClient) -> None:
+    workspace = await client.create_workspace("Rocket")
+    block = await client.create_block(workspace.id, label="Bolt")
+    assert set((await client.get_workspace(workspace.id)).blocks) == {workspace.root_block, block.id}
+    assert await client.delete_block(workspace.id, block.id) == block
+    with pytest.raises(NotFound):
+        await client.delete_block(workspace.id, block.id)
+    assert (await client.get_workspace(workspace.id)).blocks == (workspace.root_block,)
+    assert (await client.get_block(workspace.id, workspace.root_block)).children == ()
 
 
 async def test_children_hold_a_delete_back_unless_it_is_forced_and_nothing_deletes_the_root(
-    http: httpx.AsyncClient, blocks: str, root: str
+    client: AsyncClient,
 ) -> None:
-    one = await _made(http, blocks)
-    two = await _made(http, blocks, parentBlock=one["id"])
-    three = await _made(http, blocks, parentBlock=two["id"])
-    for path, code in ((one["id"], "has_children"), (root, "root_block"), (f"{root}?force=true", "root_block")):
-        answer = await http.delete(f"{blocks}/{path}")
-        assert (answer.status_code, answer.json()["code"]) == (409, code)
-    assert (await http.delete(f"{blocks}/{one['id']}?force=maybe")).status_code == 400
-    assert len(await _ids(http, blocks)) == 4
-    gone = await http.delete(f"{blocks}/{one['id']}?force=true")
-    assert gone.json()["children"] == [two["id"]]
-    assert await _ids(http, blocks) == [root]
-    assert (await http.get(f"{blocks}/{three['id']}")).status_code == 404
+    workspace = await client.create_workspace("Rocket")
+    root = workspace.root_block
+    one = await client.create_block(workspace.id)
+    two = await client.create_block(workspace.id, parent_block=one.id)
+    three = await client.create_block(workspace.id, parent_block=two.id)
+    for block, force, code in ((one.id, None, "has_children"), (root, None, "root_block"), (root, True, "root_block")):
+        with pytest.raises(Conflict) as held:
+            await client.delete_block(workspace.id, block, force=force)
+        assert held.value.code == code
+    assert len(await client.list_blocks(workspace.id)) == 4
+    gone = await client.delete_block(workspace.id, one.id, force=True)
+    assert gone.children == (two.id,)
+    assert [block.id for block in await client.list_blocks(workspace.id)] == [root]
+    with pytest.raises(NotFound):
+        await client.get_block(workspace.id, three.id)
+
+
+async def test_force_is_true_or_false(http: httpx.AsyncClient, blocks: str) -> None:
+    block = (await _made(http, blocks))["id"]
+    assert (await http.delete(f"{blocks}/{block}?force=maybe")).status_code == 400
+    assert (await http.get(f"{blocks}/{block}")).status_code == 200
 
 
 async def test_conditions_hold_on_a_block(http: httpx.AsyncClient, blocks: str) -> None:

@@ -8,6 +8,10 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from ingestd.client import AsyncClient
+from ingestd.client.errors import Conflict, NotFound
+from ingestd.client.records import EntryChange, Sink
+
 _ID = "123e4567-e89b-12d3-a456-426614174000"
 KEYS = ["a/b", "a%2Fb", "kg²", "mass", "list", "+", "100%", "Stufe 1?", "#1", "🚀", "a\\b", "k" * 255, "../x"]
 
@@ -27,15 +31,18 @@ async def test_a_key_of_any_letters_is_created_read_changed_and_deleted_by_its_p
     assert (await http.delete(path)).status_code == 404
 
 
-async def test_equal_letters_are_one_key_however_they_are_composed(http: httpx.AsyncClient, sink: str) -> None:
+async def test_equal_letters_are_one_key_however_they_are_composed(client: AsyncClient, mass_budget: Sink) -> None:
+    where = mass_budget.workspace_id, mass_budget.id
     composed, decomposed = "Gr\u00f6\u00dfe", "Gro\u0308\u00dfe"
     value = "o\u0308"
-    await http.post(sink, json={"key": decomposed, "value": value, "dataType": "text"})
+    await client.create_entry(*where, key=decomposed, value=value, data_type="text")
     for form in (composed, decomposed):
-        found = await http.get(f"{sink}/{quote(form)}")
-        assert (found.json()["key"], found.json()["value"]) == (composed, value)
-    assert (await http.post(sink, json={"key": composed, "dataType": "text"})).status_code == 409
-    assert (await http.get(f"{sink}/{quote(composed.lower())}")).status_code == 404
+        found = await client.get_entry(*where, form)
+        assert (found.key, found.value) == (composed, value)
+    with pytest.raises(Conflict):
+        await client.create_entry(*where, key=composed, data_type="text")
+    with pytest.raises(NotFound):
+        await client.get_entry(*where, composed.lower())
 
 
 @pytest.mark.parametrize("key", ["", " a", "a ", ".", "..", "a\tb", "a\x7f", "k" * 256, "🚀" * 255 + "x", None, 3])
@@ -45,9 +52,10 @@ async def test_what_cannot_be_a_key_is_400(http: httpx.AsyncClient, sink: str, k
 
 
 @pytest.mark.parametrize("value", ["", " 0.10 ", "1e-7", "1" * 40, "00417", "15 kg", "ö" * 32_768, "line\nbreak", None])
-async def test_a_value_is_kept_byte_for_byte(http: httpx.AsyncClient, sink: str, value: str | None) -> None:
-    await http.post(sink, json={"key": "k", "value": value, "dataType": "scalar"})
-    assert (await http.get(f"{sink}/k")).json()["value"] == value
+async def test_a_value_is_kept_byte_for_byte(client: AsyncClient, mass_budget: Sink, value: str | None) -> None:
+    where = mass_budget.workspace_id, mass_budget.id
+    await client.create_entry(*where, key="k", value=value, data_type="scalar")
+    assert (await client.get_entry(*where, "k")).value == value
 
 
 @pytest.mark.parametrize(
@@ -81,38 +89,45 @@ async def test_a_second_entry_with_the_key_or_the_id_is_409(http: httpx.AsyncCli
 
 
 async def test_an_id_that_the_service_made_is_in_use_everywhere_until_its_entry_is_gone(
-    http: httpx.AsyncClient, sinks: str, sink: str
+    client: AsyncClient, mass_budget: Sink
 ) -> None:
-    made = (await http.post(sink, json={"key": "k", "dataType": "scalar"})).json()["id"]
-    other = f"{sinks}/{(await http.post(sinks, json={'label': 'other'})).json()['id']}"
-    body = {"key": "copy", "dataType": "scalar", "id": made}
-    assert (await http.post(other, json=body)).json()["code"] == "id_in_use"
-    assert (await http.post(f"{other}/mass", json=[{**body, "value": "v"}])).json()["code"] == "id_in_use"
-    await http.delete(f"{sink}/k")
-    assert (await http.post(other, json=body)).json()["id"] == made
-    assert (await http.post(sink, json={**body, "key": "k"})).json()["code"] == "id_in_use"
+    where = mass_budget.workspace_id, mass_budget.id
+    made = (await client.create_entry(*where, key="k", data_type="scalar")).id
+    other = (await client.create_sink(mass_budget.workspace_id, label="other")).id
+    there = mass_budget.workspace_id, other
+    with pytest.raises(Conflict) as single:
+        await client.create_entry(*there, key="copy", data_type="scalar", id=made)
+    with pytest.raises(Conflict) as bulk:
+        await client.mass_update(*there, [EntryChange(key="copy", value="v", id=made)])
+    await client.delete_entry(*where, "k")
+    assert (await client.create_entry(*there, key="copy", data_type="scalar", id=made)).id == made
+    with pytest.raises(Conflict) as back:
+        await client.create_entry(*where, key="k", data_type="scalar", id=made)
+    assert {caught.value.code for caught in (single, bulk, back)} == {"id_in_use"}
 
 
-async def test_an_entry_answers_to_its_id_where_no_entry_has_it_as_key(
-    http: httpx.AsyncClient, sinks: str, sink: str
-) -> None:
-    made = (await http.post(sink, json={"key": "a/b", "value": "1", "dataType": "scalar"})).json()
-    given = (await http.post(sink, json={"key": "c", "value": "2", "dataType": "scalar", "id": _ID})).json()
-    assert (await http.get(f"{sink}/{made['id']}")).json() == made
-    assert (await http.get(f"{sink}/{_ID.upper()}")).json() == given
-    assert (await http.patch(f"{sink}/{made['id']}", json={"value": "3"})).json()["key"] == "a/b"
-    other = f"{sinks}/{(await http.post(sinks, json={'label': 'other'})).json()['id']}"
-    assert (await http.get(f"{other}/{made['id']}")).status_code == 404
-    shadow = (await http.post(sink, json={"key": _ID, "value": "key", "dataType": "scalar"})).json()
-    assert (await http.get(f"{sink}/{_ID}")).json() == shadow
-    assert (await http.delete(f"{sink}/{made['id']}")).status_code == 200
-    assert (await http.get(f"{sink}/{made['id']}")).status_code == 404
+async def test_an_entry_answers_to_its_id_where_no_entry_has_it_as_key(client: AsyncClient, mass_budget: Sink) -> None:
+    where = mass_budget.workspace_id, mass_budget.id
+    made = await client.create_entry(*where, key="a/b", value="1", data_type="scalar")
+    given = await client.create_entry(*where, key="c", value="2", data_type="scalar", id=_ID)
+    assert await client.get_entry(*where, made.id) == made
+    assert await client.get_entry(*where, _ID.upper()) == given
+    assert (await client.update_entry(*where, made.id, value="3")).key == "a/b"
+    other = await client.create_sink(mass_budget.workspace_id, label="other")
+    with pytest.raises(NotFound):
+        await client.get_entry(mass_budget.workspace_id, other.id, made.id)
+    shadow = await client.create_entry(*where, key=_ID, value="key", data_type="scalar")
+    assert await client.get_entry(*where, _ID) == shadow
+    await client.delete_entry(*where, made.id)
+    with pytest.raises(NotFound):
+        await client.get_entry(*where, made.id)
 
 
-async def test_ids_have_the_form_of_version_4(http: httpx.AsyncClient, sink: str) -> None:
-    items = [{"key": f"k{number}", "value": "v"} for number in range(50)]
-    single = [(await http.post(sink, json={"key": f"s{n}", "dataType": "t"})).json()["id"] for n in range(5)]
-    bulk = [entry["id"] for entry in (await http.post(f"{sink}/mass", json=items)).json()]
+async def test_ids_have_the_form_of_version_4(client: AsyncClient, mass_budget: Sink) -> None:
+    where = mass_budget.workspace_id, mass_budget.id
+    items = [EntryChange(key=f"k{number}", value="v") for number in range(50)]
+    single = [(await client.create_entry(*where, key=f"s{number}", data_type="t")).id for number in range(5)]
+    bulk = [entry.id for entry in await client.mass_update(*where, items) if entry]
     assert len(set(single + bulk)) == 55
     for made in single + bulk:
         assert (made[14], made[19] in "89ab", made, len(made)) == ("4", True, made.lower(), 36)
@@ -143,16 +158,17 @@ async def test_conditions_are_honoured_on_entries(http: httpx.AsyncClient, sink:
     assert (await http.get(f"{sink}/k")).json()["value"] == "2"
 
 
-async def test_a_written_entry_is_a_change_of_its_sink(http: httpx.AsyncClient, sink: str) -> None:
-    tags = [(await http.get(sink)).headers["ETag"]]
-    for method, path, body in (
-        ("POST", sink, {"key": "k", "dataType": "t"}),
-        ("PATCH", f"{sink}/k", {"value": "1"}),
-        ("POST", f"{sink}/mass", {"key": "k", "value": "2"}),
-        ("DELETE", f"{sink}/k", None),
+async def test_a_written_entry_is_a_change_of_its_sink(client: AsyncClient, mass_budget: Sink) -> None:
+    where = mass_budget.workspace_id, mass_budget.id
+    tags = [mass_budget.etag]
+    for write in (
+        client.create_entry(*where, key="k", data_type="t"),
+        client.update_entry(*where, "k", value="1"),
+        client.mass_update_entry(*where, key="k", value="2"),
+        client.delete_entry(*where, "k"),
     ):
-        assert (await http.request(method, path, json=body)).is_success
-        tags.append((await http.get(sink)).headers["ETag"])
+        await write
+        tags.append((await client.get_sink(*where)).etag)
     assert len(set(tags)) == 5
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from ingestd.client import AsyncClient
 from workspaced.app import running
 from workspaced.problems import Conflict, NotFound
 from workspaced.settings import Limits, Settings
@@ -74,15 +75,12 @@ async def test_a_wrong_update_body_is_400_and_points_at_the_mistake(
     assert (await http.get(path)).json() == before
 
 
-async def test_the_root_block_is_changed_through_its_workspace(
-    http: httpx.AsyncClient, path: str, workspace: dict[str, Any]
-) -> None:
-    for body in ({"label": "Vehicle"}, {"id": workspace["rootBlock"], "description": "all of it", "parentBlock": ""}):
-        answer = await http.patch(path, json={"rootBlock": body})
-        assert answer.status_code == 200
-        assert answer.json()["rootBlock"] == workspace["rootBlock"]
-    root = (await http.get(f"{path}/blocks/{workspace['rootBlock']}")).json()
-    assert (root["label"], root["description"], root["parentBlock"]) == ("Vehicle", "all of it", "")
+async def test_the_root_block_is_changed_through_its_workspace(client: AsyncClient) -> None:
+    workspace = await client.create_workspace("Rocket")
+    for body in ({"label": "Vehicle"}, {"id": workspace.root_block, "description": "all of it", "parentBlock": ""}):
+        assert (await client.update_workspace(workspace.id, root_block=body)).root_block == workspace.root_block
+    root = await client.get_block(workspace.id, workspace.root_block)
+    assert (root.label, root.description, root.parent_block) == ("Vehicle", "all of it", "")
 
 
 @pytest.mark.parametrize("as_text", [True, False])

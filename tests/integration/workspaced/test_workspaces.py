@@ -1,11 +1,13 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
+
+from ingestd.client import AsyncClient
+from ingestd.client.errors import Conflict
 
 _ID = "123e4567-e89b-12d3-a456-426614174000"
 
@@ -33,10 +35,11 @@ async def test_a_workspace_is_created_with_its_root_block_and_read_back(http: ht
     assert (await http.get(f"/v1/workspace/{_ID}")).json() == record
 
 
-async def test_an_id_in_use_is_409(http: httpx.AsyncClient) -> None:
-    assert (await http.post("/v1/workspace", json={"label": "a", "id": _ID})).status_code == 201
-    again = await http.post("/v1/workspace", json={"label": "b", "id": _ID})
-    assert (again.status_code, again.json()["code"]) == (409, "id_in_use")
+async def test_an_id_in_use_is_409(client: AsyncClient) -> None:
+    await client.create_workspace("a", id=_ID)
+    with pytest.raises(Conflict) as again:
+        await client.create_workspace("b", id=_ID)
+    assert again.value.code == "id_in_use"
 
 
 @pytest.mark.parametrize(
@@ -64,26 +67,21 @@ async def test_what_nobody_knows_is_ignored_and_named(http: httpx.AsyncClient) -
 
 
 async def test_the_list_holds_what_the_key_may_read(
-    http: httpx.AsyncClient, workspace: dict[str, Any], make_key: Callable[..., str]
+    client: AsyncClient, transport: httpx.ASGITransport, make_key: Callable[..., str]
 ) -> None:
-    other = (await http.post("/v1/workspace", json={"label": "Other"})).json()
-    listed = await http.get("/v1/workspace")
-    assert [one["id"] for one in listed.json()] == [workspace["id"], other["id"]]
-    assert listed.headers["X-Total-Count"] == "2"
-    key = make_key(name="limited", role="reader", workspace_id=other["id"])
-    limited = await http.get("/v1/workspace", headers={"x-api-key": key})
-    assert [one["id"] for one in limited.json()] == [other["id"]]
+    made = [await client.create_workspace(label) for label in ("Rocket", "Other")]
+    assert list(await client.list_workspaces()) == made
+    key = make_key(name="limited", role="reader", workspace_id=made[1].id)
+    async with AsyncClient("http://service", api_key=key, transport=transport) as limited:
+        assert list(await limited.list_workspaces()) == made[1:]
 
 
-async def test_filters_narrow_the_list(http: httpx.AsyncClient) -> None:
+async def test_filters_narrow_the_list(client: AsyncClient) -> None:
     for label in ("Rocket", "rocket stage", "Probe", "Straße"):
-        await http.post("/v1/workspace", json={"label": label})
+        await client.create_workspace(label)
 
-    async def labels(filters: object) -> list[str]:
-        text = filters if isinstance(filters, str) else json.dumps(filters)
-        answer = await http.get("/v1/workspace", params={"filters": text})
-        assert answer.status_code == 200, answer.text
-        return [one["label"] for one in answer.json()]
+    async def labels(filters: str | dict[str, Any]) -> list[str]:
+        return [one.label for one in await client.list_workspaces(filters=filters)]
 
     assert await labels("ROCKET") == ["Rocket", "rocket stage"]
     assert await labels("STRASSE") == ["Straße"]
