@@ -9,6 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
+from ingestd.client import AsyncClient
+from ingestd.client.records import EntryChange, Sink
+
 _ID = "123e4567-e89b-12d3-a456-426614174000"
 _MINIMAL = {"Prefer": "return=minimal"}
 
@@ -140,19 +143,19 @@ async def test_partial_writes_the_good_items_and_tells_the_bad_ones(http: httpx.
 
 
 async def test_a_key_that_comes_twice_takes_its_last_value_and_both_slots_show_it(
-    http: httpx.AsyncClient, sink: str
+    client: AsyncClient, mass_budget: Sink
 ) -> None:
     items = [
-        {"key": "a", "value": "1", "dataType": "text"},
-        {"key": "b", "value": "2"},
-        {"key": "a", "delete": True},
-        {"key": "a", "value": "3"},
-        {"key": "b", "delete": True},
+        EntryChange(key="a", value="1", data_type="text"),
+        EntryChange(key="b", value="2"),
+        EntryChange(key="a", delete=True),
+        EntryChange(key="a", value="3"),
+        EntryChange(key="b", delete=True),
     ]
-    answer = (await http.post(f"{sink}/mass", json=items)).json()
-    assert [entry and entry["value"] for entry in answer] == ["3", None, "3", "3", None]
-    assert answer[0]["dataType"] == "scalar"
-    assert await _values(http, sink) == {"a": "3"}
+    answer = await client.mass_update(mass_budget.workspace_id, mass_budget.id, items)
+    assert [entry and entry.value for entry in answer] == ["3", None, "3", "3", None]
+    whole = await client.get_sink(mass_budget.workspace_id, mass_budget.id)
+    assert [(entry.key, entry.value, entry.data_type) for entry in whole.entries] == [("a", "3", "scalar")]
 
 
 async def test_minimal_answers_are_counts_of_what_was_done(http: httpx.AsyncClient, sink: str) -> None:
@@ -188,11 +191,12 @@ async def test_minimal_answers_are_counts_of_what_was_done(http: httpx.AsyncClie
     assert await _values(http, sink) == {"x": "", "b": "3", "c": "4"}
 
 
-async def test_an_unchanged_value_still_proves_its_freshness(http: httpx.AsyncClient, sink: str) -> None:
-    first = await http.post(f"{sink}/mass", json={"key": "k", "value": "1"})
-    again = await http.post(f"{sink}/mass", json={"key": "k", "value": "1"})
-    assert again.headers["ETag"] != first.headers["ETag"]
-    assert again.json()["updatedAt"] >= first.json()["updatedAt"]
+async def test_an_unchanged_value_still_proves_its_freshness(client: AsyncClient, mass_budget: Sink) -> None:
+    first, again = [
+        await client.mass_update_entry(mass_budget.workspace_id, mass_budget.id, key="k", value="1") for _ in range(2)
+    ]
+    assert again.etag != first.etag
+    assert again.updated_at >= first.updated_at
 
 
 async def test_news_that_is_older_than_what_is_stored_changes_nothing(http: httpx.AsyncClient, sink: str) -> None:
