@@ -1,6 +1,6 @@
 """Every call of the service as a value: a function an operation and form, which sends nothing.
 
-``Client`` and ``AsyncClient`` have a method of each function; ``client.send(request)`` does the same with the value itself.
+``Client`` and ``AsyncClient`` have a method of nearly each function; ``client.send(request)`` does the same with the value.
 
 What holds for all: ids of sinks are UUIDs or visible ids (``SNK-1``). A member that is not given (``UNSET``) is not sent and
 stays as it is; None unsets it. ``if_match`` lets a change through only on that version (an ``etag``), ``if_none_match``

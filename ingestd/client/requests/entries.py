@@ -119,7 +119,7 @@ def mass_update_by_key(
     idempotency_key: str | None = None,
     client_id: str | None = None,
 ) -> Request[Entry]:
-    """The same with the key in the path, as the document can be read, too; of an entry with the key ``mass``, it is the same."""
+    """The same with the key as the last segment of the path, which is the document's other reading (contract, M1)."""
     return Request(
         operation=operations.MASS_BY_KEY,
         read=_ENTRY,
