@@ -68,20 +68,26 @@ def _result(order: Order) -> Result:
     try:
         module = importlib.import_module(f"workspaced.cloud_storage.converters.{order.module}")
         made = cast("Convert", module.convert)(Path(order.source), Path(order.into))
-    except Refused as refused:
-        return Result(error_class=refused.error_class, sentence=str(refused))
-    except MemoryError:
-        return Result(error_class="unsupported", sentence=too_much_memory(order.memory_bytes))
-    except OSError as error:
-        if error.errno == errno.EFBIG:
-            sentence = f"What is made of the file has more than {order.output_bytes} bytes."
-            return Result(error_class="unsupported", sentence=sentence)
-        return Result(error_class="internal", sentence=f"The conversion failed ({error.strerror or error}).")
     except BaseException as error:  # noqa: BLE001  what a library throws at this file, its panics too, is told by the parent
-        return Result(
-            error_class="internal", sentence=f"The conversion failed ({type(error).__name__}: {error})."[:500]
-        )
+        error_class, sentence = _judged(error, order)
+        return Result(error_class=error_class, sentence=sentence)
     return Result(made=[Made(name=one.name, content_type=one.content_type, file=one.path.name) for one in made])
+
+
+def _judged(error: BaseException, order: Order) -> tuple[str, str]:
+    """The class, and a sentence for who uploaded the file."""
+    number = error.errno if isinstance(error, OSError) else None
+    if number == errno.EFBIG or f"os error {errno.EFBIG}" in str(error):  # the latter is how Rust says it
+        return "unsupported", _too_much_made(order)
+    if isinstance(error, Refused):
+        return error.error_class, str(error)
+    if isinstance(error, MemoryError):
+        return "unsupported", too_much_memory(order.memory_bytes)
+    return "internal", f"The conversion failed ({type(error).__name__}: {str(error)[:500]})."
+
+
+def _too_much_made(order: Order) -> str:
+    return f"What is made of the file has more than {order.output_bytes} bytes."
 
 
 def too_much_memory(memory_bytes: int) -> str:

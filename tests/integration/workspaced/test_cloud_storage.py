@@ -188,7 +188,15 @@ async def test_cs2_changes_what_is_given_and_nothing_else(files: CloudFiles) -> 
 
 async def test_cs2_refuses_what_is_wrong(files: CloudFiles) -> None:
     path = f"{FILES}/{(await files.upload())['id']}"
-    for body in ({"fileName": "../x"}, {"fileName": None}, {"contentType": "x"}, {"tags": 1}, [], {"fileName": ""}):
+    wrong: tuple[object, ...] = (
+        {"fileName": "../x"},
+        {"fileName": None},
+        {"fileName": ""},
+        {"contentType": "x"},
+        {"tags": 1},
+        [],
+    )
+    for body in wrong:
         assert (await files.http.patch(path, json=body)).status_code == 400, body
     typed = await files.http.patch(path, content=b"<a/>", headers={"Content-Type": "text/xml"})
     assert typed.status_code == 415

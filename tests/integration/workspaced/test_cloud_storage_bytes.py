@@ -7,7 +7,7 @@ import dataclasses
 import errno
 import hashlib
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -148,7 +148,7 @@ async def test_an_upload_that_is_cut_off_leaves_nothing(files: CloudFiles, setti
     link = await files.link()
     url = httpx.URL(link["uploadUrl"])
     assert isinstance(files.http._transport, httpx.ASGITransport)
-    messages = iter(
+    messages: Iterator[Message] = iter(
         [{"type": "http.request", "body": b"x" * 3_000_000, "more_body": True}, {"type": "http.disconnect"}]
     )
     sent: list[Message] = []
@@ -169,7 +169,7 @@ async def test_an_upload_that_is_cut_off_leaves_nothing(files: CloudFiles, setti
         "headers": [],
         "client": ("127.0.0.1", 1),
     }
-    await files.http._transport.app(scope, receive, send)  # type: ignore[arg-type]  # the two libraries name types each their way
+    await files.http._transport.app(scope, receive, send)
     assert sent == []
     assert _stored(settings) == set()
     assert (await files.http.put(link["uploadUrl"], content=b"whole")).status_code == 200, "the link is still good"

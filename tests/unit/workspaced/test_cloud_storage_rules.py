@@ -114,7 +114,7 @@ def test_internal_failures_are_tried_three_times_again_and_others_wait_for_someb
     pace = ConversionPace()
     for failures, seconds in enumerate((10, 60, 300)):
         for error_class in ("internal", "timeout"):
-            step = after_failure(pace, error_class, failures=failures, now=1_000)  # type: ignore[arg-type]
+            step = after_failure(pace, error_class, failures=failures, now=1_000)
             assert step == Next(due_at=1_000 + seconds * 1_000, failures=failures + 1)
     assert after_failure(pace, "internal", failures=3, now=1_000) == Next(due_at=None, failures=4)
     assert after_failure(pace, "user", failures=0, now=1_000) == Next(due_at=None, failures=1)

@@ -1,0 +1,310 @@
+"""Real files through the real converters, each in its own process: what is made of good ones, and what hostile ones do."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import io
+import json
+import os
+import struct
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from PIL import Image
+
+from tests.support.convertible import ods, pdf, png_header, rows, xlsx, zipped
+from workspaced.cloud_storage import job
+from workspaced.cloud_storage.conversion_rules import ConversionPace
+from workspaced.cloud_storage.converters.registry import kind_of
+from workspaced.cloud_storage.job import Done, Failed
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What a conversion made, by name."""
+
+    files: dict[str, bytes]
+    types: dict[str, str]
+
+    def table(self, name: str) -> pl.DataFrame:
+        return pl.read_parquet(io.BytesIO(self.files[name]))
+
+    def json(self, name: str) -> Any:
+        return json.loads(self.files[name])
+
+    def image(self, name: str) -> Image.Image:
+        return Image.open(io.BytesIO(self.files[name]))
+
+
+async def _outcome(folder: Path, name: str, content: bytes, **pace: Any) -> tuple[Done | Failed, Path]:
+    source = folder / "blob"
+    source.write_bytes(content)
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    kind = kind_of(name, "application/octet-stream")
+    assert kind
+    return await job.run(kind, source, Path(name).suffix, scratch, pace=ConversionPace(**pace)), scratch / "made"
+
+
+async def _made(folder: Path, name: str, content: bytes) -> Made:
+    outcome, into = await _outcome(folder, name, content)
+    assert isinstance(outcome, Done), outcome
+    return Made(
+        files={one.name: (into / one.file).read_bytes() for one in outcome.made},
+        types={one.name: one.content_type for one in outcome.made},
+    )
+
+
+async def _failed(folder: Path, name: str, content: bytes, **pace: Any) -> tuple[str, str]:
+    outcome, _ = await _outcome(folder, name, content, **pace)
+    assert isinstance(outcome, Failed), outcome
+    return outcome.error_class, outcome.sentence
+
+
+async def test_a_csv_column_gets_a_type_only_if_no_text_is_lost(tmp_path: Path) -> None:
+    content = "part;count;price;length;day;done;note;empty\n" + "".join(
+        f"{line}\n"
+        for line in (
+            "00417;12;1.5;1.50;2026-01-31;true;a;",
+            "0042;-7;-0.25;2;2026-02-28;false;;",
+            '9;0;1e3;3.0;1999-12-31;true;"b;\nc";',
+        )
+    )
+    made = await _made(tmp_path, "parts.csv", content.encode())
+    assert made.types == {"table.parquet": "application/vnd.apache.parquet", "preview.json": "application/json"}
+    table = made.table("table.parquet")
+    assert table.schema == {
+        "part": pl.String,
+        "count": pl.Int64,
+        "price": pl.String,  # 1e3 would come back as 1000.0
+        "length": pl.String,
+        "day": pl.Date,
+        "done": pl.Boolean,
+        "note": pl.String,
+        "empty": pl.String,
+    }
+    assert table.row(0) == ("00417", 12, "1.5", "1.50", date(2026, 1, 31), True, "a", None)
+    assert table.row(2)[6] == "b;\nc"
+    preview = made.json("preview.json")
+    assert preview["rows"][0] == ["00417", 12, "1.5", "1.50", "2026-01-31", True, "a", None]
+    assert [column["type"] for column in preview["columns"]][1:6] == ["integer", "text", "text", "date", "boolean"]
+    assert (preview["rowCount"], preview["truncated"], preview["delimiter"]) == (3, False, ";")
+
+
+async def test_a_preview_is_the_beginning_only(tmp_path: Path) -> None:
+    content = "a,b\n" + "".join(f"{number},{'x' * 2_000}\n" for number in range(500))
+    made = await _made(tmp_path, "long.csv", content.encode())
+    assert made.table("table.parquet").height == 500
+    preview = made.json("preview.json")
+    assert (len(preview["rows"]), preview["rowCount"], preview["truncated"]) == (100, 500, True)
+    assert len(preview["rows"][0][1]) == 1_001
+    assert len(made.files["preview.json"]) < 200_000
+
+
+@pytest.mark.parametrize(
+    ("encoding", "told"),
+    [("utf-8", "utf-8"), ("utf-8-sig", "utf-8"), ("cp1252", "windows-1252"), ("utf-16", "utf-16")],
+)
+async def test_text_is_read_in_its_own_encoding(tmp_path: Path, encoding: str, told: str) -> None:
+    made = await _made(tmp_path, "a.tsv", "Größe\tWert\nä,b\t1\n".encode(encoding))
+    assert made.table("table.parquet").to_dicts() == [{"Größe": "ä,b", "Wert": 1}]
+    assert made.json("preview.json")["encoding"] == told
+
+
+async def test_a_table_without_a_header_gets_letters(tmp_path: Path) -> None:
+    made = await _made(tmp_path, "a.csv", b"1,2\n3,4\n")
+    assert made.table("table.parquet").to_dicts() == [{"A": 1, "B": 2}, {"A": 3, "B": 4}]
+    assert made.json("preview.json")["header"] is False
+
+
+async def test_each_sheet_of_a_workbook_is_a_table(tmp_path: Path) -> None:
+    budget = rows(["part", "mass", "count", "ok", "mixed"], ["00417", 1.5, 2, True, "x"], ["0042", 0.1, 3, False, 4])
+    dated = (
+        '<row r="1"><c r="A1" s="1"><v>45000</v></c><c r="B1" s="2"><v>45000.5</v></c></row>'
+        '<row r="2"><c r="A2" s="1"><v>45001</v></c><c r="B2" t="e"><v>#N/A</v></c></row>'
+    )
+    made = await _made(tmp_path, "budget.xlsx", xlsx({"Mass/Budget": budget, "Dates": dated, "Nothing": ""}))
+    assert list(made.files) == ["Mass_Budget.parquet", "Mass_Budget.json", "Dates.parquet", "Dates.json"]
+    table = made.table("Mass_Budget.parquet")
+    assert table.schema == {
+        "part": pl.String,
+        "mass": pl.Float64,
+        "count": pl.Int64,
+        "ok": pl.Boolean,
+        "mixed": pl.String,
+    }
+    assert table.rows() == [("00417", 1.5, 2, True, "x"), ("0042", 0.1, 3, False, "4")]
+    assert made.json("Mass_Budget.json")["sheet"] == "Mass/Budget"
+    assert made.table("Dates.parquet").rows() == [
+        (date(2023, 3, 15), datetime.fromisoformat("2023-03-15T12:00")),
+        (date(2023, 3, 16), None),
+    ]
+
+
+async def test_an_open_document_is_a_workbook_too(tmp_path: Path) -> None:
+    def row(*cells: str) -> str:
+        return f"<table:table-row>{''.join(cells)}</table:table-row>"
+
+    def text(value: str) -> str:
+        return f'<table:table-cell office:value-type="string"><text:p>{value}</text:p></table:table-cell>'
+
+    number = '<table:table-cell office:value-type="float" office:value="1.5"><text:p>1,5</text:p></table:table-cell>'
+    content = ods(row(text("part"), text("mass")) + row(text("00417"), number))
+    made = await _made(tmp_path, "budget.ods", content)
+    assert made.table("Budget.parquet").to_dicts() == [{"part": "00417", "mass": 1.5}]
+
+
+async def test_a_thumbnail_stands_upright_and_says_nothing_of_the_camera(tmp_path: Path) -> None:
+    picture = Image.new("RGB", (1_600, 800), "red")
+    picture.paste("blue", (0, 0, 800, 800))
+    about = picture.getexif()
+    about[0x0112] = 6  # to be turned by a quarter to the right
+    about[0x010F] = "a camera's maker"
+    content = io.BytesIO()
+    picture.save(content, "JPEG", exif=about)
+    made = await _made(tmp_path, "photo.JPG", content.getvalue())
+    assert made.types == {"thumbnail.png": "image/png"}
+    thumbnail = made.image("thumbnail.png")
+    assert thumbnail.size == (256, 512)
+    assert not thumbnail.getexif()
+    assert b"camera" not in made.files["thumbnail.png"]
+    top, bottom = thumbnail.getpixel((128, 10)), thumbnail.getpixel((128, 500))
+    assert isinstance(top, tuple)
+    assert isinstance(bottom, tuple)
+    assert top[2] > 200 > top[0], "the left side is up now"
+    assert bottom[0] > 200 > bottom[2]
+
+
+async def test_a_clear_picture_stays_clear_and_a_small_one_small(tmp_path: Path) -> None:
+    content = io.BytesIO()
+    Image.new("RGBA", (20, 10), (255, 0, 0, 0)).save(content, "PNG")
+    thumbnail = (await _made(tmp_path, "a.png", content.getvalue())).image("thumbnail.png")
+    assert (thumbnail.size, thumbnail.mode) == ((20, 10), "RGBA")
+    assert thumbnail.getpixel((0, 0)) == (255, 0, 0, 0)
+
+
+async def test_a_pdf_gives_its_text_and_its_first_page(tmp_path: Path) -> None:
+    made = await _made(tmp_path, "report.pdf", pdf("Mass budget 42 kg", pages=2))
+    assert made.files["text.txt"].decode() == "Mass budget 42 kg\fMass budget 42 kg"
+    page = made.image("page-1.png").convert("L")
+    assert page.size == (1_024, 683)
+    darkest, lightest = page.getextrema()
+    assert darkest == 0, "something is written on it"
+    assert lightest == 255
+
+
+def _encrypted() -> bytes:
+    """The beginning of what Office writes when a password is set: no zip, but a compound file with this stream."""
+    return b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504) + "EncryptedPackage".encode("utf-16-le") + bytes(480)
+
+
+def _encrypted_pdf() -> bytes:
+    """A PDF that names a key nobody gave."""
+    return pdf("secret").replace(
+        b"/Root 1 0 R",
+        b"/Root 1 0 R /ID [<00112233445566778899aabbccddeeff> <00112233445566778899aabbccddeeff>] "
+        b"/Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O <" + b"11" * 32 + b"> /U <" + b"22" * 32 + b"> >>",
+    )
+
+
+def _claiming(archive: bytes, member: str, size: int) -> bytes:
+    """The archive, whose directory says that a member unpacks to so many bytes."""
+    changed = bytearray(archive)
+    at = changed.rfind(member.encode()) - 46  # its entry in the directory at the end
+    assert changed[at : at + 4] == b"PK\x01\x02"
+    struct.pack_into("<I", changed, at + 24, size)
+    return bytes(changed)
+
+
+_FAR_CORNER = '<row r="1"><c r="A1"><v>1</v></c></row><row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "error_class", "words"),
+    [
+        pytest.param("a.xlsx", xlsx({"S": rows(["a"])})[:500], "user", "damaged", id="half a workbook"),
+        pytest.param("a.xlsx", b"no workbook", "user", "no workbook", id="text called a workbook"),
+        pytest.param("a.xlsx", _encrypted(), "user", "password", id="a workbook with a password"),
+        pytest.param("a.xlsx", xlsx({"S": ""}), "user", "no sheet with cells", id="an empty workbook"),
+        pytest.param("a.xlsx", zipped({"a.txt": "a"}), "user", "can't be read", id="another zip"),
+        pytest.param("a.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "user", "damaged", id="half an xls"),
+        pytest.param("a.ods", zipped({"mimetype": "x"}), "user", "can't be read", id="another zip as ods"),
+        pytest.param(
+            "a.xlsx",
+            _claiming(zipped({"xl/a.xml": "a"}), "xl/a.xml", 600_000_000),
+            "unsupported",
+            "unpacks to 600000000",
+            id="a zip bomb",
+        ),
+        pytest.param("a.xlsx", xlsx({"S": _FAR_CORNER}), "unsupported", "memory", id="a cell in the far corner"),
+        pytest.param("a.png", png_header(60_000, 60_000), "unsupported", "60000 x 60000 pixels", id="an image bomb"),
+        pytest.param("a.png", png_header(5_000, 5_000), "user", "damaged", id="an image of nothing"),
+        pytest.param("a.jpg", b"\xff\xd8\xff\xe0 no more", "user", "image", id="half an image"),
+        pytest.param("a.png", b"<svg/>", "user", "no image", id="text called an image"),
+        pytest.param("a.pdf", pdf("text")[:60], "user", "damaged", id="half a pdf"),
+        pytest.param("a.pdf", b"", "user", "no PDF", id="an empty pdf"),
+        pytest.param("a.pdf", _encrypted_pdf(), "user", "password", id="a pdf with a password"),
+        pytest.param("a.csv", b"", "user", "empty", id="an empty csv"),
+        pytest.param("a.csv", b"a,b\n1,2,3\n", "user", "more fields", id="a ragged csv"),
+        pytest.param("a.csv", b"a,\0\n", "user", "bytes that are zero", id="no text"),
+        pytest.param("a.csv", b"a,\x81\n", "user", "neither UTF-8", id="text in nothing known"),
+        pytest.param("a.csv", b"," * 3_000 + b"\n", "unsupported", "3001 columns", id="too many columns"),
+    ],
+)
+async def test_a_hostile_file_is_refused_with_a_sentence(
+    tmp_path: Path, name: str, content: bytes, error_class: str, words: str
+) -> None:
+    found, sentence = await _failed(tmp_path, name, content, seconds=60)
+    assert found == error_class, sentence
+    assert words in sentence
+    assert sentence.endswith(".")
+
+
+async def test_a_zip_that_lies_about_its_size_meets_the_limit_on_memory(tmp_path: Path) -> None:
+    text = f"<t>{'x' * 150_000_000}</t>"
+    honest = xlsx({"S": f'<row r="1"><c r="A1" t="inlineStr"><is>{text}</is></c></row>'})
+    lying = _claiming(honest, "xl/worksheets/sheet1.xml", 1_000)
+    error_class, _ = await _failed(tmp_path, "a.xlsx", lying, memory_bytes=300_000_000, seconds=60)
+    assert error_class in {"user", "unsupported"}
+
+
+async def test_what_would_be_made_is_bounded(tmp_path: Path) -> None:
+    content = b"a,b\n" + b"".join(os.urandom(8).hex().encode() + b",x\n" for _ in range(30_000))
+    error_class, sentence = await _failed(tmp_path, "a.csv", content, output_bytes=100_000)
+    assert (error_class, sentence) == ("unsupported", "What is made of the file has more than 100000 bytes.")
+
+
+async def test_processor_time_is_bounded(tmp_path: Path) -> None:
+    content = b"a,b\n" + b"1.5,xyz\n" * 6_000_000
+    error_class, sentence = await _failed(tmp_path, "a.csv", content, cpu_seconds=1)
+    assert error_class == "timeout"
+    assert "1 seconds of processor time" in sentence
+
+
+def _children() -> set[str]:
+    """The processes that this one started."""
+    return set(Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split())
+
+
+def _environments() -> list[bytes]:
+    return [Path(f"/proc/{child}/environ").read_bytes() for child in _children()]
+
+
+async def test_a_cancelled_conversion_leaves_no_process_and_told_it_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORKSPACED_ENCRYPTION_KEY", "a secret")
+    task = asyncio.create_task(_outcome(tmp_path, "a.csv", b"a,b\n" + b"1.5,xyz\n" * 4_000_000))
+    async with asyncio.timeout(60):
+        while b"POLARS_MAX_THREADS" not in (told := b"".join(_environments())):  # noqa: ASYNC110  nobody signals a start
+            await asyncio.sleep(0.01)
+    assert b"a secret" not in told
+    begun = _children()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not begun & _children()

@@ -1,0 +1,102 @@
+"""Conversions of the real service, whose process is killed in the middle of one."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.cloud_files import DEADLINE_SECONDS, FILES
+from tests.support.workspaced_process import WorkspaceService, new_key
+
+_CSV = b"part,mass\n" + b"00417,1.5\n" * 500_000
+
+
+def _upload(http: httpx.Client, workspace: str, name: str, content: bytes) -> str:
+    answer = http.post(FILES, params={"workspaceId": workspace, "fileName": name}, content=content)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+def _conversion(http: httpx.Client, file: str, *states: str) -> dict[str, Any]:
+    """The conversion, once it is in one of these states."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while time.monotonic() < deadline:
+        found: dict[str, Any] = http.get(f"{FILES}/{file}").json()["conversion"]
+        if found["state"] in states:
+            return found
+        time.sleep(0.01)  # a caller has nothing to be woken by
+    raise AssertionError(f"the conversion of {file} did not come to be {' or '.join(states)}")
+
+
+def _child_of(process: int) -> int:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while time.monotonic() < deadline:
+        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+        if children:
+            return int(children[0])
+        time.sleep(0.01)  # a claim is told before its process begins
+    raise AssertionError("no conversion began")
+
+
+def _runs(process: int) -> bool:
+    """Whether it is there, and no zombie that its new parent has not looked after yet."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_another_process_takes_over_what_a_killed_one_was_converting(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    key = new_key(data)
+    environment = {"WORKSPACED_CONVERSION_LEASE_SECONDS": "2"}
+    with (
+        WorkspaceService(data, environment=environment) as survivor,
+        WorkspaceService(data, environment={**environment, "WORKSPACED_CONVERSION_AT_ONCE": "1"}) as victim,
+        victim.client(key) as http,
+        survivor.client(key) as other,
+    ):
+        workspace = http.post("/v1/workspace", json={"label": "w"}).json()["id"]
+        file = _upload(http, workspace, "long.csv", _CSV)
+        assert _conversion(http, file, "in_progress")["attempt"] == 1
+        child = _child_of(victim.process.pid)
+        victim.kill()
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while _runs(child):
+            assert time.monotonic() < deadline, "the conversion's process outlives its parent"
+            time.sleep(0.01)
+        assert _conversion(other, file, "in_progress")["attempt"] == 1, "held until the lease ends"
+        _upload(other, workspace, "wake.csv", b"a\n1\n")  # has the survivor look, and wait for the lease's end
+        done = _conversion(other, file, "succeeded", "failed")
+        assert (done["state"], done["attempt"]) == ("succeeded", 2)
+        preview = other.get(f"{FILES}/download/{file}?output=preview.json").json()
+        assert preview["rowCount"] == 500_000
+
+
+def test_a_process_that_is_killed_while_bytes_come_leaves_nothing_once_another_sweeps(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    key = new_key(data)
+    incoming = data / "blobs" / "incoming"
+    with WorkspaceService(data) as victim, victim.client(key) as http:
+        workspace = http.post("/v1/workspace", json={"label": "w"}).json()["id"]
+
+        def endless() -> Any:
+            while True:
+                yield b"x" * 1_048_576
+                if any(incoming.iterdir()):
+                    victim.kill()
+                    return
+
+        with pytest.raises(httpx.TransportError):
+            http.post(FILES, params={"workspaceId": workspace, "fileName": "a.bin"}, content=endless())
+        assert len(list(incoming.iterdir())) == 1
+    with WorkspaceService(data) as service, service.client(key) as http:
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while any(incoming.iterdir()):
+            assert time.monotonic() < deadline, "what was left is not swept"
+            time.sleep(0.01)  # upkeep signals nobody
+        assert http.get(FILES, params={"workspaceId": workspace}).json() == []
