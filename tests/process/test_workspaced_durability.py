@@ -1,9 +1,10 @@
-"""Several processes on one file, and a process that is killed."""
+"""Several processes on one database, and a process that is killed."""
 
 from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,7 +12,26 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.support.postgres_databases import Databases, databases
 from tests.support.workspaced_process import WorkspaceService, new_key
+
+
+@pytest.fixture(scope="module")
+def postgres_databases() -> Iterator[Databases]:
+    with databases() as made:
+        yield made
+
+
+@pytest.fixture(params=["sqlite", "postgres"], autouse=True)
+def _database(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Every process of a test uses a SQLite file in its data folder, or one PostgreSQL database."""
+    if request.param == "sqlite":
+        yield
+        return
+    made: Databases = request.getfixturevalue("postgres_databases")
+    with made.migrated() as url:
+        monkeypatch.setenv("WORKSPACED_DATABASE_URL", url)
+        yield
 
 
 def _sink(http: httpx.Client) -> str:
@@ -41,6 +61,37 @@ def test_eight_processes_that_make_50_sinks_each_give_400_serials_without_gap_or
     assert sorted(serial for _, serial in made) == list(range(1, 401))
 
 
+def test_two_processes_that_write_the_same_keys_in_opposite_order_never_get_in_each_others_way(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    key = new_key(data)
+    with ExitStack() as stack:
+        clients = [stack.enter_context(stack.enter_context(WorkspaceService(data)).client(key)) for _ in range(2)]
+        sinks = [_sink(clients[0]) for _ in range(2)]
+        keys = [f"k{number:03}" for number in range(500)]
+
+        def push(worker: int) -> list[int]:
+            """Bulks of all keys into both sinks, and single writes between them; one goes up, the other down."""
+            http, step = clients[worker], 1 if worker == 0 else -1
+            statuses: list[int] = []
+            for turn in range(6):
+                for sink in sinks[::step]:
+                    bulk = [{"key": name, "value": f"{worker}.{turn}"} for name in keys[::step]]
+                    bodies: list[object] = [bulk, *bulk[::100]]
+                    answers = [
+                        http.post(f"{sink}/mass", json=body, headers={"Prefer": "return=minimal"}) for body in bodies
+                    ]
+                    statuses.extend(answer.status_code for answer in answers)
+            return statuses
+
+        with ThreadPoolExecutor(2) as pool:
+            statuses = [status for part in pool.map(push, range(2)) for status in part]
+        assert set(statuses) == {200}
+        for sink in sinks:
+            entries = clients[1].get(sink).json()["entries"]
+            assert sorted(entry["key"] for entry in entries) == keys
+            assert {entry["value"] for entry in entries} <= {"0.5", "1.5"}
+
+
 def test_a_bulk_update_cut_off_by_sigkill_is_there_whole_or_not_at_all_and_what_was_acknowledged_stays(
     tmp_path: Path,
 ) -> None:
@@ -54,8 +105,7 @@ def test_a_bulk_update_cut_off_by_sigkill_is_there_whole_or_not_at_all_and_what_
     for _ in range(6):
         with WorkspaceService(data) as service, service.client(key) as http:
             killer = threading.Timer(dice.uniform(0.05, 0.4), service.process.kill)
-            killer.start()
-            acknowledged = _send_bulks_until_the_end(http, sink, size, acknowledged)
+            acknowledged = _send_bulks_until_the_end(http, sink, size, acknowledged, after_the_first=killer.start)
             killer.join()
             service.process.wait()
         with WorkspaceService(data) as service, service.client(key) as http:
@@ -68,8 +118,11 @@ def test_a_bulk_update_cut_off_by_sigkill_is_there_whole_or_not_at_all_and_what_
     assert acknowledged > 0
 
 
-def _send_bulks_until_the_end(http: httpx.Client, sink: str, size: int, last: int) -> int:
+def _send_bulks_until_the_end(
+    http: httpx.Client, sink: str, size: int, last: int, *, after_the_first: Callable[[], None]
+) -> int:
     """Each bulk sets all keys to its own number; the number of the last one that was acknowledged."""
+    first = last + 1
     while True:
         items = [{"key": f"k{number}", "value": str(last + 1)} for number in range(size)]
         try:
@@ -78,6 +131,8 @@ def _send_bulks_until_the_end(http: httpx.Client, sink: str, size: int, last: in
             return last
         assert answer.status_code == 200
         last += 1
+        if last == first:
+            after_the_first()
 
 
 def test_single_writes_that_were_acknowledged_survive_sigkill_however_they_shared_their_commits(

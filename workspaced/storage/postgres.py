@@ -32,6 +32,7 @@ _INSERT = re.compile(r"INSERT INTO (?P<table>\w+) \((?P<columns>[^)]+)\) VALUES\
 _NO_VALUES: Values = {}
 
 Connection: TypeAlias = "psycopg.Connection[Row]"
+Mark: TypeAlias = tuple[int, frozenset[str]]
 
 
 class _FlagDumper(Dumper):
@@ -110,6 +111,8 @@ class PostgresTransaction:
         self._cursors = 0
         self._deferred: list[tuple[str, Row]] = []
         self._notified: set[str] = set()
+        self.touched = 0
+        """How many statements may have changed something by now."""
 
     def one(self, statement: str, values: Values = _NO_VALUES, /) -> Row | None:
         """The first row, if there is one."""
@@ -135,6 +138,7 @@ class PostgresTransaction:
         """Insert many rows: few by one INSERT, many by COPY."""
         if not rows:
             return
+        self.touched += 1
         if len(rows) < _COPIED_ROWS:
             self._connection.execute(_many(statement, len(rows[0]), len(rows)), list(chain.from_iterable(rows)))
             return
@@ -149,6 +153,16 @@ class PostgresTransaction:
     def notify(self, channel: str, /) -> None:
         """Remember the channel for `finish`: PostgreSQL tells every process that listens, after the commit."""
         self._notified.add(channel)
+
+    def mark(self) -> Mark:
+        """What was put off, and what is to be told, by now."""
+        return len(self._deferred), frozenset(self._notified)
+
+    def forget(self, mark: Mark) -> None:
+        """Drop what was put off or was to be told since."""
+        deferred, notified = mark
+        del self._deferred[deferred:]
+        self._notified = set(notified)
 
     def finish(self) -> None:
         """Insert the rows that were put off, and say what is to be told."""
@@ -165,14 +179,13 @@ class PostgresTransaction:
     def nested(self) -> Iterator[None]:
         """A savepoint around the block."""
         self._depth += 1
-        deferred, notified = len(self._deferred), set(self._notified)
+        mark = self.mark()
         name = f"nested_{self._depth}"
         self._connection.execute(f"SAVEPOINT {name}")
         try:
             yield
         except BaseException:
-            del self._deferred[deferred:]
-            self._notified = notified
+            self.forget(mark)
             if not self._connection.broken:
                 self._connection.execute(f"ROLLBACK TO {name}; RELEASE {name}")
             raise
@@ -182,9 +195,12 @@ class PostgresTransaction:
             self._depth -= 1
 
     def _spoken(self, statement: str) -> str:
-        if not isinstance(statement, Statement):
-            return _translated(statement)
-        return _translated(statement.holding if self._write else statement.postgres)
+        if isinstance(statement, Statement):
+            statement = statement.holding if self._write else statement.postgres
+        spoken = _translated(statement)
+        if not spoken.startswith("SELECT"):
+            self.touched += 1
+        return spoken
 
 
 class Undone(Exception):
@@ -268,7 +284,7 @@ def unreachable(address: PostgresAddress, error: psycopg.Error) -> Unavailable:
 
 @cache
 def _translated(statement: str) -> str:
-    return _PARAMETER.sub(r"%(\1)s", _COMMENT.sub("", statement).replace("%", "%%"))
+    return _PARAMETER.sub(r"%(\1)s", _COMMENT.sub("", statement).replace("%", "%%")).lstrip()
 
 
 @lru_cache(maxsize=64)

@@ -1,5 +1,8 @@
 """How PostgreSQL makes a group of work durable: one transaction with savepoints, and, for who is in another's way, one alone.
 
+Each statement is a way to the server and back, so a group begins without savepoints: a piece that fails before it touched
+anything (404, 409) leaves nothing to undo. If one fails later, all is undone and done once more, with a savepoint each.
+
 The pieces of a group hold rows until its commit, in whatever order they came. So that two processes never wait for each
 other, a piece that joins a group waits only briefly for a row that somebody else holds: else its part is undone, and it
 gets a transaction to itself, after the group's. Alone it takes what it needs in the order that all slices keep.
@@ -19,8 +22,14 @@ from workspaced.storage.postgres import REPEATABLE, Connection, PostgresTransact
 
 _RETRIES = 3
 _PAUSE_SECONDS = 0.02
+# So many groups have savepoints after one that had to be done twice: what was in the way is likely to be there still.
+_CAREFUL_GROUPS = 20
 # Less than the second after which PostgreSQL looks for deadlocks.
 _SHARED_WAIT = "SET LOCAL lock_timeout = '20ms'"
+
+
+class _HalfDone(Exception):
+    """A piece of a group failed, and what it did can't be told from what the others did."""
 
 
 class PostgresGroup:
@@ -31,6 +40,7 @@ class PostgresGroup:
         self._connect = connect
         self._chance = chance
         self._open: Connection | None = None
+        self._careful = 0
 
     def close(self) -> None:
         """Give the connection up."""
@@ -46,7 +56,7 @@ class PostgresGroup:
         outcomes: list[Outcome | None] = [None] * len(works)
         if len(works) > 1:
             try:
-                outcomes = self._together(works)
+                outcomes = self._grouped(works)
             except Undone:
                 outcomes = [None] * len(works)
         away: Unavailable | None = None
@@ -59,15 +69,26 @@ class PostgresGroup:
                     outcomes[place] = (None, problem)
         return [outcome or (None, None) for outcome in outcomes]
 
-    def _together(self, works: Sequence[Work]) -> list[Outcome | None]:
+    def _grouped(self, works: Sequence[Work]) -> list[Outcome | None]:
         """None for a piece that is to be done alone."""
+        if self._careful == 0:
+            try:
+                return self._together(works, _hopeful)
+            except _HalfDone:
+                self._careful = _CAREFUL_GROUPS
+        self._careful -= 1
+        return self._together(works, _guarded)
+
+    def _together(
+        self, works: Sequence[Work], attempt: Callable[[Work, PostgresTransaction, Connection], Outcome | None]
+    ) -> list[Outcome | None]:
         connection = self._connection()
         outcomes: list[Outcome | None] = []
         with transaction(connection, write=True) as shared:
             for place, work in enumerate(works):
                 if place == 1:
                     connection.execute(_SHARED_WAIT)
-                outcomes.append(_attempt(work, shared, connection))
+                outcomes.append(attempt(work, shared, connection))
         return outcomes
 
     def _alone(self, work: Work) -> Outcome:
@@ -92,7 +113,27 @@ class PostgresGroup:
         return self._open
 
 
-def _attempt(work: Work, shared: PostgresTransaction, connection: Connection) -> Outcome | None:
+def _hopeful(work: Work, shared: PostgresTransaction, connection: Connection) -> Outcome | None:
+    """Without a savepoint.
+
+    Raises:
+        _HalfDone: the work failed after it may have changed something, or in a way that ended the transaction.
+    """
+    touched, mark = shared.touched, shared.mark()
+    try:
+        return work(shared), None
+    except psycopg.Error as error:
+        if connection.closed:
+            raise
+        raise _HalfDone from error
+    except Exception as error:
+        if shared.touched != touched:
+            raise _HalfDone from error
+        shared.forget(mark)
+        return None, error
+
+
+def _guarded(work: Work, shared: PostgresTransaction, connection: Connection) -> Outcome | None:
     try:
         with shared.nested():
             return work(shared), None

@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -159,7 +160,8 @@ async def test_a_repeated_create_makes_one_key_and_shows_it_once(http: httpx.Asy
     assert (again.status_code, again.headers["Idempotent-Replayed"], again.json()) == (201, "true", made)
     assert len((await http.get(_KEYS)).json()) == 2
     assert key not in Outsider(settings.database).everything()
-    assert key.encode() not in settings.database.with_name(f"{settings.database.name}-wal").read_bytes()
+    if isinstance(settings.database, Path):
+        assert key.encode() not in settings.database.with_name(f"{settings.database.name}-wal").read_bytes()
     refused = await http.post(_KEYS, json={}, headers={"Idempotency-Key": "2"})
     assert refused.status_code == (await http.post(_KEYS, json={}, headers={"Idempotency-Key": "2"})).status_code == 400
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -182,7 +182,11 @@ def test_every_text_compares_byte_by_byte_and_every_number_is_wide(database: Pos
 )
 def test_a_database_that_can_not_be_reached_is_named_without_its_password(url: str) -> None:
     address = postgres_address(url)
-    for attempt in (lambda: transact(address, lambda tx: tx.one("SELECT 1")), lambda: migrate(address)):
+    attempts: list[Callable[[], object]] = [
+        lambda: transact(address, lambda tx: tx.one("SELECT 1")),
+        lambda: migrate(address),
+    ]
+    for attempt in attempts:
         with pytest.raises(Unavailable, match=re.escape("/nowhere can't be used: ")) as caught:
             attempt()
         assert "hunter2" not in f"{caught.value} {caught.value.detail} {caught.value.__context__!r} {address!r}"

@@ -231,7 +231,7 @@ async def test_a_job_is_done_by_one_process_at_a_time_and_by_the_next_when_that_
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    names=st.sets(st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=6), max_size=40)
+    names=st.sets(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=6), max_size=40)
 )
 def test_text_is_kept_exactly_and_sorts_by_its_code_points(address: Address, names: set[str]) -> None:
     def put(tx: Transaction) -> list[str]:
