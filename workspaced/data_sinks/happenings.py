@@ -10,7 +10,7 @@ import msgspec
 from workspaced.data_sinks.mass_store import entries_of
 from workspaced.data_sinks.records import entry_record, sink_record
 from workspaced.data_sinks.values import Change, StoredEntry, StoredSink
-from workspaced.events.outbox import emit, listening
+from workspaced.events.outbox import anybody_listens, emit, listening
 from workspaced.events.payload import Event, Origin
 from workspaced.settings import Settings
 from workspaced.storage.port import Transaction
@@ -21,7 +21,9 @@ _ENTRY = "data_sink.entry"
 def tell_entry(
     tx: Transaction, origin: Origin, sink: StoredSink, *, before: StoredEntry | None, after: StoredEntry | None
 ) -> None:
-    """One entry, before and after; what is equal in both (M5) is nothing to tell."""
+    """One entry, before and after; what is equal in both (M5) is nothing to tell. Nothing is made for nobody."""
+    if not anybody_listens(tx):
+        return
     events = _entry_events(sink, before, after)
     if events:
         emit(tx, origin, sink.workspace_id, *events)

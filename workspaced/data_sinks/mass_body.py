@@ -42,6 +42,7 @@ class _Envelope(msgspec.Struct, forbid_unknown_fields=True):
     entries: list[_Item]
 
 
+_ITEM = msgspec.json.Decoder(_Item)
 _ITEMS = msgspec.json.Decoder(list[_Item])
 _ENVELOPED_ITEMS = msgspec.json.Decoder(_Envelope)
 
@@ -74,7 +75,7 @@ def read_mass(body: bytes, limits: Limits, *, key: str | None) -> Single | Bulk:
         Invalid: the body as a whole, or a single form, is wrong; items of the bulk form are the caller's to judge.
     """
     text = without_bom(body)
-    if key is None and (quick := _quickly(text, limits)):
+    if key is None and (quick := _quick_single(text, limits) or _quickly(text, limits)):
         return quick
     value = decode(body)
     if isinstance(value, dict) and "entries" not in value:
@@ -96,6 +97,18 @@ def _single(value: dict[str, object], limits: Limits, key: str | None) -> Single
     return Single(change=change, ignored=members.finish())
 
 
+def _quick_single(text: bytes, limits: Limits) -> Single | None:
+    """The single form, if it is plainly right; None leaves it to the careful way."""
+    if b"\\u0000" in text or text[:1] != b"{":
+        return None
+    try:
+        item = _ITEM.decode(text)
+    except MALFORMED:
+        return None
+    changes = None if item.delete else _plain_changes([item], limits)
+    return Single(change=changes[0]) if changes else None
+
+
 def _quickly(text: bytes, limits: Limits) -> Bulk | None:
     """The bulk form, if it is plainly right; None leaves it to the careful way."""
     enveloped = bool(_ENVELOPE.match(text))
@@ -103,8 +116,15 @@ def _quickly(text: bytes, limits: Limits) -> Bulk | None:
         return None
     try:
         items = _ENVELOPED_ITEMS.decode(text).entries if enveloped else _ITEMS.decode(text)
-        if not 1 <= len(items) <= limits.bulk_items:
-            return None
+    except MALFORMED:
+        return None
+    changes = _plain_changes(items, limits) if 1 <= len(items) <= limits.bulk_items else None
+    return Bulk(changes=changes, enveloped=enveloped) if changes else None
+
+
+def _plain_changes(items: Sequence[_Item], limits: Limits) -> list[Change] | None:
+    """The items as changes, if nothing is wrong with any."""
+    try:
         changes: list[Change] = [
             (
                 item.key,
@@ -124,7 +144,7 @@ def _quickly(text: bytes, limits: Limits) -> Bulk | None:
     if not (complete and ids and types and _plain_keys([change[0] for change in changes], limits)):
         return None
     values = [item.value for item in items if not isinstance(item.value, UnsetType)]
-    return Bulk(changes=changes, enveloped=enveloped) if _short_values(values, limits) else None
+    return changes if _short_values(values, limits) else None
 
 
 def _plain_keys(keys: Sequence[str], limits: Limits) -> bool:

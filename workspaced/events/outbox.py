@@ -37,6 +37,11 @@ def listening(reader: Reader, origin: Origin, workspace_id: str, *types: str) ->
     return bool(_listeners(reader, origin, workspace_id, types))
 
 
+def anybody_listens(reader: Reader) -> bool:
+    """Whether there is any enabled webhook."""
+    return bool(reader.all(_SQL["enabled_webhooks"]))
+
+
 def emit(tx: Transaction, origin: Origin, workspace_id: str, *events: Event) -> None:
     """Queue the events, in their order, for every enabled webhook that wants them and whose owner may read them now.
 

@@ -37,6 +37,7 @@ from workspaced.text import as_uuid
 from workspaced.web import coding
 from workspaced.web.answers import Answer
 from workspaced.web.bodies import StreamedBody, read_body
+from workspaced.web.headers import RequestHeaders
 from workspaced.web.idempotency import InFlight, Slot, of_streamed, once, slot_of
 from workspaced.web.inside import inside_of
 from workspaced.web.json_body import require_json
@@ -115,7 +116,7 @@ class Dispatch:
     async def _answer(
         self, operation: Operation, found: Mapping[str, Segment], scope: Scope, receive: Receive, path: str
     ) -> Answer:
-        headers = Headers(scope=scope)
+        headers = RequestHeaders(scope)
         address = self._address(scope, headers)
         principal, workspace = await self._authorized(operation, found.get("workspace"), headers, scope, address)
         body = b""

@@ -99,6 +99,28 @@ async def test_a_piece_that_fails_is_undone_alone(writer: _Writer) -> None:
     assert writer.statements.count("COMMIT") == 2
 
 
+async def test_a_piece_that_fails_before_it_changes_anything_costs_its_neighbours_nothing(writer: _Writer) -> None:
+    done: list[str] = []
+
+    def counted(text: str) -> Callable[[Transaction], None]:
+        def work(tx: Transaction) -> None:
+            done.append(text)
+            tx.run(_INSERT, {"text": text})
+
+        return work
+
+    def refused(tx: Transaction) -> None:
+        tx.one("SELECT 1")
+        raise Conflict("taken", "It is taken.")
+
+    tasks = await _queue_behind_a_held_one(writer, counted("a"), refused, counted("b"))
+    writer.gate.set()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [type(None), type(None), Conflict, type(None)]
+    assert (done, writer.kept()) == (["a", "b"], {"first", "a", "b"})
+    assert not [text for text in writer.statements if text.startswith(("SAVEPOINT", "ROLLBACK"))]
+
+
 async def test_rows_put_off_go_in_with_the_commit_and_those_of_a_failed_piece_do_not(writer: _Writer) -> None:
     def putting_off(*texts: str, fail: bool = False) -> Callable[[Transaction], None]:
         def work(tx: Transaction) -> None:

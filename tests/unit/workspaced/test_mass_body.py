@@ -7,7 +7,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from workspaced.data_sinks.mass_body import Bulk, Single, _carefully, _quickly, read_mass
+from workspaced.data_sinks.mass_body import (
+    Bulk,
+    Single,
+    _carefully,
+    _plain_keys,
+    _quick_single,
+    _quickly,
+    _single,
+    read_mass,
+)
 from workspaced.data_sinks.mass_store import rounds
 from workspaced.data_sinks.values import Change
 from workspaced.problems import Invalid
@@ -47,6 +56,22 @@ def test_whatever_the_quick_way_takes_the_careful_way_takes_as_the_same(
         careful = _carefully(decode(body), LIMITS)
         assert careful.faults == {}
         assert (list(quick.changes), quick.enveloped) == (list(careful.changes), careful.enveloped)
+
+
+@given(st.one_of(GOOD, ITEMS))
+def test_whatever_single_the_quick_way_takes_the_careful_way_takes_as_the_same(item: dict[str, Any]) -> None:
+    body = json.dumps(item).encode()
+    quick = _quick_single(body, LIMITS)
+    if quick is not None:
+        assert quick == _single(dict(item), LIMITS, None)
+
+
+@given(GOOD)
+def test_the_quick_way_of_a_single_is_taken_wherever_it_is_plainly_right(item: dict[str, Any]) -> None:
+    quick = _quick_single(json.dumps(item).encode(), LIMITS)
+    if quick is None:
+        odd = item.get("delete") or "\0" in item["key"] + item["value"] or len(item["value"]) * 4 > LIMITS.value_bytes
+        assert odd or not _plain_keys([item["key"]], LIMITS)
 
 
 def test_the_quick_way_takes_what_a_daemon_sends() -> None:
