@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ingestd.process.statements import load_statements
 from workspaced.data_sinks.addressing import ID_MULTIPLIER
 from workspaced.data_sinks.entry_store import find_entry, owner_of_id, require_room, take_numbers, touch_sink
+from workspaced.data_sinks.repeats import least_of
 from workspaced.data_sinks.values import DEFAULT_DATA_TYPE, Change, StoredEntry, StoredSink, Tally
 from workspaced.problems import Conflict, NotFound, Problem
 from workspaced.settings import Limits
@@ -42,8 +43,8 @@ def apply_changes(
     Raises:
         Conflict: the quota is reached; what was done so far is for the transaction to undo.
     """
-    total = Tally()
-    for turn, part in enumerate(rounds(changes)):
+    least, total = _least(tx, sink, changes)
+    for turn, part in enumerate(rounds(least) if least else ()):
         _stage(tx, part)
         met = Tally(accepted=len(part))
         upserts = sum(1 for change in part if not change[5])
@@ -108,6 +109,24 @@ def faults_of(
             if entry_id:
                 ids.add(entry_id)
             present[key] = True
+
+
+def _least(tx: Transaction, sink: StoredSink, changes: Sequence[Change]) -> tuple[Sequence[Change], Tally]:
+    """The changes with as few of each key as end the same, and what the others are to be counted as."""
+    by_key: dict[str, list[Change]] = {}
+    for change in changes:
+        by_key.setdefault(change[0], []).append(change)
+    if len(by_key) == len(changes):
+        return changes, Tally()
+    repeated = {key: own for key, own in by_key.items() if len(own) > 1}
+    before = entries_of(tx, sink, [own[0] for own in repeated.values()]) if sink.entry_count else {}
+    least = [own[0] for own in by_key.values() if len(own) == 1]
+    left_out = Tally()
+    for key, own in repeated.items():
+        needed, told = least_of(own, before.get(key))
+        least += needed
+        left_out += told - (least_of(needed, before.get(key))[1] if needed else Tally())
+    return least, left_out
 
 
 def _is_there(reader: Reader, sink: StoredSink, key: str) -> bool:

@@ -121,6 +121,16 @@ class Tally:
             stale=self.stale + other.stale,
         )
 
+    def __sub__(self, other: Tally) -> Tally:
+        return Tally(
+            accepted=self.accepted - other.accepted,
+            created=self.created - other.created,
+            updated=self.updated - other.updated,
+            unchanged=self.unchanged - other.unchanged,
+            deleted=self.deleted - other.deleted,
+            stale=self.stale - other.stale,
+        )
+
     @property
     def written(self) -> dict[str, int]:
         """How many items had which end."""
