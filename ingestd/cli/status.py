@@ -13,7 +13,7 @@ from ingestd.core.clock import moment
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.status import Status, read_status
 from ingestd.mirror.drift import DriftStatus
-from ingestd.mirror.port import PipelineStatus
+from ingestd.mirror.port import PipelineStatus, SinkStatus
 from ingestd.mirror.rejections import Rejection
 
 
@@ -41,10 +41,7 @@ def _tell(found: Status) -> None:
     for name in found.idle:
         click.echo(f"pipeline {name}: never ran")
     for sink in found.sinks:
-        line = f"sink {sink.address}: {sink.entries} entries, {sink.pending} waiting, {sink.rejected} rejected"
-        attempt = sink.last_attempt
-        line += f"; {_drift(sink.drift)}" if sink.drift is not None else ""
-        click.echo(line + (f"; last request: {attempt.sentence}" if attempt and attempt.outcome != "accepted" else ""))
+        click.echo(sink_line(sink))
     for rejection in found.rejections:
         click.echo(f"rejected {_place(rejection)}: {rejection.reason}")
     if found.rejected > len(found.rejections):
@@ -56,6 +53,17 @@ def _tell(found: Status) -> None:
             f"{found.forgotten.count} rejections were forgotten as rejected.keep_days and rejected.keep_rows say, "
             f"the last {moment(found.forgotten.at)}"
         )
+
+
+def sink_line(sink: SinkStatus) -> str:
+    """A sink in one line: its numbers and, where something is in its way, what, since when, and what to do."""
+    line = f"sink {sink.address}: {sink.entries} entries, {sink.pending} waiting, {sink.rejected} rejected"
+    line += f"; {_drift(sink.drift)}" if sink.drift is not None else ""
+    if (trouble := sink.trouble) is not None and sink.pending:
+        again = f"next try {moment(trouble.until)}"
+        return f"{line}; {trouble.standing} since {moment(trouble.since)}, {again}: {trouble.sentence}"
+    attempt = sink.last_attempt
+    return line + (f"; last request: {attempt.sentence}" if attempt and attempt.outcome != "accepted" else "")
 
 
 def _place(rejection: Rejection) -> str:

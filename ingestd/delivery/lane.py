@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from ingestd.client.service import ServiceClient
 from ingestd.core.clock import Now, Random, moment
@@ -22,7 +22,7 @@ from ingestd.delivery.place import Place
 from ingestd.delivery.report import LaneReport, Standing
 from ingestd.delivery.settling import Settling
 from ingestd.delivery.single import SingleForm
-from ingestd.mirror.port import Claim, Deliverable, LaneState
+from ingestd.mirror.port import Claim, Deliverable, LaneState, Trouble
 from ingestd.telemetry.catalogue.delivery import BatchNarrowed, DeliveryDelayed, DeliveryPaused, DeliveryResumed
 from ingestd.telemetry.event import Emit
 
@@ -79,6 +79,8 @@ class Lane:
         self._woken = asyncio.Event()
         self._failures = 0
         self._trouble = ""
+        # An earlier run of the daemon may have left a note behind.
+        self._noted = True
         self._report = LaneReport(sink=state.address, standing="idle", since=now())
 
     @property
@@ -108,7 +110,7 @@ class Lane:
             if obstacle is not None:
                 await self._wait_out(obstacle)
             elif not self._woken.is_set():
-                self._trouble = ""
+                await self._no_trouble()
                 self._stand("idle")
                 self._changed()
                 await self._woken.wait()
@@ -297,6 +299,7 @@ class Lane:
                 )
             )
             self._trouble = away.sentence
+            await self._note("backing off", away.until)
             await self._governor.turn_changed()
 
     async def _wait_out(self, obstacle: Obstacle) -> None:
@@ -325,7 +328,20 @@ class Lane:
                 sentence=obstacle.sentence,
             )
         )
+        await self._note("paused" if paused else "backing off", self._now() + seconds)
         await asyncio.sleep(seconds)
+
+    async def _note(self, standing: Literal["backing off", "paused"], until: float) -> None:
+        """Keep the trouble where `ingestd status` finds it."""
+        self._noted = True
+        trouble = Trouble(standing=standing, sentence=self._trouble, since=self._report.since, until=until)
+        await self._mirror.note_trouble(self.id, trouble)
+
+    async def _no_trouble(self) -> None:
+        self._trouble = ""
+        if self._noted:
+            self._noted = False
+            await self._mirror.note_trouble(self.id, None)
 
     def _tell(self, obstacle: Obstacle, seconds: float, since: float, *, paused: bool) -> None:
         seconds = round(seconds, 3)

@@ -190,6 +190,19 @@ class Attempt:
     sentence: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """What is in a lane's way: ``sentence`` says what is wrong and what to do. Times are seconds since the epoch.
+
+    ``since``: when it began; ``until``: when the lane tries again.
+    """
+
+    standing: Literal["backing off", "paused"]
+    sentence: str
+    since: float
+    until: float
+
+
 class Deliverable(Protocol):
     """The delivery's side of the mirror. Async; a method returns when its transaction is durable."""
 
@@ -227,6 +240,9 @@ class Deliverable(Protocol):
     async def note_attempt(self, sink: int, attempt: Attempt) -> None:
         """Keep an attempt for the record; only the newest are kept."""
 
+    async def note_trouble(self, sink: int, trouble: Trouble | None) -> None:
+        """Keep what is in the sink's way, until something of it is settled or it is told that nothing is (None)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkStatus:
@@ -239,6 +255,7 @@ class SinkStatus:
     rejected: int
     last_attempt: Attempt | None
     drift: DriftStatus | None = None
+    trouble: Trouble | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

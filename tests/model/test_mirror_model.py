@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import polars as pl
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -295,6 +296,7 @@ class MirrorModel(RuleBasedStateMachine):
 EVERYTHING = Selection()
 
 MirrorModel.TestCase.settings = settings(
-    max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=200, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
 )
-TestMirrorModel = MirrorModel.TestCase
+# Ten thousand steps in all.
+TestMirrorModel = pytest.mark.slow(pytest.mark.timeout(600)(MirrorModel.TestCase))

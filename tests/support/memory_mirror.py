@@ -15,7 +15,7 @@ import polars as pl
 
 from ingestd.core.address import SinkAddress
 from ingestd.mirror.drift import START, DriftKeeper, DriftReader, DriftStatus, Finding, Page
-from ingestd.mirror.port import Attempt, Claim, Deliverable, Kind, LaneState, Parked, Part
+from ingestd.mirror.port import Attempt, Claim, Deliverable, Kind, LaneState, Parked, Part, Trouble
 from ingestd.mirror.rejections import (
     Forgotten,
     Refusal,
@@ -82,6 +82,7 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
         self._versions = itertools.count(1)
         self._segments = itertools.count(1)
         self._out: dict[tuple[Part, ...], dict[str, tuple[int, Kind]]] = {}
+        self.troubles: dict[int, Trouble | None] = {}
         self.attempts: list[tuple[int, Attempt]] = []
         self.parked: dict[str, Parked] = {}
         self._rejected: dict[int, tuple[int, Rejection]] = {}
@@ -214,6 +215,9 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
 
     async def note_attempt(self, sink: int, attempt: Attempt) -> None:
         self._note(sink, attempt)
+
+    async def note_trouble(self, sink: int, trouble: Trouble | None) -> None:
+        self.troubles[sink] = trouble
 
     def _note(self, sink: int, attempt: Attempt | None) -> None:
         if attempt is not None:

@@ -14,7 +14,7 @@ import msgspec
 import polars as pl
 
 from ingestd.core.address import SinkAddress
-from ingestd.mirror.port import Attempt, Claim, LaneState, Parked, Part
+from ingestd.mirror.port import Attempt, Claim, LaneState, Parked, Part, Trouble
 from ingestd.mirror.sqlite.adopting import adopt_entries, forget_entries
 from ingestd.mirror.sqlite.connection import StateFile
 from ingestd.mirror.sqlite.parking import park_entries
@@ -82,6 +82,10 @@ class DeliverySide:
     async def note_attempt(self, sink: int, attempt: Attempt) -> None:
         """See `Deliverable.note_attempt`."""
         await _in(self._writes, self._note, sink, attempt)
+
+    async def note_trouble(self, sink: int, trouble: Trouble | None) -> None:
+        """See `Deliverable.note_trouble`."""
+        await _in(self._writes, self._note_trouble, sink, trouble)
 
     def close(self) -> None:
         """Wait for what is under way and let go of the threads."""
@@ -188,6 +192,7 @@ class DeliverySide:
                         connection.execute(SQL["gone_part"], (claim.sink, keys))
                     connection.execute(SQL["entries_delete_removed"], (claim.sink, part.segment, keys))
                 connection.execute(SQL["segment_drop"], (part.segment,))
+            connection.execute(SQL["trouble_over"], (claim.sink,))
             self._add_attempt(connection, claim.sink, attempt)
         self._give_back(claim)
 
@@ -203,6 +208,7 @@ class DeliverySide:
                 ).fetchall()
                 park_entries(connection, claim.sink, self._now(), refused, origins)
             self._settle_keys(connection, claim.sink, claim.parts, [*delivered, *refused])
+            connection.execute(SQL["trouble_over"], (claim.sink,))
             self._add_attempt(connection, claim.sink, attempt)
 
     def _settle_keys(
@@ -214,6 +220,14 @@ class DeliverySide:
         if sink in self._watched:
             connection.execute(SQL["gone_settled"], settled)
         connection.execute(SQL["entries_delete_settled"], settled)
+
+    def _note_trouble(self, sink: int, trouble: Trouble | None) -> None:
+        with self._state.writing() as connection:
+            if trouble is None:
+                connection.execute(SQL["trouble_over"], (sink,))
+            else:
+                told = (sink, trouble.standing, trouble.sentence, trouble.since, trouble.until)
+                connection.execute(SQL["trouble_note"], told)
 
     def _note(self, sink: int, attempt: Attempt) -> None:
         with self._state.writing() as connection:

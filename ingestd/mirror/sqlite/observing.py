@@ -11,7 +11,7 @@ from typing import Any
 
 from ingestd.core.address import SinkAddress
 from ingestd.mirror.drift import START, DriftStatus, Finding, Page
-from ingestd.mirror.port import Attempt, Origin, PipelineStatus, RunSummary, SinkStatus
+from ingestd.mirror.port import Attempt, Origin, PipelineStatus, RunSummary, SinkStatus, Trouble
 from ingestd.mirror.rejections import Forgotten, Refusal, Rejection, Selection
 from ingestd.mirror.sqlite.sql import SQL
 
@@ -27,6 +27,7 @@ class Observer:
         """See `Observable.sinks`."""
         with self._view() as connection:
             rows = connection.execute(SQL["status_sinks"]).fetchall()
+            troubles = _troubles(connection)
         return [
             SinkStatus(
                 address=SinkAddress(workspace=workspace, by=by, name=name),
@@ -36,6 +37,7 @@ class Observer:
                 rejected=rejected,
                 drift=_checked(row[7:14]),
                 last_attempt=_attempt(row[14:]),
+                trouble=troubles.get(SinkAddress(workspace=workspace, by=by, name=name)),
             )
             for row in rows
             for workspace, by, name, sink_id, entries, pending, rejected in [row[:7]]
@@ -156,6 +158,15 @@ def checked(row: Sequence[Any]) -> DriftStatus:
     return DriftStatus(
         tried_at=tried_at, at=at, entries=entries, added=added, changed=changed, removed=removed, failure=failure
     )
+
+
+def _troubles(connection: sqlite3.Connection) -> dict[SinkAddress, Trouble]:
+    return {
+        SinkAddress(workspace=workspace, by=by, name=name): Trouble(
+            standing=standing, sentence=sentence, since=since, until=until
+        )
+        for workspace, by, name, standing, sentence, since, until in connection.execute(SQL["troubles"])
+    }
 
 
 def _checked(row: Sequence[Any]) -> DriftStatus | None:
