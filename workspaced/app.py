@@ -27,6 +27,7 @@ from workspaced.blobs.disk import DiskBlobs
 from workspaced.blocks import routes as blocks
 from workspaced.blocks import store as block_store
 from workspaced.chapters import chapters
+from workspaced.clock import Clock, SystemClock
 from workspaced.cloud_storage import conversion_routes, download_routes, file_routes, upload_routes
 from workspaced.cloud_storage import retention as file_retention
 from workspaced.cloud_storage import store as file_store
@@ -56,7 +57,7 @@ from workspaced.webhooks import delivery_routes, delivery_store
 from workspaced.webhooks import routes as webhooks
 from workspaced.webhooks import store as webhook_store
 from workspaced.webhooks.sealing import Vault
-from workspaced.webhooks.worker import Clock, SystemClock, Worker
+from workspaced.webhooks.worker import Worker
 from workspaced.workspaces import retention
 from workspaced.workspaces import routes as workspaces
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import structlog
 
 from workspaced.blobs.port import Blobs
+from workspaced.clock import Clock
 from workspaced.cloud_storage import conversion_store, job
 from workspaced.cloud_storage.conversion_rules import ConversionPace
 from workspaced.cloud_storage.conversion_store import CONVERSIONS, Claim
@@ -25,7 +26,6 @@ from workspaced.cloud_storage.job import Done, Failed
 from workspaced.cloud_storage.values import StoredOutput
 from workspaced.problems import Problem
 from workspaced.storage.port import Store
-from workspaced.webhooks.worker import Clock
 
 _BUSY_MS = 1_000
 _READ_BYTES = 262_144

@@ -10,12 +10,11 @@ import asyncio
 import os
 import secrets
 from collections.abc import Callable
-from contextlib import suppress
 from itertools import count
-from typing import Protocol
 
 import structlog
 
+from workspaced.clock import Clock
 from workspaced.egress.backend import Resolver, system_resolver
 from workspaced.egress.client import Bounds, EgressClient
 from workspaced.egress.rules import EgressRules
@@ -29,33 +28,6 @@ from workspaced.webhooks.pace import Pace
 from workspaced.webhooks.sealing import Vault
 
 _BUSY_MS = 1_000
-
-
-class Clock(Protocol):
-    """Time, so that a test can have its own."""
-
-    def now(self) -> int:
-        """Milliseconds since 1970."""
-
-    async def wait(self, event: asyncio.Event, until: int) -> None:
-        """Until the event is set or that instant has come."""
-
-
-class SystemClock:
-    """The real one."""
-
-    def __init__(self, now: Callable[[], int]) -> None:
-        self._now = now
-
-    def now(self) -> int:
-        """As the protocol says."""
-        return self._now()
-
-    async def wait(self, event: asyncio.Event, until: int) -> None:
-        """As the protocol says."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(max(until - self._now(), 0) / 1_000):
-                await event.wait()
 
 
 class Worker:
