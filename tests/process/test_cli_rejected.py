@@ -39,17 +39,17 @@ def test_rejected_records_are_listed_and_shown_as_they_were(tmp_path: Path, serv
     folder = Folder(tmp_path, server)
     folder.write(BUDGET)
     folder.write("mass\n1\n", "strange.csv")
-    assert folder.run("sync").returncode == 3
-    check_golden("rejected-list", folder.look("rejected", "list").stdout)
-    check_golden("rejected-show", folder.look("rejected", "show", "--pipeline", "budget").stdout)
-    shown = json.loads(folder.look("rejected", "show", "--file", "budget.csv", "--format", "json", "2").stdout)
+    assert folder.here("sync").returncode == 3
+    check_golden("rejected-list", folder.here("rejected", "list").stdout)
+    check_golden("rejected-show", folder.here("rejected", "show", "--pipeline", "budget").stdout)
+    shown = json.loads(folder.here("rejected", "show", "--file", "budget.csv", "--format", "json", "2").stdout)
     assert shown["record"] == {"part": "", "mass": "9", "note": "two\nlines, é"}
     assert (shown["partition"], shown["position"], shown["attempts"]) == ("budget.csv", 4, [])
-    assert folder.look("rejected", "show", "99").returncode == 1
-    assert folder.look("rejected", "show").returncode == 2
-    assert "--after 1 shows the next" in folder.look("rejected", "list", "--limit", "1").stdout
+    assert folder.here("rejected", "show", "99").returncode == 1
+    assert folder.here("rejected", "show").returncode == 2
+    assert "--after 1 shows the next" in folder.here("rejected", "list", "--limit", "1").stdout
     assert (
-        folder.look("rejected", "list", "--reason", "nobody said this").stdout
+        folder.here("rejected", "list", "--reason", "nobody said this").stdout
         == "Nothing that is rejected fits that.\n"
     )
 
@@ -57,8 +57,8 @@ def test_rejected_records_are_listed_and_shown_as_they_were(tmp_path: Path, serv
 def test_what_is_exported_is_fixed_by_hand_and_dropped_back(tmp_path: Path, server: DocumentServer) -> None:
     folder = Folder(tmp_path, server)
     folder.write(BUDGET)
-    assert folder.run("sync").returncode == 3
-    exported = folder.look("rejected", "export", "-o", str(tmp_path / "bad.csv"))
+    assert folder.here("sync").returncode == 3
+    exported = folder.here("rejected", "export", "-o", str(tmp_path / "bad.csv"))
     assert exported.stderr == "2 records written.\n"
     text = (tmp_path / "bad.csv").read_bytes().decode()
     check_golden("rejected-export", text.replace("\r\n", "\n"))
@@ -69,11 +69,11 @@ def test_what_is_exported_is_fixed_by_hand_and_dropped_back(tmp_path: Path, serv
         writer.writeheader()
         writer.writerows(rows)
     (folder.path / "fixed.csv").rename(folder.drop / "fixed.csv")
-    folder.run("sync")
+    folder.here("sync")
     assert {key: value for key, (value, _) in server.values("Budget").items()} == {
         "00417.mass": "0.10", "00418.mass": "0.2", "00419.mass": "1e-7", "00500.mass": "9",
     }  # fmt: skip
-    lines = folder.look("rejected", "export", "--format", "ndjson").stdout.splitlines()
+    lines = folder.here("rejected", "export", "--format", "ndjson").stdout.splitlines()
     assert [json.loads(line)["_row"] for line in lines] == [3, 4]
 
 
@@ -85,15 +85,15 @@ def test_an_entry_that_the_service_refused_is_sent_again_by_the_running_daemon(
     folder.write("part,mass\n00417,0.10\n00418,99999\n")
     with folder.daemon("--log-level", "debug") as daemon:
         daemon.wait_for("entries_parked", entries=1)
-        folder.run("rejected", "retry", "--all")
+        folder.here("rejected", "retry", "--all")
         daemon.wait_for("rejections_retried", entries=1)
         daemon.wait_for("entries_parked", nth=2)
-        check_golden("rejected-entry", folder.look("rejected", "show", "--key", "00418.*").stdout)
+        check_golden("rejected-entry", folder.here("rejected", "show", "--key", "00418.*").stdout)
         server.fault_of = None
         retried = folder.run("rejected", "retry", "--key", "00418.mass")
         assert retried.stdout == "1 entry is pending again, and sent by the daemon now.\n"
         daemon.wait_for("entries_delivered", nth=2)
-        assert folder.look("rejected", "list").stdout == "Nothing is rejected.\n"
+        assert folder.here("rejected", "list").stdout == "Nothing is rejected.\n"
         assert daemon.stop() == 0
     assert server.values("Budget")["00418.mass"][0] == "99999"
 
@@ -106,12 +106,12 @@ def test_a_record_is_mapped_again_at_once_by_the_daemon_that_watches_its_file(
     with folder.daemon() as daemon:
         daemon.wait_for("partition_settled")
         before = len(daemon.events)
-        retried = folder.run("rejected", "retry", "--file", "budget.csv", "--reason", "header names")
+        retried = folder.here("rejected", "retry", "--file", "budget.csv", "--reason", "header names")
         assert "1 record is to be mapped again at the next reading of budget." in retried.stdout
         again = daemon.wait_for("partition_read", rejected=1)
         assert daemon.events.index(again) > before
         assert (again["created"], again["unchanged"]) == (0, 0), "nothing but what was asked for is mapped"
-        told = json.loads(folder.look("rejected", "list", "--format", "json").stdout.splitlines()[0])
+        told = json.loads(folder.here("rejected", "list", "--format", "json").stdout.splitlines()[0])
         assert (told["times"], told["retried"]) == (2, False)
         assert daemon.stop() == 0
 
@@ -121,16 +121,16 @@ def test_what_is_dropped_is_gone_and_the_log_says_who_did_it(tmp_path: Path, ser
     folder.write(BUDGET)
     with folder.daemon() as daemon:
         daemon.wait_for("records_parked")
-        dropped = folder.run("rejected", "drop", "1")
+        dropped = folder.here("rejected", "drop", "1")
         check_golden("rejected-drop", dropped.stdout)
         event = daemon.wait_for("rejections_dropped", rejections=1)
         assert (event["chosen"], event["level"]) == ("number 1", "warning")
         assert event["by"]
         assert daemon.stop() == 0
-    assert folder.run("rejected", "drop").returncode == 2
-    here = folder.run("rejected", "drop", "--all")
+    assert folder.here("rejected", "drop").returncode == 2
+    here = folder.here("rejected", "drop", "--all")
     assert json.loads(here.stderr)["event"] == "rejections_dropped", "without a daemon the command's own log has it"
-    assert folder.look("rejected", "list").stdout == "Nothing is rejected.\n"
+    assert folder.here("rejected", "list").stdout == "Nothing is rejected.\n"
 
 
 def test_beyond_what_the_configuration_keeps_the_oldest_are_forgotten_and_that_is_told(
@@ -142,7 +142,7 @@ def test_beyond_what_the_configuration_keeps_the_oldest_are_forgotten_and_that_i
         event = daemon.wait_for("rejections_forgotten")
         assert (event["rejections"], event["keep_rows"], event["level"]) == (2, 3, "warning")
         assert daemon.stop() == 0
-    status = folder.look("status").stdout
+    status = folder.here("status").stdout
     assert "3 rejected." in status
     assert "2 rejections were forgotten as rejected.keep_days and rejected.keep_rows say, the last 20" in status
 
@@ -151,9 +151,9 @@ def test_a_refusal_of_the_real_service_is_told_with_its_words_and_its_request(tm
     with workspaced_neighbour(tmp_path / "data") as service:
         folder = Folder(tmp_path / "here", service)
         folder.write("part,mass\n00417,0.10\n" + "x" * 2000 + ",1\n")
-        assert folder.run("sync").returncode == 3
-        (line,) = folder.look("rejected", "list", "--format", "json").stdout.splitlines()
-        shown = json.loads(folder.look("rejected", "show", "--format", "json", str(json.loads(line)["id"])).stdout)
+        assert folder.here("sync").returncode == 3
+        (line,) = folder.here("rejected", "list", "--format", "json").stdout.splitlines()
+        shown = json.loads(folder.here("rejected", "show", "--format", "json", str(json.loads(line)["id"])).stdout)
         (attempt,) = shown["attempts"]
         assert shown["subject"] == "entry"
         assert attempt["request_id"], "the service's operator can look it up"
@@ -164,7 +164,7 @@ def test_a_refusal_of_the_real_service_is_told_with_its_words_and_its_request(tm
 def test_nothing_is_asked_of_a_state_file_that_is_not_there(tmp_path: Path, server: DocumentServer) -> None:
     folder = Folder(tmp_path, server)
     for words in (("list",), ("retry", "--all"), ("drop", "--all")):
-        run = folder.look("rejected", *words)
+        run = folder.here("rejected", *words)
         assert run.returncode == 74
         assert "there is no state file" in run.stderr
     assert not (tmp_path / "var").exists()

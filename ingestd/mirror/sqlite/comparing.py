@@ -43,6 +43,7 @@ class Comparison:
         self._sink = sink
         self._newest = newest
         reader.execute("PRAGMA temp_store = FILE")
+        reader.execute("PRAGMA temp.cache_size = -16384")  # KiB
         reader.create_function("nfc", 1, _nfc, deterministic=True)
         for table in ("check_seen", "check_held", "check_finding", "check_stranger"):
             reader.execute(SQL[table])
@@ -57,6 +58,7 @@ class Comparison:
     def compare(self) -> Counts:
         """Compare all that was shown with the mirror as it is now."""
         asked = {"sink": self._sink, "newest": self._newest}
+        self._reader.execute(SQL["check_order"])
         self._reader.execute("BEGIN")
         self._reader.execute(SQL["check_compare"], asked)
         self._reader.execute(SQL["check_added"], asked)

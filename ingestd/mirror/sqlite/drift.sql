@@ -19,7 +19,11 @@ SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'segment'), 0)
 SELECT id FROM segment WHERE sink = ?
 
 -- name: check_seen
-CREATE TEMP TABLE seen (key TEXT PRIMARY KEY, value TEXT, data_type TEXT) WITHOUT ROWID
+CREATE TEMP TABLE seen (key TEXT, value TEXT, data_type TEXT)
+
+-- Made when all is there: appending and sorting once is many times faster than keeping random keys in order.
+-- name: check_order
+CREATE INDEX temp.seen_by_key ON seen (key, value, data_type)
 
 -- name: check_held
 CREATE TEMP TABLE held (segment INTEGER PRIMARY KEY)
@@ -36,7 +40,7 @@ CREATE TEMP TABLE stranger (key TEXT PRIMARY KEY, value TEXT, data_type TEXT, va
 INSERT INTO temp.held (segment) VALUES (?)
 
 -- name: check_show
-INSERT OR REPLACE INTO temp.seen (key, value, data_type) VALUES (?, ?, ?)
+INSERT INTO temp.seen (key, value, data_type) VALUES (?, ?, ?)
 
 -- name: check_entries
 SELECT count(*) FROM temp.seen
@@ -44,7 +48,7 @@ SELECT count(*) FROM temp.seen
 -- An entry was delivered before the check began, and left alone since, where its segment was made before (`:newest`) and was
 -- not pending then.
 -- name: check_compare
-INSERT INTO temp.finding (key, what, partition, segment, wanted, wanted_type, found, found_type)
+INSERT OR IGNORE INTO temp.finding (key, what, partition, segment, wanted, wanted_type, found, found_type)
 SELECT e.key, CASE WHEN s.key IS NULL THEN 'removed' ELSE 'changed' END, e.partition, e.segment, e.value, e.data_type,
   s.value, s.data_type
 FROM entry e LEFT JOIN temp.seen s ON s.key = e.key
@@ -55,7 +59,7 @@ WHERE e.sink = :sink AND e.partition <> 0 AND NOT e.removed AND abs(e.segment) <
   AND NOT EXISTS (SELECT 1 FROM dropped d WHERE d.sink = e.sink AND d.key = e.key AND d.segment = e.segment)
 
 -- name: check_added
-INSERT INTO temp.finding (key, what, partition, segment, wanted, wanted_type, found, found_type)
+INSERT OR IGNORE INTO temp.finding (key, what, partition, segment, wanted, wanted_type, found, found_type)
 SELECT s.key, 'added', 0, 0, NULL, '', s.value, s.data_type
 FROM temp.seen s
 WHERE NOT EXISTS (SELECT 1 FROM entry e WHERE e.sink = :sink AND e.key = s.key)
@@ -86,7 +90,7 @@ SELECT key, what, partition, segment, wanted, wanted_type, found, found_type FRO
 
 -- What no source has named is whatever the service says.
 -- name: check_strangers
-INSERT INTO temp.stranger (key, value, data_type, vanished)
+INSERT OR IGNORE INTO temp.stranger (key, value, data_type, vanished)
 SELECT e.key, s.value, coalesce(s.data_type, e.data_type), s.key IS NULL
 FROM entry e LEFT JOIN temp.seen s ON s.key = e.key
 WHERE e.sink = :sink AND e.partition = 0 AND NOT e.removed AND e.segment = 0

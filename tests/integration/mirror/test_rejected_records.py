@@ -113,7 +113,8 @@ def test_a_retried_record_waits_for_the_next_reading_and_is_judged_there(desk: D
 
 
 def test_only_what_was_asked_for_is_mapped_again(desk: Desk) -> None:
-    desk.script.write("m.csv", [*({"k": f"k{n}", "v": "1"} for n in range(20)), BAD, {"k": "", "v": "8"}])
+    good: list[Row] = [{"k": f"k{n}", "v": "1"} for n in range(20)]
+    desk.script.write("m.csv", [*good, BAD, {"k": "", "v": "8"}])
     desk.read()
     first, _ = desk.rejected()
     desk.retry(Selection(ids=(first.id,)))

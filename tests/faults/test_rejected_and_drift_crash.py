@@ -1,0 +1,112 @@
+"""A process dies at every statement of a retry, a check, a repair; done once more by the next one, the end is exact."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from ingestd.mirror.port import Parked
+from ingestd.mirror.rejections import Selection
+from ingestd.mirror.sqlite import SqliteMirror
+from tests.contract.mirror_deliverable import SINK
+from tests.support.dying_sqlite import Fuse, ProcessDied, dying, take_the_disk
+from tests.support.memory_mirror import Desired
+from tests.support.sqlite_desires import desire_all
+
+WANTED: Mapping[str, Desired] = {f"k{n}": (f"{n}.0", "scalar") for n in range(6)}
+REFUSED = ("k4", "k5")
+MEDDLED = {"k0": "0.0", "k1": "somebody else's", "k3": "3.0", "strange": "9"}
+EVERYTHING = Selection()
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six entries, two of them refused, the others delivered."""
+    path = tmp_path_factory.mktemp("template") / "state.db"
+    mirror = SqliteMirror.open(path)
+    desire_all(mirror, SINK, WANTED)
+    asyncio.run(refuse(mirror))
+    mirror.close()
+    return path
+
+
+async def refuse(mirror: SqliteMirror) -> None:
+    claim = await mirror.delivery.claim(1, max_items=100, max_bytes=100_000)
+    assert claim is not None
+    parked = [Parked(key=key, reason="Not today.", status=422) for key in REFUSED]
+    delivered = [key for key in WANTED if key not in REFUSED]
+    await mirror.delivery.settle_some(claim, delivered=delivered, parked=parked)
+    await mirror.delivery.release(claim)
+
+
+async def work(mirror: SqliteMirror) -> None:
+    """What an operator asks for: refused entries again, and what somebody else did undone."""
+    check = await mirror.drift.begin_check(1)
+    rows = [(key, value, "scalar") for key, value in MEDDLED.items()]
+    schema = {"key": pl.String, "value": pl.String, "data_type": pl.String}
+    await mirror.drift.show(check, pl.DataFrame(rows, schema=schema, orient="row"))
+    await mirror.drift.end_check(check)
+    await mirror.rejected.retry(EVERYTHING)
+    await mirror.drift.repair(1, ["desires"], remove_added=True)
+
+
+async def deliver(mirror: SqliteMirror, service: dict[str, str]) -> None:
+    while (claim := await mirror.delivery.claim(1, max_items=100, max_bytes=100_000)) is not None:
+        for part in claim.parts:
+            for item in json.loads(part.body):
+                if item.get("delete"):
+                    service.pop(item["key"], None)
+                else:
+                    service[item["key"]] = item["value"]
+        await mirror.delivery.settle(claim)
+
+
+def die_at(template: Path, place: Path, point: int) -> Fuse:
+    """Work until the fuse blows; what a new process would find stands at ``place``."""
+    life = place.parents[1] / "state.db"
+    shutil.copyfile(template, life)
+    fuse = Fuse(point)
+    factory = dying(fuse)
+    mirror: SqliteMirror | None = None
+    try:
+        mirror = SqliteMirror.open(life, factory=factory)
+        asyncio.run(work(mirror))
+    except ProcessDied:
+        pass
+    take_the_disk(life, place)
+    if mirror is not None:
+        for side in (mirror.delivery._reads, mirror.delivery._writes, mirror.rejected._thread, mirror.drift._thread):
+            side.shutdown()
+        os.close(mirror._state._lock)
+    for connection in factory.opened:
+        sqlite3.Connection.close(connection)
+    return fuse
+
+
+def test_whatever_statement_is_the_last_the_next_process_ends_exact(template: Path, tmp_path: Path) -> None:
+    point, blown = 0, True
+    while blown:
+        point += 1
+        place = tmp_path / str(point) / "disk" / "state.db"
+        place.parent.parent.mkdir()
+        fuse = die_at(template, place, point)
+        blown = fuse.blown
+        mirror = SqliteMirror.open(place)
+        service = dict(MEDDLED)
+        try:
+            asyncio.run(work(mirror))
+            asyncio.run(deliver(mirror, service))
+            told = (point, fuse.statement)
+            assert service == {key: value for key, (value, _) in WANTED.items()}, told
+            assert (mirror.status.pending(), mirror.status.rejected()) == (0, 0), told
+        finally:
+            mirror.close()
+    assert point > 50, "the fuse saw the work"

@@ -1,0 +1,148 @@
+"""`ingestd drift`: what somebody else did to a sink is found, repaired or adopted, against both kinds of service."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.document_server import Delay, DocumentServer
+from tests.support.engineering_folder import Folder, Neighbour, document_neighbour, workspaced_neighbour
+from tests.support.golden_output import check_golden
+
+BUDGET = "part,mass\n00417,0.10\n00418,2\n00419,1e-7\n"
+DELIVERED = {"00417.mass": "0.10", "00418.mass": "2", "00419.mass": "1e-7"}
+
+
+@pytest.fixture(params=["document", "workspaced"])
+def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Neighbour]:
+    if request.param == "document":
+        with document_neighbour() as neighbour:
+            yield neighbour
+    else:
+        with workspaced_neighbour(tmp_path / "data") as neighbour:
+            yield neighbour
+
+
+def meddle(service: Neighbour) -> None:
+    service.change("00417.mass", "0.11")
+    service.remove("00418.mass")
+    service.add("note by Ada", "9")
+
+
+def test_drift_is_told_and_repaired_by_the_running_daemon(tmp_path: Path, service: Neighbour) -> None:
+    folder = Folder(tmp_path / "here", service)
+    folder.write(BUDGET)
+    with folder.daemon("--log-level", "debug") as daemon:
+        daemon.wait_for("partition_settled")
+        none = folder.run("drift")
+        assert (none.returncode, none.stdout) == (0, "Budget in Bench: 3 entries, as delivered.\n")
+        meddle(service)
+        found = folder.here("drift", "budget")
+        assert found.returncode == 6
+        check_golden("drift", found.stdout)
+        assert service.values() == {"00417.mass": "0.11", "00419.mass": "1e-7", "note by Ada": "9"}, (
+            "a report is only that"
+        )
+        delivered = sum(event["event"] == "entries_delivered" for event in daemon.events)
+        repaired = folder.here("drift", "--repair", "--format", "json")
+        assert repaired.returncode == 6
+        answers = {one["key"]: one["answer"] for one in map(json.loads, repaired.stdout.splitlines())}
+        assert answers == {"00417.mass": "sent again", "00418.mass": "sent again", "note by Ada": ""}
+        assert daemon.wait_for("drift_repaired")["entries"] == 2
+        daemon.wait_for("entries_delivered", nth=delivered + 1)
+        while folder.here("status").stdout.splitlines()[1] != "0 waiting, 0 rejected.":
+            delivered += 1
+            daemon.wait_for("entries_delivered", nth=delivered + 1)
+        assert service.values() == {**DELIVERED, "note by Ada": "9"}, "what others added is left alone"
+        assert daemon.stop() == 0
+
+
+def test_without_a_daemon_the_command_reads_back_and_sends_by_itself(tmp_path: Path, service: Neighbour) -> None:
+    folder = Folder(tmp_path / "here", service)
+    folder.write(BUDGET)
+    assert folder.here("sync").returncode == 0
+    meddle(service)
+    repaired = folder.here("drift", "--repair")
+    assert repaired.returncode == 6
+    check_golden("drift-repair", repaired.stdout)
+    assert service.values() == {**DELIVERED, "note by Ada": "9"}
+    status = folder.here("status").stdout
+    assert "; read back 20" in status
+    assert "1 added, 1 changed, 1 removed by somebody else" in status
+
+
+def test_a_schedule_reads_back_repairs_and_removes_as_the_pipeline_says(tmp_path: Path) -> None:
+    with document_neighbour() as service:
+        folder = Folder(tmp_path, service, pipeline=", drift: {mode: repair, every: 1s, added: remove}")
+        folder.write(BUDGET)
+        with folder.daemon("--log-level", "debug") as daemon:
+            daemon.wait_for("sink_as_delivered", entries=3)
+            meddle(service)
+            daemon.wait_for("drift_repaired")
+            clean = sum(event["event"] == "sink_as_delivered" for event in daemon.events)
+            daemon.wait_for("sink_as_delivered", nth=clean + 1, entries=3)
+            assert daemon.stop() == 0
+        assert service.values() == DELIVERED
+
+
+def test_what_is_adopted_stays_until_the_source_says_something_else(tmp_path: Path) -> None:
+    with document_neighbour() as service:
+        folder = Folder(tmp_path, service, pipeline=", drift: adopt")
+        folder.write(BUDGET)
+        assert folder.here("sync").returncode == 0
+        meddle(service)
+        adopted = folder.here("drift", "--adopt")
+        assert adopted.returncode == 6
+        assert "; 3 adopted." in adopted.stdout
+        assert folder.here("drift").returncode == 0
+        assert "= 0.11 (scalar)" in folder.here("trace", "00417.mass").stdout
+        folder.write(BUDGET.replace("1e-7", "2e-7"))
+        assert folder.here("sync").returncode == 0
+        assert service.values() == {"00417.mass": "0.11", "00419.mass": "2e-7", "note by Ada": "9"}
+
+
+def test_a_sink_that_can_t_be_read_is_told_and_what_was_known_stays(tmp_path: Path) -> None:
+    with document_neighbour() as service:
+        folder = Folder(tmp_path, service)
+        folder.write(BUDGET)
+        assert folder.here("sync").returncode == 0
+        meddle(service)
+        assert folder.here("drift").returncode == 6
+    away = folder.here("drift")
+    assert away.returncode == 7
+    assert "Budget in Bench: not compared. Nothing listens at the service's address." in away.stdout
+    assert "00417.mass changed by somebody else" in away.stdout, "by the last reading that came to its end"
+    assert "Nothing listens" in folder.here("status").stdout
+
+
+def test_a_sink_that_nothing_was_delivered_to_has_no_drift(tmp_path: Path) -> None:
+    with document_neighbour() as service:
+        folder = Folder(tmp_path, service)
+        assert folder.here("sync").returncode == 0
+        run = folder.here("drift")
+        assert (run.returncode, run.stdout) == (0, "Budget in Bench: nothing was delivered to it yet.\n")
+        assert folder.here("drift", "bugdet").returncode == 2
+        assert folder.here("drift", "--repair", "--adopt").returncode == 2
+
+
+def test_a_check_that_the_daemon_s_end_cuts_off_is_told_as_that(tmp_path: Path) -> None:
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        folder = Folder(tmp_path, server)
+        folder.write(BUDGET)
+        with folder.daemon() as daemon:
+            daemon.wait_for("partition_settled")
+            reads = len(server.requests)
+            server.fail(Delay(seconds=3), when=lambda request: not request.writes)
+            with folder.start("drift") as command:
+                while len(server.requests) == reads:
+                    server.arrived.clear()
+                    assert len(server.requests) > reads or server.arrived.wait(30)
+                assert daemon.stop() == 0
+                output, errors = command.communicate(timeout=30)
+        assert (command.returncode, output) == (75, "")
+        assert errors.startswith("The daemon is stopping")
+        assert folder.here("drift", "--format", "json").returncode in {0, 7}, "the state file is free, and whole"
