@@ -216,7 +216,9 @@ def _refusal(status: int, *, told: str = "", document_form: bool = False) -> dic
     if document_form:
         content = {names.JSON: {"schema": ref("InvalidRequest")}, **content}
         told = f'{told} Exactly `{{"error":"Invalid request"}}`, unless `Accept` has application/problem+json.'.strip()
-    special = {401: ("Authenticate",), 416: ("ContentRange",), 429: ("Retry",), 503: ("Retry",)}.get(status, ())
+    special = {401: ("Authenticate",), 405: ("Allow",), 416: ("ContentRange",), 429: ("Retry",), 503: ("Retry",)}.get(
+        status, ()
+    )
     sent = ("ErrorCode", "RequestId", "RatePolicy", "Rate") if status != 500 else ("ErrorCode", "RequestId")
     return {
         "description": " ".join(text for text in (shared.REFUSALS[status], told) if text),
