@@ -34,7 +34,7 @@ from workspaced.web.answers import Answer
 from workspaced.web.bodies import read_body
 from workspaced.web.inside import Api
 from workspaced.web.paths import Routes, segments
-from workspaced.web.tracing import note_refusal, request_id_of
+from workspaced.web.tracing import note_operation, note_refusal, request_id_of
 
 _FORM_BYTES: Final = 8_192
 _FORM_FIELDS: Final = 20
@@ -126,6 +126,7 @@ class Pages:
             raise Refused(403, "Not done", "This form is from another session. Go back, reload the page and try again.")
         if match.operation is None:
             return await self._sign_out(session, headers, scope)
+        note_operation(scope, f"pages.{match.operation.name}")
         visit = Visit(
             method=scope["method"],
             names=names,

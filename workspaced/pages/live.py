@@ -2,8 +2,8 @@
 
 A commit of this process wakes the streams at once; besides, each looks from time to time for what another process has
 committed. A look asks for the page's stretch as the page itself does, with the version that the browser has: where nothing
-changed, that is one indexed read. A look that took long is followed by a longer pause, so that a search through millions
-of keys takes no more than a small share of a processor however busy the sink is.
+changed, that is one indexed read. One stream looks at a time, so that all of them together never take more than one reader of
+the database from the API; and a look that took long, such as a search through millions of keys, is followed by a longer pause.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from workspaced.pages.entries import part_values, stretch_of
 from workspaced.pages.rendering import Rendering
 from workspaced.pages.sessions import Session, Sessions
 from workspaced.pages.visit import Refused, Visit, reply_of
+from workspaced.problems import Unavailable
 from workspaced.web.answers import Answer
 from workspaced.web.json_body import encode
 
@@ -35,6 +36,7 @@ class Live:
         self._most = most
         self._open: set[asyncio.Event] = set()
         self._closing = asyncio.Event()
+        self._turn = asyncio.Semaphore(1)
 
     def wake(self) -> None:
         """Some sink is another now: have every stream look."""
@@ -66,27 +68,47 @@ class Live:
         try:
             yield b"retry: 3000\n\n"
             while not self._closing.is_set():
-                woken.clear()
-                begun = loop.time()
-                session = await self._sessions.find(visit.session.token)
-                if session is None:
-                    yield _event("ended", {"sentence": "You are signed out. Sign in again to see what is new."})
-                    return
-                try:
-                    event, seen = await self._look(visit, session, seen)
-                except Refused as refused:
-                    yield _event("ended", {"sentence": refused.sentence})
+                async with self._turn:
+                    if self._closing.is_set():
+                        return
+                    woken.clear()
+                    begun = loop.time()
+                    event, seen, ended = await self._news(visit, seen)
+                    took = loop.time() - begun
+                if ended:
+                    yield event
                     return
                 if event or loop.time() - told > _SIGN_OF_LIFE_SECONDS:
                     told = loop.time()
                     yield event or b": nothing new\n\n"
-                await _until(self._closing, max(_PAUSE_SECONDS, _SHARE * (loop.time() - begun)))
+                await _until(self._closing, max(_PAUSE_SECONDS, _SHARE * took))
                 await _until(woken, LOOK_SECONDS)
         finally:
             self._open.discard(woken)
 
+    async def _news(self, visit: Visit, seen: str) -> tuple[bytes, str, bool]:
+        """What is to be told, empty where nothing is; the version that the page then has; and whether that was the last.
+
+        A database that is busy or away for a while is no end: the next look may find it again.
+        """
+        try:
+            session = await self._sessions.find(visit.session.token)
+            if session is None:
+                return _ended("You are signed out. Sign in again to see what is new."), seen, True
+            return *await self._look(visit, session, seen), False
+        except Refused as refused:
+            if refused.status == Unavailable.status:
+                return b"", seen, False
+            return _ended(refused.sentence), seen, True
+        except Unavailable:
+            return b"", seen, False
+
     async def _look(self, visit: Visit, session: Session, seen: str) -> tuple[bytes, str]:
-        """The event to be sent, empty where nothing changed, and the version that the page then has."""
+        """The event to be sent, empty where nothing changed, and the version that the page then has.
+
+        Raises:
+            Refused: the API says no.
+        """
         stretch = stretch_of(visit)
         api = visit.api.of(session.principal)
         answer = await api.ask(
@@ -105,6 +127,10 @@ class Live:
 def _event(kind: str, data: object, *, version: str = "") -> bytes:
     named = f"id: {version}\n" if version else ""
     return f"event: {kind}\n{named}data: ".encode() + encode(data) + b"\n\n"
+
+
+def _ended(sentence: str) -> bytes:
+    return _event("ended", {"sentence": sentence})
 
 
 async def _until(event: asyncio.Event, seconds: float) -> None:
