@@ -154,6 +154,16 @@ def _report(figures: Rounds, options: Options, databases: list[str], bulk: int) 
             (f"{database}: 2 workers / 1, single", figures.ratio(f"{single} 2", single), "-"),
             (f"{database}: bulk / bare", figures.ratio(f"{database} bulk", f"{database} bare {ITEMS}"), ">= 0.4"),
             (f"{database}: 2 workers / 1, bulk", figures.ratio(f"{database} bulk 2", f"{database} bulk"), "-"),
+            (
+                f"{database}: CPU of an entry, ungrouped / single",
+                figures.ratio(f"{ungrouped} cpu", f"{single} cpu"),
+                "-",
+            ),
+            (
+                f"{database}: CPU of an entry, bulk / bare",
+                figures.ratio(f"{database} bulk cpu", f"{database} bare {ITEMS} cpu"),
+                "-",
+            ),
         ]
     around = options.surroundings(figures)
     return Report(
