@@ -6,15 +6,21 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
+from connectors.formats.columnar import Arrow, Parquet
 from connectors.formats.csv import Csv
+from connectors.formats.documents import Ini, Toml, Yaml
+from connectors.formats.fixed_width import FixedWidth
 from connectors.formats.format import Format
+from connectors.formats.json import Json
 from connectors.formats.ndjson import Ndjson
 from connectors.formats.packing import PACKED_SUFFIXES, Packed, packed_suffix
 from ingestd.sdk import SourceBroken
 
-FormatName: TypeAlias = Literal["csv", "ndjson"]
-ConfiguredFormat: TypeAlias = Annotated[Csv | Ndjson, Field(discriminator="type")]
-FORMATS: tuple[type[Format], ...] = (Csv, Ndjson)
+FormatName: TypeAlias = Literal["csv", "ndjson", "json", "yaml", "toml", "ini", "parquet", "arrow"]
+ConfiguredFormat: TypeAlias = Annotated[
+    Csv | Ndjson | Json | FixedWidth | Yaml | Toml | Ini | Parquet | Arrow, Field(discriminator="type")
+]
+FORMATS: tuple[type[Format], ...] = (Csv, Ndjson, Json, FixedWidth, Yaml, Toml, Ini, Parquet, Arrow)
 
 SUFFIXES = {suffix: kind for kind in FORMATS for suffix in kind.suffixes}
 PATTERNS = (
@@ -23,6 +29,7 @@ PATTERNS = (
     + ["*.zip"]
 )
 """Globs of every name whose end is known."""
+# Formats that are of no use without settings can't be chosen by name alone.
 _BY_NAME = {str(kind.model_fields["type"].default): kind for kind in FORMATS}
 
 

@@ -1,8 +1,8 @@
-"""A block of whole NDJSON lines as records: fast where all lines are flat objects, line by line elsewhere."""
+"""Texts that are each one JSON object, as records: fast where all are flat, one by one elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 import polars as pl
@@ -20,64 +20,98 @@ _SHOWN_BYTES = 1000
 
 
 def read_block(block: bytes, place: Place, record_bytes: int, cells: int) -> Iterator[Stretch]:
-    """The records of a block that starts at ``place``: one stretch, or more where their names have too little in common."""
+    """The records of a block of lines that starts at ``place``."""
+    lines = block.removesuffix(b"\n").split(b"\n")
+    yield from read_texts(lines, place, record_bytes, cells, unit="Line", between=1, size=len(block))
+
+
+def read_texts(
+    texts: Sequence[bytes],
+    place: Place,
+    record_bytes: int,
+    cells: int,
+    *,
+    unit: str,
+    between: int = 0,
+    size: int | None = None,
+    facts: Mapping[str, str] | None = None,
+) -> Iterator[Stretch]:
+    """Records of JSON texts, the first of which is the one after ``place``; one stretch, or more where names differ much.
+
+    ``unit``: what a text is called in a reason; ``between``: how many bytes part two of them; ``size``: how many bytes all of
+    them take where the last has no such part.
+    """
+    whole = sum(map(len, texts)) + between * len(texts) if size is None else size
     try:
-        yield _stretch(block, place, record_bytes, cells)
+        yield _stretch(texts, whole, place, record_bytes=record_bytes, cells=cells, unit=unit, facts=facts or {})
     except TooManyCells:
-        middle = block.find(b"\n", len(block) // 2, len(block) - 1) + 1 or block.rfind(b"\n", 0, len(block) // 2) + 1
-        if not middle:  # one line: it has as many fields as it has
-            yield _stretch(block, place, record_bytes, len(block))
+        if len(texts) == 1:  # it has as many fields as it has
+            yield _stretch(
+                texts, whole, place, record_bytes=record_bytes, cells=len(texts[0]), unit=unit, facts=facts or {}
+            )
             return
-        for stretch in read_block(block[:middle], place, record_bytes, cells):
+        first, second = texts[: len(texts) // 2], texts[len(texts) // 2 :]
+        passed = sum(map(len, first)) + between * len(first)
+        for stretch in read_texts(first, place, record_bytes, cells, unit=unit, between=between, facts=facts):
             place = stretch.end
             yield stretch
-        yield from read_block(block[middle:], place, record_bytes, cells)
+        rest = whole - passed
+        yield from read_texts(second, place, record_bytes, cells, unit=unit, between=between, size=rest, facts=facts)
 
 
-def _stretch(block: bytes, place: Place, record_bytes: int, cells: int) -> Stretch:
-    lines = block.removesuffix(b"\n").split(b"\n")
-    end = Place(offset=place.offset + len(block), row=place.row + len(lines))
+def _stretch(
+    texts: Sequence[bytes],
+    size: int,
+    place: Place,
+    *,
+    record_bytes: int,
+    cells: int,
+    unit: str,
+    facts: Mapping[str, str],
+) -> Stretch:
+    end = Place(offset=place.offset + size, row=place.row + len(texts))
     numbers: Sequence[int] = range(place.row + 1, end.row + 1)
-    if not all(lines):
-        kept = [(number, line) for number, line in zip(numbers, lines, strict=True) if line]
-        numbers, lines = [number for number, _ in kept], [line for _, line in kept]
+    if not all(texts):
+        kept = [(number, text) for number, text in zip(numbers, texts, strict=True) if text]
+        numbers, texts = [number for number, _ in kept], [text for _, text in kept]
     rejects: list[Reject] = []
     records = None
-    if lines and len(block) <= record_bytes and not may_hold_minus_zero(block):
-        records = read_flat(lines, cells)
+    if texts and size <= record_bytes and not any(map(may_hold_minus_zero, texts)):
+        records = read_flat(texts, cells)
     if records is None:
-        records, numbers, rejects = _line_by_line(numbers, lines, record_bytes, cells)
+        records, numbers, rejects = _one_by_one(numbers, texts, record_bytes, cells, unit)
     return Stretch(
         records=records,
         positions=pl.Series("position", numbers, dtype=pl.Int64),
         rejects=tuple(rejects),
         end=end,
+        facts=facts,
     )
 
 
-def _line_by_line(
-    numbers: Sequence[int], lines: Sequence[bytes], record_bytes: int, cells: int
+def _one_by_one(
+    numbers: Sequence[int], texts: Sequence[bytes], record_bytes: int, cells: int, unit: str
 ) -> tuple[pl.DataFrame, list[int], list[Reject]]:
     rows: list[Record] = []
     places: list[int] = []
     rejects: list[Reject] = []
-    for number, line in zip(numbers, lines, strict=True):
-        if not line.strip(_BLANK):
+    for number, text in zip(numbers, texts, strict=True):
+        if not text.strip(_BLANK):
             continue
         fault = ""
-        if len(line) > record_bytes:
+        if len(text) > record_bytes:
             fault = f"is larger than {record_bytes} bytes, more than one record may have"
         else:
             try:
-                rows.append(record_of(line))
+                rows.append(record_of(text))
                 places.append(number)
             except LineUnreadable as error:
                 fault = str(error)
         if fault:
-            text = showable(line[:_SHOWN_BYTES].decode("utf-8", "surrogateescape"))
-            rejects.append(Reject(position=number, reason=f"Line {number} {fault}.", record={"text": text}))
+            shown = showable(text[:_SHOWN_BYTES].decode("utf-8", "surrogateescape"))
+            rejects.append(Reject(position=number, reason=f"{unit} {number} {fault}.", record={"text": shown}))
     names = dict.fromkeys(chain.from_iterable(rows))
     if len(names) * len(rows) > cells:
         raise TooManyCells
-    columns = [pl.Series(name, [row.get(name) for row in rows], dtype=pl.String) for name in names]
+    columns = {name: pl.Series(name, [row.get(name) for row in rows], dtype=pl.String) for name in names}
     return pl.DataFrame(columns), places, rejects

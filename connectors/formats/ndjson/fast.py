@@ -82,13 +82,13 @@ def _structure(names: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
 
 def _frame(columns: Iterable[tuple[str, list[Any]]]) -> pl.DataFrame | None:
     """Columns as text; None where a value is nested."""
-    series = []
+    series: dict[str, pl.Series] = {}
     for name, values in columns:
         column = _column(name, values)
         if column is None:
             return None
-        series.append(column)
-    return pl.DataFrame(series)
+        series[name] = column
+    return pl.DataFrame(series)  # from a list, polars would give a name of its own to a field without one
 
 
 def _column(name: str, values: list[Any]) -> pl.Series | None:

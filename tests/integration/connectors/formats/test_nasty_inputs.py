@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from pydantic import TypeAdapter
 from ruamel.yaml import YAML
@@ -27,9 +28,35 @@ def cases() -> Iterator[Any]:
 def content(case: dict[str, Any]) -> bytes:
     if "file" in case:
         return (TABLES / str(case["file"])).read_bytes()
+    if "columns" in case:
+        return columnar(case)
     if "hex" in case:
         return bytes.fromhex(case["hex"])
     return str(case["text"]).encode(case.get("encoding", "utf-8"))
+
+
+def columnar(case: dict[str, Any]) -> bytes:
+    """A file of typed columns: ``types`` are names of polars, into which the given values are cast."""
+    types: dict[str, Callable[[pl.Series], pl.Series]] = {
+        "Decimal(10,2)": lambda text: text.cast(pl.Decimal(10, 2)),
+        "Date": lambda text: text.str.to_date(),
+        "Datetime": lambda text: text.str.to_datetime(),
+        "Binary": lambda text: text.cast(pl.Binary),
+    }
+    frame = pl.DataFrame(
+        {
+            name: types[case["types"][name]](pl.Series(name, values))
+            if name in case.get("types", {})
+            else pl.Series(name, values)
+            for name, values in case["columns"].items()
+        }
+    )
+    out = io.BytesIO()
+    if case["name"].endswith(".parquet"):
+        frame.write_parquet(out)
+    else:
+        frame.write_ipc(out)
+    return out.getvalue()
 
 
 def rows(stretches: list[Stretch]) -> list[list[Any]]:

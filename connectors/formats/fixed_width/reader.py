@@ -1,0 +1,107 @@
+"""Lines cut into fields at fixed columns, a block at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO, NamedTuple
+
+import polars as pl
+
+from connectors.formats.stretch import BLOCK_BYTES, RECORD_BYTES, Place, Stretch, showable
+from connectors.formats.text import DETECT, open_text
+from ingestd.sdk import Reject, SourceBroken
+
+_SHOWN = 1000
+
+
+class Column(NamedTuple):
+    """A field: its name, the first character's column (from 1) and how many characters it has."""
+
+    name: str
+    start: int
+    width: int
+
+
+def read_fixed_width(
+    file: BinaryIO,
+    name: str,
+    columns: Sequence[Column],
+    *,
+    skip_rows: int = 0,
+    trim: bool = True,
+    encoding: str = DETECT,
+    block_bytes: int = BLOCK_BYTES,
+    record_bytes: int = RECORD_BYTES,
+) -> Iterator[Stretch]:
+    """The records of a file with one a line; at least one stretch. Positions are line numbers from 1.
+
+    Blank lines have a number but are no record. A line that ends before a field begins is parked. ``trim``: the spaces
+    that pad a field are not part of its value.
+
+    Raises:
+        SourceBroken: the file is empty, or a line is beyond all bounds.
+    """
+    text = open_text(file, encoding)
+    reader = _Lines(columns, text.encoding.name, {"file.encoding": text.encoding.name}, trim=trim)
+    buffer, place, final, nothing = b"", Place(offset=text.encoding.mark), False, True
+    while not final:
+        more = text.read(block_bytes)
+        final = not more
+        buffer += more
+        end = len(buffer) if final else buffer.rfind(b"\n") + 1
+        if not end:
+            if len(buffer) > record_bytes:
+                raise SourceBroken(f"{name}: line {place.row + 1} is larger than {record_bytes} bytes.")
+            continue
+        stretch = reader.stretch(buffer[:end], place, skip_rows)
+        nothing, place, buffer = False, stretch.end, buffer[end:]
+        yield stretch
+    if nothing:
+        raise SourceBroken(f"{name} is empty: it holds not a single line.")
+
+
+class _Lines:
+    def __init__(self, columns: Sequence[Column], encoding: str, facts: dict[str, str], *, trim: bool) -> None:
+        self._names = [column.name for column in columns]
+        self._cuts = [slice(column.start - 1, column.start - 1 + column.width) for column in columns]
+        self._shortest = max(column.start for column in columns)
+        self._encoding = encoding
+        self._facts = facts
+        self._trim = trim
+
+    def stretch(self, block: bytes, place: Place, skip_rows: int) -> Stretch:
+        lines = block.removesuffix(b"\n").split(b"\n")
+        rows: list[list[str]] = []
+        numbers: list[int] = []
+        rejects: list[Reject] = []
+        for number, raw in enumerate(lines, start=place.row + 1):
+            line = raw.removesuffix(b"\r").decode("utf-8", "surrogateescape")
+            if number <= skip_rows or not line.strip():
+                continue
+            if reason := self._fault(line, number):
+                rejects.append(Reject(position=number, reason=reason, record={"text": showable(line[:_SHOWN])}))
+                continue
+            fields = [line[cut] for cut in self._cuts]
+            rows.append([field.strip(" \t") for field in fields] if self._trim else fields)
+            numbers.append(number)
+        columns = zip(*rows, strict=True) if rows else [()] * len(self._names)
+        pairs = zip(self._names, columns, strict=True)
+        return Stretch(
+            records=pl.DataFrame({name: pl.Series(name, column, dtype=pl.String) for name, column in pairs}),
+            positions=pl.Series("position", numbers, dtype=pl.Int64),
+            rejects=tuple(rejects),
+            end=Place(offset=place.offset + len(block), row=place.row + len(lines)),
+            header=True,
+            facts=self._facts,
+        )
+
+    def _fault(self, line: str, number: int) -> str:
+        if "\0" in line:
+            return f"Line {number} holds a NUL byte, which no text file should."
+        if not line.isascii() and any("\udc00" <= letter <= "\udfff" for letter in line):
+            return (
+                f"Line {number} holds bytes that are not {self._encoding.upper()}. Say in which encoding the file is."
+            )
+        if len(line) < self._shortest:
+            return f"Line {number} has {len(line)} characters, but its last field begins at character {self._shortest}."
+        return ""

@@ -1,0 +1,33 @@
+"""JSON as a format that can be configured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO, ClassVar, Literal
+
+from pydantic import Field
+
+from connectors.formats.format import Format
+from connectors.formats.json.reader import read_json
+from connectors.formats.stretch import Stretch
+from connectors.formats.text import DETECT, EncodingName
+
+
+class Json(Format):
+    """One JSON document that holds an array of records, or is one record."""
+
+    suffixes: ClassVar[tuple[str, ...]] = (".json",)
+
+    type: Literal["json"] = "json"
+    records: str = Field(
+        default="",
+        description=(
+            "The path to the array of records: names with dots between them, such as results.rows. Empty: the document"
+            " is the array, or is itself the only record."
+        ),
+    )
+    encoding: EncodingName = Field(default=DETECT, description="In which encoding the file is; as of csv.")
+
+    def read(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
+        """As `connectors.formats.json.reader.read_json`."""
+        return read_json(file, name, path=self.records.split(".") if self.records else (), encoding=self.encoding)

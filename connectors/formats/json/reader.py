@@ -1,0 +1,44 @@
+"""A JSON document as records: the items of one of its arrays, or the document itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import BinaryIO
+
+from connectors.formats.json.items import Items
+from connectors.formats.ndjson.block import CELLS, read_texts
+from connectors.formats.stretch import BLOCK_BYTES, RECORD_BYTES, Place, Stretch
+from connectors.formats.text import DETECT, open_text
+
+
+def read_json(
+    file: BinaryIO,
+    name: str,
+    *,
+    path: Sequence[str] = (),
+    encoding: str = DETECT,
+    block_bytes: int = BLOCK_BYTES,
+    record_bytes: int = RECORD_BYTES,
+    cells: int = CELLS,
+) -> Iterator[Stretch]:
+    """The records of a JSON document; at least one stretch.
+
+    ``path``: the members that lead to the array of records; without it the document is that array, or one record.
+    Positions are the items' numbers from 1. Values as in NDJSON: each number keeps its characters.
+
+    Raises:
+        SourceBroken: there is no such array, or the document ends too early; what stood before that was read.
+    """
+    text = open_text(file, encoding)
+    facts = {"file.encoding": text.encoding.name}
+    items = Items(text, name, path, block_bytes=block_bytes, record_bytes=record_bytes)
+    place, held, size = Place(), list[bytes](), 0
+    for item in items:
+        held.append(item)
+        size += len(item)
+        if size >= block_bytes:
+            for stretch in read_texts(held, place, record_bytes, cells, unit="Item", facts=facts):
+                place = stretch.end
+                yield stretch
+            held, size = [], 0
+    yield from read_texts(held, place, record_bytes, cells, unit="Item", facts=facts)

@@ -1,0 +1,55 @@
+"""JSON documents against Python's own json module, at every block size."""
+
+import io
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connectors.formats.json import read_json
+
+TEXT = st.text(alphabet=st.characters(codec="utf-8"), max_size=8)
+NAMES = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="."), max_size=4)
+VALUES = st.one_of(TEXT, st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.booleans(), st.none())
+RECORDS = st.lists(st.dictionaries(NAMES, VALUES, min_size=1, max_size=4), max_size=6)
+# What stands around the array must not matter, whatever brackets and quotes it holds.
+OTHERS = st.recursive(VALUES, lambda inside: st.lists(inside, max_size=3) | st.dictionaries(TEXT, inside, max_size=3))
+
+
+def as_text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+def read(document: Any, path: list[str], block_bytes: int, **layout: Any) -> list[tuple[int, dict[str, str]]]:
+    data = json.dumps(document, **layout).encode()
+    return [
+        (position, {name: value for name, value in zip(stretch.records.columns, row, strict=True) if value is not None})
+        for stretch in read_json(io.BytesIO(data), "x.json", path=path, block_bytes=block_bytes)
+        for position, row in zip(stretch.positions, stretch.records.rows(), strict=True)
+    ]
+
+
+@given(
+    records=RECORDS,
+    around=st.tuples(OTHERS, OTHERS),
+    path=st.lists(NAMES, max_size=3),
+    block_bytes=st.integers(1, 64),
+    layout=st.tuples(st.sampled_from([None, 0, 2]), st.booleans()),
+)
+def test_what_the_json_module_writes_comes_back(
+    records: list[dict[str, Any]],
+    around: tuple[Any, Any],
+    path: list[str],
+    block_bytes: int,
+    layout: tuple[int | None, bool],
+) -> None:
+    document: Any = records
+    for member in reversed(path):
+        document = {f"{member}<": around[0], member: document, f"{member}>": around[1]}
+    found = read(document, path, block_bytes, indent=layout[0], ensure_ascii=layout[1])
+    wanted = [
+        (number, {name: text for name, value in record.items() if (text := as_text(value)) is not None})
+        for number, record in enumerate(records, start=1)
+    ]
+    assert found == wanted
