@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing, suppress
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import structlog
 
@@ -115,14 +116,24 @@ class ConversionWorker:
         except Exception:  # our own mistake with one file must not end the others
             log.exception("conversion_not_settled")
         finally:
-            ended = working.done()
-            for task in (working, holding):
-                task.cancel()
-            await asyncio.wait({working, holding})
-            if not ended:
-                await self._give_back(claimed)
-            self._under_way.pop(claimed.lease, None)
-            self._wake.set()
+            # Also where the service stops meanwhile: it closes the database only after this.
+            ending = asyncio.ensure_future(self._end(claimed, working, holding))
+            try:
+                await asyncio.shield(ending)
+            except asyncio.CancelledError:
+                await asyncio.wait([ending])
+                raise
+
+    async def _end(self, claimed: Claim, *tasks: asyncio.Task[Any]) -> None:
+        """Nothing of it runs any more; what was not settled is given back."""
+        given_up = not tasks[0].done()
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        if given_up:
+            await self._give_back(claimed)
+        self._under_way.pop(claimed.lease, None)
+        self._wake.set()
 
     async def _convert(self, claimed: Claim) -> str | None:
         """The state that it ended in; None where it was not ours any more."""
@@ -202,15 +213,8 @@ class ConversionWorker:
                     return
 
     async def _give_back(self, claimed: Claim) -> None:
-        """Ended even where we are cancelled meanwhile: the service stops only after it."""
-        giving = asyncio.ensure_future(
-            self._store.write(lambda tx: conversion_store.release(tx, claimed, now=self._clock.now()))
-        )
         try:
-            await asyncio.shield(giving)
-        except asyncio.CancelledError:
-            await asyncio.wait([giving])
-            raise
+            await self._store.write(lambda tx: conversion_store.release(tx, claimed, now=self._clock.now()))
         except Problem as problem:
             structlog.get_logger().warning("leases_not_released", count=1, reason=problem.detail)
 
