@@ -91,8 +91,8 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None
     refused = workspaced("serve", "--data", str(tmp_path / "file" / "data"), "--port", "0")
     assert refused.returncode == 78
     assert refused.stderr == (
-        f"workspaced: The data folder {tmp_path}/file/data can't be used (Not a directory). "
-        "Give a folder that this user may write to.\n"
+        f"workspaced: The folder {tmp_path}/file/data/blobs can't be used (Not a directory). "
+        "Give a data folder that this user may write to.\n"
     )
 
 
