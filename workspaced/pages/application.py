@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import aclosing
+from enum import Enum, auto
 from typing import Final
 from urllib.parse import parse_qsl, quote
 
@@ -16,7 +15,6 @@ from workspaced.pages.addresses import address, see_other
 from workspaced.pages.assets import Assets
 from workspaced.pages.live import Live
 from workspaced.pages.protection import (
-    SAFETY,
     drop_cookie,
     keep_cookie,
     safe_return,
@@ -26,6 +24,7 @@ from workspaced.pages.protection import (
 )
 from workspaced.pages.rendering import Rendering, View
 from workspaced.pages.routes import Route, routes
+from workspaced.pages.sending import send_answer
 from workspaced.pages.sessions import Session, Sessions
 from workspaced.pages.visit import Refused, Visit
 from workspaced.problems import Invalid, MethodNotAllowed, NotFound, Problem, Unauthenticated
@@ -39,9 +38,14 @@ from workspaced.web.tracing import note_operation, note_refusal, request_id_of
 _FORM_BYTES: Final = 8_192
 _FORM_FIELDS: Final = 20
 _SIGN_IN: Final = "/ui/sign-in"
-_SIGN_OUT: Final = "/ui/sign-out"
-_ASSET: Final = "/ui/assets/{name}"
-_NO_STORE: Final = ("Cache-Control", "no-store")
+
+
+class _Own(Enum):
+    """What is answered here, with a session or without."""
+
+    SIGN_IN = auto()
+    SIGN_OUT = auto()
+    ASSET = auto()
 
 
 class Pages:
@@ -64,11 +68,13 @@ class Pages:
         self._assets = Assets()
         self._rendering = Rendering(self._assets)
         self.live = Live(self._rendering, sessions, most=live_streams)
-        self._routes: Routes[Route | None] = Routes()
+        self._routes: Routes[Route | _Own] = Routes()
         for route in routes(self.live):
             self._routes.add(route.method, route.path, route)
-        for method, path in (("GET", _SIGN_IN), ("POST", _SIGN_IN), ("POST", _SIGN_OUT), ("GET", _ASSET)):
-            self._routes.add(method, path, None)
+        self._routes.add("GET", _SIGN_IN, _Own.SIGN_IN)
+        self._routes.add("POST", _SIGN_IN, _Own.SIGN_IN)
+        self._routes.add("POST", "/ui/sign-out", _Own.SIGN_OUT)
+        self._routes.add("GET", "/ui/assets/{asset}", _Own.ASSET)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
@@ -80,7 +86,7 @@ class Pages:
             answer = await self._answered(raw_path, scope, receive)
         except ClientDisconnect:
             return
-        await _send(answer, scope, receive, send)
+        await send_answer(answer, scope, receive, send)
 
     async def _answered(self, raw_path: bytes, scope: Scope, receive: Receive) -> Answer:
         headers = Headers(scope=scope)
@@ -104,29 +110,26 @@ class Pages:
         match = self._routes.find(scope["method"], segments(raw_path))
         if match is None:
             raise NotFound("no_such_page", "There is no page under this address.")
-        if match.allowed:
+        route = match.operation
+        if route is None:
             raise MethodNotAllowed(", ".join(match.allowed))
         names = {name: value for name, value in match.names.items() if value is not None}
         if len(names) < len(match.names):
             raise NotFound("no_such_page", "There is no page under this address.")
-        path = raw_path.decode("ascii", "replace")
-        if "name" in names:
-            return self._assets.answer(names["name"], headers)
+        if route is _Own.ASSET:
+            return self._assets.answer(names["asset"], headers)
         form = await _form(receive, headers) if scope["method"] == "POST" else {}
-        if path == _SIGN_IN:
+        if route is _Own.SIGN_IN:
             return await self._sign_in(form, headers, session, scope)
-        query = scope["query_string"].decode("ascii", "replace")
-        here = f"{path}?{query}" if query else path
         if session is None:
-            if path.endswith("/live"):
+            if isinstance(route, Route) and route.name == "live":
                 raise Refused(401, "Signed out", "You are signed out. Sign in again.")
-            going_on = here if scope["method"] in {"GET", "HEAD"} else ""
-            return see_other(address("sign-in", next=going_on))
+            return see_other(address("sign-in", next=_asked_for(raw_path, scope)))
         if scope["method"] == "POST" and not same_token(form.get("form_token", ""), session.form_token):
             raise Refused(403, "Not done", "This form is from another session. Go back, reload the page and try again.")
-        if match.operation is None:
+        if not isinstance(route, Route):
             return await self._sign_out(session, headers, scope)
-        note_operation(scope, f"pages.{match.operation.name}")
+        note_operation(scope, f"pages.{route.name}")
         visit = Visit(
             method=scope["method"],
             names=names,
@@ -135,7 +138,7 @@ class Pages:
             session=session,
             api=Api(self._answer, scope, session.principal),
         )
-        shown = await match.operation.page(visit)
+        shown = await route.page(visit)
         return self._rendered(shown, session) if isinstance(shown, View) else shown
 
     async def _sign_in(
@@ -195,6 +198,14 @@ class Pages:
         return self._proxies.scheme(_peer(scope), headers.get("X-Forwarded-Proto"), own=scope["scheme"])
 
 
+def _asked_for(raw_path: bytes, scope: Scope) -> str:
+    """The page to come back to; what a form wanted is not done later."""
+    if scope["method"] == "POST":
+        return ""
+    query: bytes = scope["query_string"]
+    return (raw_path + (b"?" + query if query else b"")).decode("ascii", "replace")
+
+
 def _peer(scope: Scope) -> str:
     client = scope.get("client")
     return str(client[0]) if client else ""
@@ -221,42 +232,3 @@ def _readable(query: QueryParams) -> dict[str, str]:
     if any("\0" in value for value in query.values()):
         raise Invalid("nul_character", "The address may not hold the character U+0000.")
     return dict(query)
-
-
-async def _send(answer: Answer, scope: Scope, receive: Receive, send: Send) -> None:
-    said = {name for name, _ in answer.headers}
-    headers = [*answer.headers, *(header for header in (*SAFETY, _NO_STORE) if header[0] not in said)]
-    unsaid = scope["method"] == "HEAD" and not answer.body
-    if answer.parts is None and answer.status != 304 and not unsaid and "Content-Length" not in said:
-        headers.append(("Content-Length", str(len(answer.body))))
-    encoded = [(name.encode(), value.encode()) for name, value in headers]
-    await send({"type": "http.response.start", "status": answer.status, "headers": encoded})
-    if answer.parts is None or scope["method"] == "HEAD":
-        body = b"" if scope["method"] == "HEAD" else answer.body
-        await send({"type": "http.response.body", "body": body})
-        return
-    sending = asyncio.create_task(_stream(answer, send))
-    leaving = asyncio.create_task(_left(receive))
-    try:
-        await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in (sending, leaving):
-            task.cancel()
-        outcomes = await asyncio.gather(sending, leaving, return_exceptions=True)
-    if isinstance(outcomes[0], Exception):
-        raise outcomes[0]
-
-
-async def _stream(answer: Answer, send: Send) -> None:
-    if answer.parts is None:
-        return
-    async with aclosing(answer.parts) as parts:
-        async for part in parts:
-            await send({"type": "http.response.body", "body": part, "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
-
-
-async def _left(receive: Receive) -> None:
-    """Until the caller has gone."""
-    while (await receive())["type"] != "http.disconnect":
-        pass

@@ -251,6 +251,15 @@ async def test_every_page_says_what_it_may_load_and_is_not_kept(browser: httpx.A
         assert not re.search(r"(src|href|action)=\"(?!/ui|#content)", page.text)
 
 
+async def test_an_address_in_other_letters_is_the_same_page(browser: httpx.AsyncClient, make_key: MakeKey) -> None:
+    await sign_in(browser, make_key())
+    assert "<h1>Sign in</h1>" in (await browser.get("/ui/sign%2Din")).text
+    assert (await browser.get("/ui/%77orkspaces")).status_code == 200
+    assert (await browser.get("/ui/sign%2Dout")).status_code == 405
+    assert (await browser.post("/ui/sign%2Dout", headers=OWN)).status_code == 403
+    assert (await browser.get("/ui/workspaces")).status_code == 200
+
+
 async def test_style_and_script_are_kept_by_their_content(browser: httpx.AsyncClient) -> None:
     page = (await browser.get("/ui/sign-in")).text
     for kind, media_type in (("css", "text/css"), ("js", "text/javascript"), ("svg", "image/svg+xml")):
