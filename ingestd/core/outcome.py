@@ -100,20 +100,25 @@ FAULTS: dict[Fault, Rule] = {
     Fault.WRITE_TIMEOUT: Rule(
         word="unreachable",
         remedy="retry",
-        sentence="The service took too long to read the request; whether it took effect is not known.",
+        sentence="The service took too long to read the request; whether it took effect is not known. It is sent again; if "
+        "this stays, look at the service, or raise service.write_timeout_seconds.",
     ),
     Fault.READ_TIMEOUT: Rule(
         word="unreachable",
         remedy="retry",
-        sentence="The service took too long to answer; whether the request took effect is not known.",
+        sentence="The service took too long to answer; whether the request took effect is not known. It is sent again; if "
+        "this stays, look at the service, or raise service.read_timeout_seconds.",
     ),
     Fault.POOL_TIMEOUT: Rule(
-        word="unreachable", remedy="retry", sentence="All connections to the service were busy for too long."
+        word="unreachable",
+        remedy="retry",
+        sentence="All connections to the service were busy for too long. If this stays, lower service.requests_at_most.",
     ),
     Fault.BROKEN: Rule(
         word="unreachable",
         remedy="retry",
-        sentence="The connection broke before the answer was complete; whether the request took effect is not known.",
+        sentence="The connection broke before the answer was complete; whether the request took effect is not known. It is "
+        "sent again; if this stays, look at the service and at proxies on the way.",
     ),
     Fault.PROTOCOL: Rule(
         word="unreachable",
@@ -128,9 +133,16 @@ FAULTS: dict[Fault, Rule] = {
     Fault.MISMATCH: Rule(
         word="unreachable",
         remedy="retry",
-        sentence="The answer has status {status} but does not account for exactly what was sent. {words}",
+        sentence="The answer has status {status} but does not account for exactly what was sent. {words} It is sent again; if "
+        "this stays, report it to whoever runs the service.",
     ),
 }
+
+_PROXY = Rule(
+    word="unreachable",
+    remedy="retry",
+    sentence="A proxy answers that the service behind it does not ({status}). Is the service running? {words}",
+)
 
 STATUSES: dict[int, Rule] = {
     400: Rule(word="rejected", remedy="park", sentence="The service refuses what was sent (400). {words}"),
@@ -148,7 +160,9 @@ STATUSES: dict[int, Rule] = {
         word="rejected", remedy="missing", sentence="The service does not have what was addressed (404). {words}"
     ),
     408: Rule(
-        word="unreachable", remedy="retry", sentence="The service gave up waiting for the request (408). {words}"
+        word="unreachable",
+        remedy="retry",
+        sentence="The service gave up waiting for the request (408). If this stays, look at the network. {words}",
     ),
     409: Rule(word="rejected", remedy="conflict", sentence="It is there already (409). {words}"),
     410: Rule(word="rejected", remedy="missing", sentence="What was addressed is gone from the service (410). {words}"),
@@ -158,9 +172,23 @@ STATUSES: dict[int, Rule] = {
     ),
     422: Rule(word="rejected", remedy="park", sentence="The service can't act on what was sent (422). {words}"),
     425: Rule(word="unreachable", remedy="retry", sentence="The service asks to send it again (425). {words}"),
-    429: Rule(word="throttled", remedy="retry", sentence="The service asks to send less often (429). {words}"),
-    501: Rule(word="rejected", remedy="pause", sentence="The service does not offer this operation (501). {words}"),
-    503: Rule(word="throttled", remedy="retry", sentence="The service is not available for now (503). {words}"),
+    429: Rule(
+        word="throttled",
+        remedy="retry",
+        sentence="The service asks to send less often (429), and is obeyed. If too much waits, ask for a higher limit. {words}",
+    ),
+    501: Rule(
+        word="rejected",
+        remedy="pause",
+        sentence="The service does not offer this operation (501). Does service.url point to the workspace service? {words}",
+    ),
+    502: _PROXY,
+    503: Rule(
+        word="throttled",
+        remedy="retry",
+        sentence="The service is not available for now (503). It is asked again; if this stays, look at the service. {words}",
+    ),
+    504: _PROXY,
 }
 
 CODES: dict[tuple[int, str], Rule] = {
@@ -188,7 +216,11 @@ CLASSES: dict[int, Rule] = {
         remedy="pause",
         sentence="The service refuses the request as such ({status}). Does service.url point to the workspace service? {words}",
     ),
-    5: Rule(word="unreachable", remedy="retry", sentence="The service failed ({status}). {words}"),
+    5: Rule(
+        word="unreachable",
+        remedy="retry",
+        sentence="The service failed ({status}). It is asked again; if this stays, look at its log. {words}",
+    ),
 }
 
 PARTLY = Rule(word="partly rejected", remedy="none", sentence="Accepted but for {refused} ({status}).")

@@ -289,17 +289,9 @@ class Lane:
     async def _wait_for_turn(self) -> None:
         """While the service is away only one asks, for all lanes."""
         while (away := self._governor.turn()) is not None:
-            self._set(
-                LaneReport(
-                    sink=self._address,
-                    standing="backing off",
-                    since=self._report.since if self._trouble else self._now(),
-                    until=away.until,
-                    sentence=away.sentence,
-                )
-            )
+            since = self._report.since if self._trouble else self._now()
             self._trouble = away.sentence
-            await self._note("backing off", away.until)
+            await self._wait_because("backing off", since=since, until=away.until)
             await self._governor.turn_changed()
 
     async def _wait_out(self, obstacle: Obstacle) -> None:
@@ -319,23 +311,17 @@ class Lane:
         since = self._report.since if self._trouble else self._now()
         self._trouble = obstacle.sentence
         self._tell(obstacle, seconds, since, paused=paused)
-        self._set(
-            LaneReport(
-                sink=self._address,
-                standing="paused" if paused else "backing off",
-                since=since,
-                until=self._now() + seconds,
-                sentence=obstacle.sentence,
-            )
-        )
-        await self._note("paused" if paused else "backing off", self._now() + seconds)
+        await self._wait_because("paused" if paused else "backing off", since=since, until=self._now() + seconds)
         await asyncio.sleep(seconds)
 
-    async def _note(self, standing: Literal["backing off", "paused"], until: float) -> None:
-        """Keep the trouble where `ingestd status` finds it."""
+    async def _wait_because(self, standing: Literal["backing off", "paused"], *, since: float, until: float) -> None:
+        """Report the trouble, once it is kept where `ingestd status` finds it."""
         self._noted = True
-        trouble = Trouble(standing=standing, sentence=self._trouble, since=self._report.since, until=until)
+        trouble = Trouble(standing=standing, sentence=self._trouble, since=since, until=until)
         await self._mirror.note_trouble(self.id, trouble)
+        self._set(
+            LaneReport(sink=self._address, standing=standing, since=since, until=until, sentence=trouble.sentence)
+        )
 
     async def _no_trouble(self) -> None:
         self._trouble = ""

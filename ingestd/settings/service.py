@@ -28,6 +28,8 @@ def _service_url(text: str) -> str:
     try:
         parts = urlsplit(text)
         usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        # No resolver is asked about a name with an empty or endless label; it would not be a fault of the network.
+        (parts.hostname or "").encode("idna")
     except ValueError:
         usable = False
     else:

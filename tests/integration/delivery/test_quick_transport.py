@@ -17,7 +17,7 @@ from ingestd.client.quick_transport import MOST_BODY_BYTES, QuickTransport
 from ingestd.core.outcome import Fault
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
-TIMES = {"connect": 2.0, "read": 0.3, "write": 1.0, "pool": 1.0}
+TIMES = {"connect": 60.0, "read": 0.3, "write": 1.0, "pool": 1.0}
 
 
 class Server:

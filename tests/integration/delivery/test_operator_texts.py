@@ -1,0 +1,189 @@
+"""What an operator reads while something is wrong: `ingestd status` and the log, in each situation as it really comes about.
+
+The texts are in ``tests/golden/delivery``; times, ports and ids are masked. Each says what is wrong, since when, what waits, and
+what to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ingestd.cli.status import sink_line
+from ingestd.client.service import Timeouts
+from ingestd.core.address import SinkAddress
+from ingestd.core.backoff import Backoff
+from ingestd.delivery.pace import Pace
+from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.telemetry.event import Event, event_name
+from tests.support.delivery_rig import rig
+from tests.support.document_server import Delay, DocumentServer, DropAfter, Fault, Garbage, Refuse, Truncate
+from tests.support.sqlite_desires import desire_all
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "delivery"
+PATIENT = Pace(
+    retry=Backoff(base_seconds=3_600, cap_seconds=3_600),
+    pause=Backoff(base_seconds=3_600, cap_seconds=3_600),
+    grace_seconds=0,
+)
+MASS_BUDGET = SinkAddress(workspace="Bench", by="label", name="Mass budget")
+OTHER_KEY = b'{"id":"1","key":"another","value":"1","dataType":"scalar","entries":[]}'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """``prepare`` arranges the service; ``fault`` is done to every request that ``when`` names."""
+
+    fault: Fault | None = None
+    when: Callable[[str], bool] = lambda _: True
+    prepare: Callable[[DocumentServer], object] = lambda _: None
+    url: Callable[[DocumentServer], str] = lambda server: server.url
+    to: SinkAddress = MASS_BUDGET
+    key: str = "test-key"
+    pace: Pace = PATIENT
+    read_seconds: float = 10
+
+
+def _writes(method: str) -> bool:
+    return method != "GET"
+
+
+def _twice(make: Callable[[DocumentServer], object]) -> Callable[[DocumentServer], object]:
+    return lambda server: (make(server), make(server))
+
+
+def _sink(server: DocumentServer) -> object:
+    (workspace,) = server.store.workspaces
+    return server.store.create_sink(workspace, {"label": "Mass budget"})
+
+
+def _by(by: str, name: str) -> SinkAddress:
+    return SinkAddress(workspace="Bench", by=by, name=name)  # type: ignore[arg-type]
+
+
+SITUATIONS = {
+    "nothing-listens": Situation(url=lambda _: "http://127.0.0.1:1"),
+    "host-unknown": Situation(url=lambda _: "http://no-such-host.invalid"),
+    "no-tls-there": Situation(url=lambda server: server.url.replace("http:", "https:")),
+    "answers-too-late": Situation(fault=Delay(seconds=0.5), read_seconds=0.05),
+    "closes-instead-of-answering": Situation(fault=DropAfter(), when=_writes),
+    "answer-cut-off": Situation(fault=Truncate()),
+    "proxy-page-as-success": Situation(fault=Garbage()),
+    "proxy-page-500": Situation(fault=Garbage(status=500)),
+    "proxy-page-502": Situation(fault=Garbage(status=502)),
+    "answer-about-another-key": Situation(
+        prepare=_sink,
+        fault=Garbage(status=201, body=OTHER_KEY, content_type="application/json"),
+        when=_writes,
+    ),
+    "redirected": Situation(fault=Refuse(status=302, headers={"Location": "https://user:secret@other.test/v1?key=1"})),
+    "key-unknown": Situation(key="another-key"),
+    "not-allowed": Situation(fault=Refuse(status=403)),
+    "no-such-workspace": Situation(to=SinkAddress(workspace="Labor", by="label", name="Mass budget")),
+    "two-workspaces-of-one-label": Situation(prepare=lambda server: server.workspace("Bench")),
+    "two-sinks-of-one-label": Situation(prepare=_twice(_sink)),
+    "no-such-sink": Situation(to=_by("visible_id", "SNK-9")),
+    "throttled": Situation(fault=Refuse(status=429, headers={"Retry-After": "120"})),
+    "unavailable": Situation(fault=Refuse(status=503, headers={"Retry-After": "60"})),
+    "quota-used-up": Situation(
+        prepare=_sink, fault=Refuse(status=409, headers={"X-Error-Code": "quota_exceeded"}), when=_writes
+    ),
+    "operation-not-offered": Situation(prepare=_sink, fault=Refuse(status=501), when=_writes),
+    "not-the-service": Situation(fault=Refuse(status=405)),
+}
+
+
+def masked(text: str) -> str:
+    for pattern, mask in (
+        (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "TIME"),
+        (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID"),
+        (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
+    ):
+        text = re.sub(pattern, mask, text)
+    return text
+
+
+def logged(event: Event) -> str:
+    """A line of the log without its numbers of seconds, which chance decides."""
+    fields = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
+    fields.pop("seconds", None)
+    return f"{event.level}: {event_name(type(event))} " + " ".join(f"{name}={value}" for name, value in fields.items())
+
+
+async def told(situation: Situation, folder: Path) -> str:
+    """Status line and log once the lane has come to stand."""
+    mirror = SqliteMirror.open(folder / "ingestd.db")
+    try:
+        with DocumentServer() as server:
+            server.workspace("Bench")
+            situation.prepare(server)
+            if situation.fault is not None:
+                server.fault_of = lambda request: situation.fault if situation.when(request.method) else None
+            async with rig(
+                url=situation.url(server),
+                api_key=situation.key,
+                deliverable=mirror.delivery,
+                pace=situation.pace,
+                timeouts=Timeouts(connect_seconds=60, read_seconds=situation.read_seconds),
+            ) as running:
+                loop = asyncio.get_running_loop()
+                mirror.on_pending = lambda: loop.call_soon_threadsafe(running.dispatcher.wake)
+                values = {f"P-{n}": ("1.50", "scalar") for n in range(3)}
+                await asyncio.to_thread(desire_all, mirror, situation.to, values)
+                async with asyncio.timeout(60):
+                    while (await asyncio.to_thread(mirror.status.sinks))[0].trouble is None:
+                        pass
+                (sink,) = mirror.status.sinks()
+                told = [event for event in running.events if event.level in {"warning", "error"}]
+    finally:
+        mirror.close()
+    return masked("\n".join([sink_line(sink), *map(logged, told)])) + "\n"
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+async def test_status_and_log_say_what_is_wrong_and_what_to_do(name: str, tmp_path: Path) -> None:
+    text = await told(SITUATIONS[name], tmp_path)
+    if os.environ.get("INGESTD_WRITE_GOLDEN"):
+        (GOLDEN / f"{name}.txt").write_text(text, encoding="utf-8")
+    assert text == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
+    assert "since TIME" in text
+    assert "3 waiting" in text
+    assert "secret" not in text
+    assert "key=1" not in text
+
+
+async def test_a_deleted_sink_stops_its_lane_where_that_is_configured(tmp_path: Path) -> None:
+    stops = dataclasses.replace(PATIENT, missing_sink="stop")
+    mirror = SqliteMirror.open(tmp_path / "ingestd.db")
+    to = MASS_BUDGET
+    try:
+        with DocumentServer() as server:
+            workspace = server.workspace("Bench")
+            async with rig(url=server.url, deliverable=mirror.delivery, pace=stops) as running:
+                loop = asyncio.get_running_loop()
+                mirror.on_pending = lambda: loop.call_soon_threadsafe(running.dispatcher.wake)
+                await asyncio.to_thread(desire_all, mirror, to, {"a": ("1", "scalar"), "b": ("1", "scalar")})
+                assert await running.drained() == []
+                (sink,) = server.store.by_label("Mass budget")
+                server.store.delete_sink(workspace, sink)
+                await asyncio.to_thread(desire_all, mirror, to, {"a": ("2", "scalar"), "b": ("1", "scalar")})
+                (report,) = await running.drained()
+                assert report.standing == "paused"
+                line = masked(sink_line(mirror.status.sinks()[0]))
+        assert server.store.by_label("Mass budget") == []
+    finally:
+        mirror.close()
+    if os.environ.get("INGESTD_WRITE_GOLDEN"):
+        (GOLDEN / "sink-deleted.txt").write_text(f"{line}\n", encoding="utf-8")
+    assert line == (GOLDEN / "sink-deleted.txt").read_text(encoding="utf-8").rstrip("\n")
+
+
+def test_every_golden_text_belongs_to_a_situation() -> None:
+    assert {path.stem for path in GOLDEN.glob("*.txt")} == {*SITUATIONS, "sink-deleted"}
