@@ -84,6 +84,7 @@ class Metrics:
         )
         # Looking a labelled counter up costs more than counting.
         self._by_answer: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        self._by_outcome: dict[str, Counter] = {}
 
     def begun(self) -> None:
         """A request has come."""
@@ -118,8 +119,12 @@ class Metrics:
     def wrote(self, counts: Mapping[str, int]) -> None:
         """Entries were written, by outcome."""
         for outcome, count in counts.items():
-            if count:
-                self._entries.labels(outcome).inc(count)
+            if not count:
+                continue
+            found = self._by_outcome.get(outcome)
+            if found is None:
+                found = self._by_outcome[outcome] = self._entries.labels(outcome)
+            found.inc(count)
 
     def attempted(self, outcome: str, seconds: float) -> None:
         """A delivery was tried."""
