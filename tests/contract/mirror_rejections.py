@@ -100,6 +100,17 @@ class RejectionSuite:
         assert await stage.deliver(lane) == [("delete", "b", None)]
         assert stage.rejections.count(ALL) == 0
 
+    async def test_a_removal_that_was_refused_is_over_once_the_key_is_named_again(self, stage: RejectionStage) -> None:
+        lane = stage.desire(scalars(a="1"))
+        await stage.deliver(lane)
+        stage.desire({"a": None})
+        await stage.refuse(lane, "a")
+        stage.desire(scalars(a="2"))
+        assert stage.rejections.count(ALL) == 0
+        assert [(key, value) for _, key, value in await stage.deliver(lane)] == [("a", "2")]
+        await stage.keeper.retry(ALL)
+        assert await stage.nothing_to_claim(lane)
+
     async def test_an_entry_that_is_refused_again_keeps_its_past(self, stage: RejectionStage) -> None:
         lane = stage.desire(scalars(a="1"))
         await stage.refuse(lane, "a", reason="First.")

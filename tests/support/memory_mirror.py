@@ -109,6 +109,7 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
                 continue
             value, data_type = wanted if wanted is not None else (None, "")
             if row is None:
+                self._mend(lane, key)
                 rows[key] = _Row(
                     value=value, data_type=data_type, removed=False, version=next(self._versions), segment=segment
                 )

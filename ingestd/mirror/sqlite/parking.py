@@ -80,8 +80,10 @@ def _before(
 
 
 def park_partition(connection: sqlite3.Connection, place: Place, reason: str) -> None:
-    """Park a partition of which nothing could be read."""
-    _add(connection, place, subject="partition", reason=reason)
+    """Park a partition of which nothing could be read; one that was parked before is parked anew."""
+    rows = connection.execute(SQL["rejected_partition"], (place.partition,)).fetchall()
+    past = [_Past(id=identity, at=at, times=times) for identity, at, times in rows]
+    _add(connection, place, subject="partition", reason=reason, past=past[0] if past else None)
 
 
 def park_conflicts(
@@ -95,7 +97,10 @@ def park_conflicts(
     if not conflicts:
         return
     owners = dict(conflicts)
-    connection.execute(SQL["rejected_keys"], (place.sink, json.dumps(list(owners))))
+    rows = connection.execute(
+        SQL["rejected_conflicts_before"], (place.sink, place.partition, json.dumps(list(owners)))
+    ).fetchall()
+    before = {key: _Past(id=identity, at=at, times=times) for key, identity, at, times in rows}
     for entry in entries.filter(pl.col("key").is_in(list(owners))).iter_rows(named=True):
         _add(
             connection,
@@ -108,6 +113,7 @@ def park_conflicts(
             data_type=entry["data_type"],
             position=entry["position"],
             row_hash=entry["row_hash"],
+            past=before.get(entry["key"]),
         )
 
 
@@ -122,7 +128,7 @@ def park_entries(
 
     ``origins``: key, value, data_type, partition, run, row_hash, position, removed.
     """
-    connection.execute(SQL["rejected_keys"], (sink, json.dumps(list(parked))))
+    connection.execute(SQL["rejected_entries_before"], (sink, json.dumps(list(parked))))
     for key, value, data_type, partition, run, row_hash, position, removed in origins:
         refusal = parked[str(key)]
         noted = {

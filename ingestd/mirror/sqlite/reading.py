@@ -178,7 +178,7 @@ class IntakeSide:
                     connection.execute(SQL["partition_snapshot"], (changes, int(repeats), current.partition))
                 elif not current.snapshot:
                     forget_mended(connection, current.partition, run, current.retries, whole=False)
-                connection.execute(SQL["rejected_partition"], (current.partition,))
+                connection.execute(SQL["rejected_partition"], (current.partition,)).fetchall()
             row = connection.execute(SQL["run_end"], (self._now(), "", run)).fetchone()
             summary = RunSummary(**dict(zip(_SUMMARY, row, strict=True)), collided=collided)
             if not collided:
@@ -204,9 +204,10 @@ class IntakeSide:
         with self._state.writing() as connection:
             connection.execute(SQL["run_end"], (self._now(), reason, run))
             connection.execute(SQL["partition_failed"], (run, current.partition))
-            connection.execute(SQL["rejected_partition"], (current.partition,))
             if broken:
                 park_partition(connection, self._place(current), reason)
+            else:
+                connection.execute(SQL["rejected_partition"], (current.partition,)).fetchall()
 
     def settled_partitions(self, pipeline: str) -> list[tuple[int, str, Cursor]]:
         """See `Intake.settled_partitions`."""

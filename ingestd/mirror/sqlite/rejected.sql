@@ -22,8 +22,18 @@ SELECT id, row_hash FROM rejected WHERE partition = ? AND subject = 'record' AND
 -- name: rejected_drop
 DELETE FROM rejected WHERE id IN (SELECT value FROM json_each(?))
 
+-- Entries that are something else now; and what stood against a partition's own writing of them.
 -- name: rejected_keys
-DELETE FROM rejected WHERE sink = ? AND subject IN ('entry', 'conflict') AND key IN (SELECT value FROM json_each(?))
+DELETE FROM rejected WHERE sink = :sink AND key IN (SELECT value FROM json_each(:keys))
+  AND (subject = 'entry' OR (subject = 'conflict' AND partition = :partition))
+
+-- The keys of a partition that other pipelines write, as they were parked before.
+-- name: rejected_conflicts_before
+DELETE FROM rejected WHERE sink = ? AND subject = 'conflict' AND partition = ? AND key IN (SELECT value FROM json_each(?))
+RETURNING key, id, at, times
+
+-- name: rejected_entries_before
+DELETE FROM rejected WHERE sink = ? AND subject = 'entry' AND key IN (SELECT value FROM json_each(?))
 
 -- name: rejected_of_sink
 DELETE FROM rejected WHERE sink = ? AND subject = 'entry'
@@ -32,7 +42,7 @@ DELETE FROM rejected WHERE sink = ? AND subject = 'entry'
 SELECT 1 FROM rejected WHERE sink = ? AND subject IN ('entry', 'conflict') LIMIT 1
 
 -- name: rejected_partition
-DELETE FROM rejected WHERE partition = ? AND subject = 'partition'
+DELETE FROM rejected WHERE partition = ? AND subject = 'partition' RETURNING id, at, times
 
 -- Every record was mapped in this run: what an earlier one parked and this one did not is mended. What was asked for while
 -- this run went on (`:retries` is as it began) is left to the next.

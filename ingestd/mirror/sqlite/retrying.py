@@ -130,7 +130,8 @@ def _requeue_chosen(connection: sqlite3.Connection) -> int:
         connection.execute(SQL["rejected_drop"], (json.dumps([row[0] for row in rows]),))
         by_sink: dict[int, list[tuple[object, ...]]] = {}
         for _, sink, key, value, data_type, removed, partition, run, row_hash, known, waits in rows:
-            if not waits and (known or removed):
+            # A removal stands for a row that went; if there is one again, it is another's.
+            if not waits and bool(known) != bool(removed):
                 by_sink.setdefault(sink, []).append((key, value, data_type, removed, partition, run, row_hash))
         for sink, found in by_sink.items():
             _requeue(connection, sink, pl.DataFrame(found, schema=_ENTRY, orient="row"))

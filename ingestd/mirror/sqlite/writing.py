@@ -70,6 +70,7 @@ def write_entries(
     if known is None:
         fresh = entries.with_columns(pl.lit(None, dtype=pl.Int64).alias("segment"))
         _store(connection, fresh, "create", sink=sink, partition=partition, run=run, out=out)
+        _resolve(connection, sink, partition, fresh)  # a removal that was refused has no row any more
         nothing = pl.Series("old_hash", [], dtype=pl.Int64)
         return Written(created=entries.height, updated=0, unchanged=0, replaced=nothing, strangers=False, foreign=())
     joined = entries.join(known, on="key", how="left", maintain_order="left")
@@ -100,7 +101,7 @@ def write_entries(
     for kind, part in parts.items():
         if part.height:
             _store(connection, part, kind, sink=sink, partition=partition, run=run, out=out)
-    _resolve(connection, sink, changed)
+    _resolve(connection, sink, partition, changed)
     of_ours = pl.concat([touched, changed.filter(there & (pl.col("partition") == partition))])
     created = changed.filter(pl.col("partition").is_null()).height
     return Written(
@@ -127,7 +128,7 @@ def remove_entries(
         pl.when(pl.col("kind").is_not_null()).then("segment").alias("segment"),
     ).sort("key")
     _store(connection, gone, "delete", sink=sink, partition=partition, run=run, out=out)
-    _resolve(connection, sink, gone)
+    _resolve(connection, sink, partition, gone)
     return gone.height
 
 
@@ -196,7 +197,11 @@ def _store(
     leave(connection, lost)
 
 
-def _resolve(connection: sqlite3.Connection, sink: int, changed: pl.DataFrame) -> None:
-    """A refused entry that changes is no longer refused: the service has not yet seen what it is now."""
+def _resolve(connection: sqlite3.Connection, sink: int, partition: int, changed: pl.DataFrame) -> None:
+    """A refused entry that changes is no longer refused: the service has not yet seen what it is now.
+
+    That another pipeline wants the key, too, is still so.
+    """
     if changed.height and connection.execute(SQL["rejected_any_entry"], (sink,)).fetchone():
-        connection.execute(SQL["rejected_keys"], (sink, json.dumps(changed["key"].to_list())))
+        keys = json.dumps(changed["key"].to_list())
+        connection.execute(SQL["rejected_keys"], {"sink": sink, "partition": partition, "keys": keys})

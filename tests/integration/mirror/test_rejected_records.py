@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.core.address import SinkAddress
+from ingestd.core.errors import SourceBroken
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.core.record import Batch, Cursor, Partition, Reject
 from ingestd.intake import Reader
@@ -173,6 +174,41 @@ def test_a_conflict_that_is_over_is_gone_after_a_retry(desk: Desk) -> None:
     theirs.read_pass()
     assert desk.rejected() == []
     assert [origin.value for origin in desk.mirror.status.origins("a")] == ["2"]
+
+
+def test_a_conflict_stands_as_long_as_the_other_pipeline_writes_the_key(desk: Desk) -> None:
+    desk.mirror.intake.activate(["pipe", "other"])
+    desk.script.write("m.csv", [GOOD])
+    desk.read()
+    other = Script()
+    other.write("o.csv", [{"k": "a", "v": "2"}])
+    theirs = Reader(
+        pipeline="other", connector=ScriptedConnector(other), mapping=Mapping([EntrySpec(key="{k}", value="{v}")]),
+        sink=SINK, mirror=desk.mirror.intake, emit=lambda event: None,
+    )  # fmt: skip
+    theirs.read_pass()
+    (before,) = desk.rejected()
+    desk.script.write("m.csv", [{"k": "a", "v": "3"}])
+    desk.read()
+    assert [one.id for one in desk.rejected()] == [before.id], "the owner's new value settles nothing"
+    desk.retry()
+    theirs.read_pass()
+    (after,) = desk.rejected()
+    assert (after.id, after.at, after.times) == (before.id, before.at, 2)
+
+
+def test_a_file_that_can_t_be_read_is_told_since_the_first_time(desk: Desk) -> None:
+    desk.script.write("m.csv", [GOOD])
+    desk.script.contents["m.csv"].error = SourceBroken("There is no column 'k'.")
+    desk.script.contents["m.csv"].fails_after = 0
+    for _ in range(2):
+        assert desk.reader.read_pass().parked
+    (one,) = desk.rejected()
+    assert (one.subject, one.times) == ("partition", 2)
+    assert one.last_at > one.at
+    desk.script.write("m.csv", [GOOD])
+    desk.read()
+    assert desk.rejected() == []
 
 
 def test_a_file_that_waits_to_be_put_away_is_put_away_after_the_retry_is_read(desk: Desk) -> None:
