@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from bench import cold, latency, memory, service, single, ten, unchanged
+from bench import adaptive, cold, latency, memory, service, single, ten, unchanged
 from bench.child import ChildFailed
 from bench.endpoints import Wrong
 from bench.figures import Report
@@ -24,6 +24,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], Report]] = {
     "unchanged": unchanged.measure,
     "ten": ten.measure,
     "single": single.measure,
+    "adaptive": adaptive.measure,
     "service": service.measure,
     "latency": latency.measure,
     "memory": memory.measure,

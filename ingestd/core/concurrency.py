@@ -2,8 +2,8 @@
 
 Little's law tells how many of the requests in flight only stand in the service's queue: with ``n`` in flight, a latency of
 ``now`` and one of ``base`` for an idle service, it is ``n * (1 - base / now)``. Few in the queue: one more may go. Many:
-fewer. (The rule of TCP Vegas; Brakmo and Peterson, 1995.) Answers are taken together by rounds of as many as are in flight, so
-that one slow answer decides nothing and the limit changes at most once a round trip.
+fewer. (The rule of TCP Vegas; Brakmo and Peterson, 1995.) Answers are taken together by rounds of as many as are in flight,
+and five at least, so that one slow answer decides nothing and the limit changes at most once a round trip.
 
 ``base`` is the lowest mean of a round, and it is measured anew now and then with half as many in flight: a service that has
 become slower, or quicker, is then known as it is now. A refusal (429, 5xx, a timeout) lowers the limit at once.
@@ -19,6 +19,9 @@ FEW_QUEUED = 1.5
 
 MANY_QUEUED = 4.0
 """From so many on, there are too many in flight."""
+
+LEAST_ANSWERS = 5
+"""A round has at least so many: the lowest of single latencies would be an accident."""
 
 DOWN_FOR_LATENCY = 0.9
 DOWN_FOR_REFUSAL = 0.7
@@ -90,7 +93,7 @@ def _counted(state: Concurrency, seconds: float, in_flight: int) -> Concurrency:
         seconds=held.seconds + seconds if held.answers >= 0 else 0.0,
         reached=held.reached or in_flight >= state.limit,
     )
-    if counted.answers >= state.limit:
+    if counted.answers >= max(state.limit, LEAST_ANSWERS):
         return _considered(state, counted.seconds / counted.answers, reached=counted.reached)
     # Of every answer: in full, which takes half as long as `dataclasses.replace`.
     return Concurrency(

@@ -1,0 +1,82 @@
+"""What ingestd finds out by itself: how many requests at once serve a service best, and how often it may be asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench import sample
+from bench.child import python, run, running
+from bench.counting import SINK, WORKSPACE
+from bench.daemon import site
+from bench.endpoints import Endpoint, Wrong
+from bench.figures import Report, Rounds, whole
+from bench.rounds import Options, surroundings_note
+
+KNEE, LATENCY_SECONDS = 20, 0.05
+RATE = 150
+KNEE_ROWS, RATE_ROWS = 8_000, 3_000
+FIXED = (8, 12, 16, 20, 24, 32)
+
+SETTLED = "ingestd, settled: entries/s"
+BEST = "best fixed number: entries/s"
+BEST_AT = "best fixed number: in flight"
+ACCEPTED = "of a service that takes 150/s, settled: entries/s"
+REFUSED = "of a service that takes 150/s, settled: refused in a thousand"
+SHARE = "settled over the best fixed number"
+
+
+def measure(options: Options) -> Report:
+    figures = Rounds()
+    for folder in options.rounds(figures):
+        with _slowing(folder, "knee", str(KNEE), str(LATENCY_SECONDS)) as service:
+            accepted, _ = _delivered(folder / "knee", service, KNEE_ROWS)
+            figures.add(SETTLED, _per_second(accepted[len(accepted) // 2 :]))
+            path = f"{service.sinks}/{SINK}"
+            rates = json.loads(run(python("bench.limits.fixed", service.url + path, *map(str, FIXED))).output)
+            best = max(rates, key=lambda number: float(rates[number]))
+            figures.add(BEST, rates[best])
+            figures.add(BEST_AT, float(best))
+        with _slowing(folder, "rate", str(RATE)) as service:
+            accepted, refused = _delivered(folder / "rate", service, RATE_ROWS)
+            settled = accepted[len(accepted) // 2 :]
+            late = [moment for moment in refused if moment >= settled[0]]
+            figures.add(ACCEPTED, _per_second(settled))
+            figures.add(REFUSED, 1000 * len(late) / (len(late) + len(settled)))
+    around = options.surroundings(figures)
+    names = (SETTLED, BEST, BEST_AT, ACCEPTED, REFUSED)
+    return Report(
+        name="adaptive",
+        title=f"adaptive: a service that slows down at {KNEE} in flight, and one that refuses above {RATE} a second",
+        header=("", "measured"),
+        lines=[(name, figures.spread(name, whole)) for name in names],
+        ratios=(
+            (SHARE, figures.ratio(SETTLED, BEST), "0.9 or more"),
+            ("refused, of all that was asked", figures.median(REFUSED) / 1000, "less than 0.05"),
+        ),
+        notes=[surroundings_note(around), "Settled: the second half of the entries."],
+        summary=around | {name: round(figures.median(name), 1) for name in names},
+    )
+
+
+@contextmanager
+def _slowing(folder: Path, *words: str) -> Iterator[Endpoint]:
+    with running(python("bench.slowing", *words), log=folder / f"{words[0]}.log") as child:
+        yield Endpoint(url=f"http://127.0.0.1:{child.line()}", api_key="bench", workspace=WORKSPACE, child=child)
+
+
+def _delivered(folder: Path, service: Endpoint, rows: int) -> tuple[list[float], list[float]]:
+    """When each write was accepted, and when one was refused."""
+    made = site(folder, service)
+    sample.write_csv(made.drop / "parts.csv", rows)
+    made.sync()
+    tally = service.ask("GET", "/tally")
+    if len(tally["accepted"]) != rows:
+        raise Wrong(f"{len(tally['accepted'])} of {rows} entries were accepted")
+    return sorted(tally["accepted"]), sorted(tally["refused"])
+
+
+def _per_second(moments: list[float]) -> float:
+    return (len(moments) - 1) / (moments[-1] - moments[0])

@@ -1,0 +1,44 @@
+"""Requests of one entry with a fixed number in flight.
+
+``python -m bench.limits.fixed ADDRESS NUMBER…`` prints the rate of each number as JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+
+import httpx
+import uvloop
+
+from ingestd.client.quick_transport import QuickTransport
+
+SECONDS = 2.0
+
+
+async def rate(address: str, in_flight: int) -> float:
+    transport = QuickTransport()
+    url = httpx.URL(address)
+    ends = time.monotonic() + SECONDS
+    done = 0
+
+    async def send() -> None:
+        nonlocal done
+        while time.monotonic() < ends:
+            body = b'{"key":"P%08d/mass","value":"1","dataType":"scalar"}' % done
+            await transport.handle_async_request(httpx.Request("POST", url, content=body))
+            done += 1
+
+    await asyncio.gather(*[send() for _ in range(in_flight)])
+    await transport.aclose()
+    return done / SECONDS
+
+
+async def measured(address: str, numbers: list[int]) -> dict[int, float]:
+    return {number: await rate(address, number) for number in numbers}
+
+
+if __name__ == "__main__":
+    print(json.dumps(uvloop.run(measured(sys.argv[1], [int(number) for number in sys.argv[2:]]))))
