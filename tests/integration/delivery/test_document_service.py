@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator
 
@@ -9,7 +10,7 @@ import pytest
 
 from ingestd.core.address import SinkAddress
 from ingestd.telemetry.catalogue.delivery import EntriesParked, SinkAdopted, SinkCreated
-from tests.support.delivery_rig import rig
+from tests.support.delivery_rig import QUICK, rig
 from tests.support.document_server import DocumentServer, DropAfter, Refuse, Store
 from tests.support.memory_mirror import Desired
 
@@ -197,3 +198,15 @@ async def test_a_throttled_lane_waits_and_loses_nothing(server: DocumentServer) 
         running.desire(to, {f"P-{n}": ("1", "scalar") for n in range(20)})
         assert await running.drained() == []
     assert len(server.values("Mass budget")) == 21
+
+
+async def test_updates_go_by_patch_where_that_is_configured(server: DocumentServer) -> None:
+    to = address(server.workspace())
+    async with rig(url=server.url, pace=dataclasses.replace(QUICK, update_with="patch")) as running:
+        running.desire(to, {"a/b": ("1", "scalar"), "c": ("1", "scalar")})
+        await running.drained()
+        server.forget_requests()
+        running.desire(to, {"a/b": ("2", "text"), "c": ("1.10", "scalar")})
+        assert await running.drained() == []
+    assert server.values("Mass budget") == {"a/b": ("2", "text"), "c": ("1.10", "scalar")}
+    assert [request.method for request in server.writes()] == ["PATCH", "PATCH"]

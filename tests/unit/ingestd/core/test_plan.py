@@ -57,3 +57,9 @@ def test_a_type_is_put_right_only_where_the_service_names_another() -> None:
     assert not needs_retype(wanted="text", answered="text")
     assert not needs_retype(wanted="text", answered=None)
     assert not needs_retype(wanted=None, answered="scalar")
+
+
+def test_an_update_is_a_patch_where_that_is_configured() -> None:
+    assert first_step("update", value_is_null=False, update_with="patch") == "patch_entry"
+    assert after("create_entry", "conflict", value_is_null=False, update_with="patch") == "patch_entry"
+    assert first_step("create", value_is_null=False, update_with="patch") == "create_entry"

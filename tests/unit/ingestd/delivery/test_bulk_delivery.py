@@ -320,3 +320,18 @@ async def test_chaos_ends_exact(seed: int, bulk: bool) -> None:
         assert chaos.met.total() > 0
     assert held(service) == {key: value for key, value in wanted.items() if value and not key.startswith("bad")}
     assert set(running.mirror.parked) == {f"bad-{turn}" for turn in range(4)}
+
+
+async def test_an_idle_lane_gathers_what_comes_where_that_is_configured() -> None:
+    service = BulkService()
+    async with rig(transport=service, pace=dataclasses.replace(QUICK, gather_seconds=0.2)) as running:
+        to = address(service)
+        running.desire(to, {"first": ("1", "scalar")})
+        await running.drained()
+        service.requests.clear()
+        for number in range(20):
+            running.desire(to, {f"K-{number}": ("1", "scalar")})
+            await asyncio.sleep(0)
+        assert await running.drained() == []
+    assert len(masses(service)) == 1
+    assert len(held(service)) == 21

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from typing import Any
+
+import httpx
+import pytest
+
+from ingestd.client.reply import Reply
+from ingestd.core.address import SinkAddress
+from ingestd.core.outcome import Facts, Fault, judge
+from ingestd.core.rate import Announced
+from ingestd.delivery.governor import Governor
+from ingestd.telemetry.catalogue.delivery import ServiceAway, ServiceBack
+from ingestd.telemetry.event import Event
+from tests.support.bulk_service import BulkService
+from tests.support.delivery_rig import QUICK, rig
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def governor(clock: Clock, events: list[Event] | None = None, *, at_first: int = 1) -> Governor:
+    told: list[Event] = events if events is not None else []
+    pace = dataclasses.replace(QUICK, in_flight_at_first=at_first)
+    return Governor(service="s", pace=pace, emit=told.append, clock=clock, now=clock, random=lambda: 1.0)
+
+
+def reply(status: int | None = None, fault: Fault | None = None, **more: Any) -> Reply[Any]:
+    outcome = judge(Facts(status=status, fault=fault, retry_after=more.pop("retry_after", None)), now=0)
+    return Reply(operation="x", outcome=outcome, status=status, milliseconds=20, **more)
+
+
+async def test_places_are_given_in_the_order_in_which_they_were_asked_for() -> None:
+    asked = governor(Clock())
+    first = asked.try_enter()
+    assert first is not None
+    assert asked.try_enter() is None
+    order: list[int] = []
+
+    async def one(number: int) -> None:
+        permit = await asked.enter()
+        order.append(number)
+        permit.give_back()
+
+    waiting = [asyncio.create_task(one(number)) for number in range(5)]
+    await asyncio.sleep(0)
+    first.give_back()
+    first.give_back()
+    await asyncio.gather(*waiting)
+    assert order == [0, 1, 2, 3, 4]
+
+
+async def test_who_gives_up_waiting_takes_no_place_with_him() -> None:
+    asked = governor(Clock())
+    first = asked.try_enter()
+    assert first is not None
+    waiting = [asyncio.create_task(asked.enter()) for _ in range(2)]
+    await asyncio.sleep(0)
+    # One gives up while he waits; the other in the very moment in which he is called.
+    waiting[0].cancel()
+    first.give_back()
+    waiting[1].cancel()
+    await asyncio.wait(waiting)
+    assert asked.try_enter() is not None
+
+
+async def test_a_wait_that_the_service_asks_for_holds_for_everybody() -> None:
+    clock = Clock()
+    asked = governor(clock, at_first=4)
+    asked.heard(reply(429, retry_after="7"))
+    assert asked.try_enter() is None
+    clock.now += 7
+    assert asked.try_enter() is not None
+
+
+async def test_what_is_announced_is_not_exceeded() -> None:
+    clock = Clock()
+    asked = governor(clock, at_first=32)
+    asked.heard(reply(200, rate=Announced(remaining=3, reset_seconds=60, quota=60, window_seconds=60)))
+    assert sum(asked.try_enter() is not None for _ in range(10)) == 3
+    clock.now += 2
+    assert sum(asked.try_enter() is not None for _ in range(10)) == 2
+
+
+async def test_while_the_service_is_away_one_asks_and_its_answer_counts_for_all() -> None:
+    clock, events = Clock(), list[Event]()
+    asked = governor(clock, events)
+    for _ in range(5):
+        assert asked.turn() is None
+        asked.heard(reply(fault=Fault.REFUSED))
+    away = asked.turn()
+    assert away is not None
+    assert "Nothing listens" in away.sentence
+    clock.now = away.until
+    assert asked.turn() is None
+    assert asked.turn() is not None
+    changed = asyncio.create_task(asked.turn_changed())
+    await asyncio.sleep(0)
+    asked.heard(reply(200))
+    await asyncio.wait_for(changed, 5)
+    assert asked.turn() is None
+    assert [type(event) for event in events] == [ServiceAway, ServiceBack]
+
+
+async def test_a_probe_that_asked_nothing_leaves_it_to_the_next() -> None:
+    clock = Clock()
+    asked = governor(clock)
+    for _ in range(5):
+        asked.heard(reply(503))
+    away = asked.turn()
+    assert away is not None
+    clock.now = away.until
+    assert asked.turn() is None
+    asked.probe_over()
+    assert asked.turn() is None
+
+
+@pytest.mark.parametrize("status", [200, 400, 401, 404, 409, 429, 500])
+async def test_an_answer_of_the_service_shows_that_it_is_there(status: int) -> None:
+    asked = governor(Clock())
+    for _ in range(20):
+        asked.heard(reply(status, retry_after="0"))
+    assert asked.turn() is None
+
+
+class Away(httpx.AsyncBaseTransport):
+    """Refuses connections until it is told to go on, and counts them."""
+
+    def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
+        self.inner = inner
+        self.away = False
+        self.refused = 0
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if self.away:
+            self.refused += 1
+            raise httpx.ConnectError("nothing listens")
+        return await self.inner.handle_async_request(request)
+
+
+async def test_many_lanes_ask_a_service_that_is_away_as_seldom_as_one_and_all_go_on_when_it_is_back() -> None:
+    service = BulkService()
+    transport = Away(service)
+    workspace = str(service.store.create_workspace({"label": "Bench"})["id"])
+    lanes = [SinkAddress(workspace=workspace, by="label", name=f"Sink {number}") for number in range(20)]
+    async with rig(transport=transport) as running:
+        transport.away = True
+        for lane in lanes:
+            running.desire(lane, {"a": ("1", "scalar")})
+        async with asyncio.timeout(20):
+            while len(running.told(ServiceAway)) < 6:
+                await running.dispatcher.governor.turn_changed()
+                await asyncio.sleep(0)
+        # Each lane has found out for itself at most once; after that there was one probe at a time.
+        assert transport.refused <= 20 + 6
+        transport.away = False
+        assert await running.drained() == []
+    assert len(running.told(ServiceBack)) == 1
+    assert all(service.store.by_label(lane.name) for lane in lanes)
