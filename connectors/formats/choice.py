@@ -9,6 +9,7 @@ from pydantic import Field
 from connectors.formats.columnar import Arrow, Parquet
 from connectors.formats.csv import Csv
 from connectors.formats.documents import Ini, Toml, Yaml
+from connectors.formats.excel import Excel
 from connectors.formats.fixed_width import FixedWidth
 from connectors.formats.format import Format
 from connectors.formats.json import Json
@@ -16,11 +17,11 @@ from connectors.formats.ndjson import Ndjson
 from connectors.formats.packing import PACKED_SUFFIXES, Packed, packed_suffix
 from ingestd.sdk import SourceBroken
 
-FormatName: TypeAlias = Literal["csv", "ndjson", "json", "yaml", "toml", "ini", "parquet", "arrow"]
+FormatName: TypeAlias = Literal["csv", "ndjson", "json", "yaml", "toml", "ini", "excel", "parquet", "arrow"]
 ConfiguredFormat: TypeAlias = Annotated[
-    Csv | Ndjson | Json | FixedWidth | Yaml | Toml | Ini | Parquet | Arrow, Field(discriminator="type")
+    Csv | Ndjson | Json | FixedWidth | Yaml | Toml | Ini | Excel | Parquet | Arrow, Field(discriminator="type")
 ]
-FORMATS: tuple[type[Format], ...] = (Csv, Ndjson, Json, FixedWidth, Yaml, Toml, Ini, Parquet, Arrow)
+FORMATS: tuple[type[Format], ...] = (Csv, Ndjson, Json, FixedWidth, Yaml, Toml, Ini, Excel, Parquet, Arrow)
 
 SUFFIXES = {suffix: kind for kind in FORMATS for suffix in kind.suffixes}
 PATTERNS = (

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from io import BufferedIOBase
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO, ClassVar, Protocol, cast
 
 import polars as pl
@@ -47,6 +47,24 @@ def inner_name(name: str) -> str:
 def packed_suffix(name: str) -> str:
     """The end that tells how a file is packed; empty where it is not."""
     return next((suffix for suffix in PACKED_SUFFIXES if name.lower().endswith(suffix)), "")
+
+
+def unpack_to_its_end(path: Path, name: str) -> None:
+    """Unpack a gz, bz2, xz or zstd and throw away what comes out.
+
+    Raises:
+        SourceBroken: it is damaged, ends in the middle, or holds more than `UNPACKED_BYTES`.
+        OSError: it can't be read.
+    """
+    try:
+        with path.open("rb") as file, _OPENERS[packed_suffix(name)](cast("BinaryIO", file)) as unpacked:
+            bounded = _Bounded(unpacked, name, UNPACKED_BYTES)
+            while bounded.read(2**20):
+                pass
+    except _DAMAGED as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise SourceBroken(f"{name} can't be unpacked to its end: {str(error) or type(error).__name__}") from error
 
 
 class _Readable(Protocol):

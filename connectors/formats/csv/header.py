@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import count, islice
+from itertools import islice
 
 from connectors.formats.csv.detection import DELIMITERS, SAMPLE_RECORDS, Record, choose_delimiter, header_of
 from connectors.formats.csv.dialect import Dialect
 from connectors.formats.csv.layout import Layout
+from connectors.formats.csv.naming import named_columns
 from connectors.formats.csv.tolerant import is_unterminated, records_of
 from connectors.formats.stretch import Place, showable
 from connectors.formats.text import TextFile
@@ -132,23 +132,4 @@ def _checked(fields: list[str], file: str, layout: Layout, encoding: str) -> tup
         raise SourceBroken(
             f"{file}: the header row is not {encoding.upper()} text. Save the file as CSV UTF-8, or say in which encoding it is."
         )
-    names = list(fields)
-    nameless = [number for number, name in enumerate(names, start=1) if not name]
-    if nameless and layout.unnamed == "refuse":
-        told = ", ".join(map(str, nameless))
-        raise SourceBroken(f"{file}: the header gives no name to column {told} of {len(names)}. Name it.")
-    for number in nameless:
-        names[number - 1] = f"column {number}" if f"column {number}" not in names else _free(f"column {number}", names)
-    twice = [name for name, times in Counter(names).items() if times > 1]
-    if twice and layout.repeated == "refuse":
-        told = ", ".join(f"{name!r}" for name in twice)
-        raise SourceBroken(f"{file}: the header has more than one column {told}. Give each its own name.")
-    for at, name in enumerate(names):
-        if name in names[:at]:
-            names[at] = _free(name, names)
-    return tuple(names)
-
-
-def _free(name: str, taken: list[str]) -> str:
-    """The name with the first number behind it that makes it another than all others."""
-    return next(other for number in count(2) if (other := f"{name} {number}") not in taken)
+    return named_columns(fields, file, layout)

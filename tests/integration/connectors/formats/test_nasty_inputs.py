@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import polars as pl
 import pytest
 from pydantic import TypeAdapter
@@ -30,6 +31,12 @@ def content(case: dict[str, Any]) -> bytes:
         return (TABLES / str(case["file"])).read_bytes()
     if "columns" in case:
         return columnar(case)
+    if "cells" in case:
+        book, out = openpyxl.Workbook(), io.BytesIO()
+        for row in case["cells"]:
+            book.worksheets[0].append(row)
+        book.save(out)
+        return out.getvalue()
     if "hex" in case:
         return bytes.fromhex(case["hex"])
     return str(case["text"]).encode(case.get("encoding", "utf-8"))

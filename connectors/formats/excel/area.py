@@ -1,0 +1,63 @@
+"""Which cells of a sheet are read: a range such as B3:H200, in a spreadsheet's own words."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_RANGE = re.compile(r"(?P<left>[A-Z]{1,3})(?P<top>[1-9]\d{0,6})?:(?P<right>[A-Z]{1,3})(?P<bottom>[1-9]\d{0,6})?")
+
+
+class Area(NamedTuple):
+    """Rows and columns from 0, ends included; an end of None is the sheet's own."""
+
+    top: int = 0
+    left: int = 0
+    bottom: int | None = None
+    right: int | None = None
+
+
+def parse_area(text: str) -> Area:
+    """The area of ``B3:H200``, ``B3:H`` (to the last row) or ``B:H``.
+
+    Raises:
+        ValueError: it is no range.
+    """
+    found = _RANGE.fullmatch(text.upper().replace("$", ""))
+    if found is None:
+        raise ValueError(
+            f"'{text}' is no range of cells; write one like B3:H200, or B3:H for all rows from the third on"
+        )
+    area = Area(
+        top=int(found["top"] or 1) - 1,
+        left=column_number(found["left"]),
+        bottom=int(found["bottom"]) - 1 if found["bottom"] else None,
+        right=column_number(found["right"]),
+    )
+    if area.left > (area.right or 0) or (area.bottom is not None and area.top > area.bottom):
+        raise ValueError(f"'{text}' ends before it begins")
+    return area
+
+
+def place_of(reference: str) -> tuple[int, int]:
+    """Row and column, both from 0, of a cell such as C7."""
+    letters = reference.rstrip("0123456789")
+    return int(reference[len(letters) :]) - 1, column_number(letters)
+
+
+def column_number(letters: str) -> int:
+    """The column's number from 0."""
+    number = 0
+    for letter in letters:
+        number = number * 26 + ord(letter) - ord("A") + 1
+    return number - 1
+
+
+def column_letters(number: int) -> str:
+    """The letters of a column numbered from 0."""
+    letters = ""
+    number += 1
+    while number:
+        number, rest = divmod(number - 1, 26)
+        letters = chr(ord("A") + rest) + letters
+    return letters

@@ -1,0 +1,70 @@
+"""Spreadsheets as a format that can be configured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, BinaryIO, ClassVar, Literal
+
+from pydantic import AfterValidator, Field
+
+from connectors.formats.csv.layout import Layout
+from connectors.formats.excel.area import Area, parse_area
+from connectors.formats.excel.reader import SheetLayout, read_excel
+from connectors.formats.format import Format
+from connectors.formats.stretch import Stretch
+
+
+def _is_area(text: str) -> str:
+    parse_area(text)
+    return text
+
+
+class Excel(Format):
+    """A sheet of a workbook: xlsx, xlsm, xls or ods."""
+
+    suffixes: ClassVar[tuple[str, ...]] = (".xlsx", ".xlsm", ".xls", ".ods")
+
+    type: Literal["excel"] = "excel"
+    sheet: Annotated[str, Field(min_length=1)] | Annotated[int, Field(ge=1)] | None = Field(
+        default=None,
+        description="The sheet's name, or its number from 1; without it the first visible one that holds cells.",
+    )
+    area: Annotated[str, AfterValidator(_is_area)] | None = Field(
+        default=None, description="The cells to read, such as B3:H200, or B3:H for all rows from the third on."
+    )
+    header_row: int | None = Field(
+        default=None, ge=1, description="The header's row number; without it the first row that holds anything."
+    )
+    header_rows: int = Field(
+        default=1,
+        ge=1,
+        le=10,
+        description="How many rows the header has. A merged cell stands above each of its columns; names are joined by a space.",
+    )
+    units_row: bool = Field(
+        default=False,
+        description="Whether the row below the header holds units. A mapping finds them as {units.COLUMN}.",
+    )
+    errors: Literal["park", "missing"] = Field(
+        default="park",
+        description="What becomes of a row with an error such as #N/A: parked, or taken without that cell.",
+    )
+    unnamed_columns: Literal["number", "refuse"] = Field(
+        default="number", description="Columns without a name: called `column 3`, or the file is not read."
+    )
+    repeated_columns: Literal["refuse", "number"] = Field(
+        default="refuse",
+        description="A name that two columns have: the file is not read, or the second is called `mass 2`.",
+    )
+
+    def read(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
+        """As `connectors.formats.excel.reader.read_excel`."""
+        layout = SheetLayout(
+            area=parse_area(self.area) if self.area else Area(),
+            header_row=self.header_row,
+            header_rows=self.header_rows,
+            units_row=self.units_row,
+            errors=self.errors,
+            names=Layout(unnamed=self.unnamed_columns, repeated=self.repeated_columns),
+        )
+        return read_excel(file, name, sheet=self.sheet, layout=layout)

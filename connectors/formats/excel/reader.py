@@ -1,0 +1,179 @@
+"""One sheet of a workbook as records under a header."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import BinaryIO, Literal
+
+import polars as pl
+
+from connectors.formats.csv.layout import PLAIN, Layout
+from connectors.formats.csv.naming import named_columns
+from connectors.formats.excel.area import Area, column_letters
+from connectors.formats.excel.cells import text_of
+from connectors.formats.excel.errors import Cell, NotRead, error_cells
+from connectors.formats.excel.workbook import open_sheet, read_workbook
+from connectors.formats.stretch import Place, Stretch
+from ingestd.sdk import Reject, SourceBroken
+
+_ROWS = 10_000
+_WHOLE_SHEET = Area()
+
+Row = tuple[int, list[str]]
+"""A row's number, as the spreadsheet shows it, and its cells as text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SheetLayout:
+    """What is read of a sheet, and how.
+
+    ``header_row``: where the header begins (None: the first row that holds anything); ``header_rows``: how many rows it
+    has. ``errors``: what becomes of a record with an error cell.
+    """
+
+    area: Area = _WHOLE_SHEET
+    header_row: int | None = None
+    header_rows: int = 1
+    units_row: bool = False
+    errors: Literal["park", "missing"] = "park"
+    names: Layout = PLAIN
+
+
+def read_excel(file: BinaryIO, name: str, *, sheet: str | int | None, layout: SheetLayout) -> Iterator[Stretch]:
+    """The records of a sheet; at least one stretch. A position is the row's number in the spreadsheet.
+
+    Rows without any text are no records. An empty cell is the empty text, as it would be in the sheet's CSV. An error cell
+    parks its record, or counts as absent.
+
+    Raises:
+        SourceBroken: no workbook, no such sheet, or a header that can't name columns.
+    """
+    whole = read_workbook(file, name)
+    cells = open_sheet(whole, name, sheet)
+    whole.seek(0)
+    try:
+        errors = error_cells(whole, cells.name)
+    except NotRead as error:
+        raise SourceBroken(f"{name} can't be read as a workbook: {error}.") from error
+    left = cells.start[1] if cells.start else 0
+    rows = _rows(cells.iter_rows(), left, layout.area)
+    top = _top(rows, layout, cells.merged_cell_ranges or [], name)
+    yield from _stretches(rows, top, errors, layout, {"file.sheet": cells.name, **top.facts})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Top:
+    names: tuple[str, ...]
+    row: int
+    facts: Mapping[str, str]
+
+
+def _rows(raw: Iterator[Sequence[object]], left: int, area: Area) -> Iterator[Row]:
+    """The rows of the area, each as wide as the sheet or the area; ``raw`` begins at column ``left``."""
+    end = None if area.bottom is None else area.bottom + 1
+    for number, cells in enumerate(islice(raw, end), start=1):
+        if number <= area.top:
+            continue
+        texts = [""] * left + [text_of(cell) for cell in cells]  # type: ignore[arg-type]  # calamine's own union
+        if area.right is not None:
+            texts = texts[: area.right + 1]
+            texts += [""] * (area.right + 1 - len(texts))
+        yield number, texts[area.left :]
+
+
+def _top(rows: Iterator[Row], layout: SheetLayout, merged: Sequence[tuple[Cell, Cell]], name: str) -> _Top:
+    """Read up to the first record."""
+    first = next((row for row in rows if _begins_header(row, layout)), None)
+    if first is None or (layout.header_row is not None and first[0] != layout.header_row):
+        where = "with anything in it" if layout.header_row is None else f"{layout.header_row} (header_row)"
+        raise SourceBroken(f"{name} has no row {where}, where its header should be.")
+    head = [first, *islice(rows, layout.header_rows - 1)]
+    spread = [_spread(number, texts, merged, layout.area.left) for number, texts in head]
+    joined = [" ".join(dict.fromkeys(part for part in parts if part)) for parts in zip(*spread, strict=True)]
+    while joined and not joined[-1]:
+        joined.pop()  # columns behind the last name that hold nothing but formats
+    if not any(joined):
+        raise SourceBroken(f"{name}: row {first[0]}, where its header should be (header_row), is blank.")
+    names = named_columns(joined, name, layout.names)
+    facts = {"file.header_row": str(first[0])}
+    if layout.units_row:
+        units = next(rows, (0, []))[1]
+        facts |= {f"units.{column}": unit.strip() for column, unit in zip(names, units, strict=False)}
+    return _Top(names=names, row=first[0], facts=facts)
+
+
+def _begins_header(row: Row, layout: SheetLayout) -> bool:
+    return any(row[1]) if layout.header_row is None else row[0] >= layout.header_row
+
+
+def _spread(number: int, texts: list[str], merged: Sequence[tuple[Cell, Cell]], left: int) -> list[str]:
+    """A header row in which a merged cell stands above each of its columns; below its first row it is not repeated."""
+    spread = [text.strip() for text in texts]
+    for (top, first), (_, last) in merged:
+        if top == number - 1 and 0 <= first - left < len(spread):
+            for column in range(first - left, min(last - left + 1, len(spread))):
+                spread[column] = spread[first - left]
+    return spread
+
+
+def _stretches(
+    rows: Iterator[Row], top: _Top, errors: Mapping[Cell, str], layout: SheetLayout, facts: Mapping[str, str]
+) -> Iterator[Stretch]:
+    width, place = len(top.names), Place(row=top.row)
+    faulty = {row for row, _ in errors}
+    nothing = True
+    while block := list(islice(rows, _ROWS)):
+        records: list[list[str | None]] = []
+        numbers: list[int] = []
+        rejects: list[Reject] = []
+        for number, texts in block:
+            fields: list[str | None] = list(texts[:width])
+            if number - 1 in faulty and (bad := _errors_in(number, top.names, errors, layout.area.left)):
+                if layout.errors == "park":
+                    rejects.append(_parked(number, top.names, fields, bad, layout.area.left))
+                    continue
+                for at in bad:
+                    fields[at] = None
+            elif not any(fields):
+                continue
+            records.append(fields)
+            numbers.append(number)
+        place = Place(offset=0, row=block[-1][0])
+        nothing = False
+        yield _stretch(list(zip(numbers, records, strict=True)), rejects, top.names, place, facts)
+    if nothing:
+        yield _stretch([], [], top.names, place, facts)
+
+
+def _errors_in(number: int, names: Sequence[str], errors: Mapping[Cell, str], left: int) -> dict[int, str]:
+    return {at: errors[number - 1, at + left] for at in range(len(names)) if (number - 1, at + left) in errors}
+
+
+def _parked(
+    number: int, names: Sequence[str], fields: Sequence[str | None], bad: Mapping[int, str], left: int
+) -> Reject:
+    told = ", ".join(f"{error} in {column_letters(at + left)}{number} ({names[at]})" for at, error in bad.items())
+    record = {name: bad.get(at, text) for at, (name, text) in enumerate(zip(names, fields, strict=True))}
+    field = names[min(bad)] if len(bad) == 1 else ""
+    return Reject(position=number, reason=f"Row {number} has {told}.", field=field, record=record)
+
+
+def _stretch(
+    records: Sequence[tuple[int, Sequence[str | None]]],
+    rejects: Sequence[Reject],
+    names: Sequence[str],
+    place: Place,
+    facts: Mapping[str, str],
+) -> Stretch:
+    columns = zip(*(fields for _, fields in records), strict=True) if records else [()] * len(names)
+    pairs = zip(names, columns, strict=True)
+    return Stretch(
+        records=pl.DataFrame({name: pl.Series(name, column, dtype=pl.String) for name, column in pairs}),
+        positions=pl.Series("position", [number for number, _ in records], dtype=pl.Int64),
+        rejects=tuple(rejects),
+        end=place,
+        header=True,
+        facts=facts,
+    )

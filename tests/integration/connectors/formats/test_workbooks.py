@@ -1,0 +1,239 @@
+"""Workbooks as Excel and LibreOffice write them: exact text, and what can go wrong with a sheet."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
+from typing import Any
+
+import openpyxl
+import pytest
+from openpyxl.worksheet.worksheet import Worksheet
+
+from connectors.formats import Stretch
+from connectors.formats.excel import Excel
+from connectors.formats.excel import workbook as bounds
+from ingestd.sdk import SourceBroken
+
+
+def workbook(fill: Callable[[Worksheet], object], *, sheets: tuple[str, ...] = ("Masses",)) -> bytes:
+    book = openpyxl.Workbook()
+    first = book.active
+    assert isinstance(first, Worksheet)
+    first.title = sheets[0]
+    for name in sheets[1:]:
+        book.create_sheet(name)
+    fill(first)
+    out = io.BytesIO()
+    book.save(out)
+    return out.getvalue()
+
+
+def table(*rows: list[Any]) -> bytes:
+    return workbook(lambda sheet: [sheet.append(row) for row in rows])
+
+
+def read(data: bytes, name: str = "a.xlsx", **settings: Any) -> list[Stretch]:
+    return list(Excel(**settings).read(io.BytesIO(data), name))
+
+
+def one(data: bytes, **settings: Any) -> Stretch:
+    (stretch,) = read(data, **settings)
+    return stretch
+
+
+def test_cells_are_the_text_that_a_person_would_type() -> None:
+    stretch = one(
+        table(
+            ["text", "number", "whole", "large", "truth", "day", "instant", "clock", "span"],
+            [
+                "00417",
+                0.1,
+                3.0,
+                1e22,
+                True,
+                date(2026, 1, 2),
+                datetime(2026, 1, 2, 3, 4, 5),  # noqa: DTZ001 - a cell knows no zone
+                time(1, 2),
+                timedelta(hours=30),
+            ],
+            ["0.10", 1e-7, -5, 123456789.125, False, None, None, None, None],
+        )
+    )
+    assert stretch.records.rows() == [
+        ("00417", "0.1", "3", "1e+22", "true", "2026-01-02", "2026-01-02T03:04:05", "01:02:00", "30:00:00"),
+        ("0.10", "1e-07", "-5", "123456789.125", "false", "", "", "", ""),
+    ]
+    assert stretch.positions.to_list() == [2, 3]
+    assert stretch.facts == {"file.sheet": "Masses", "file.header_row": "1"}
+
+
+def test_an_error_cell_parks_its_row_and_says_where() -> None:
+    stretch = one(table(["part", "mass"], ["A", 1], ["B", "#N/A"], ["C", 3]))
+    assert stretch.records.rows() == [("A", "1"), ("C", "3")]
+    (reject,) = stretch.rejects
+    assert (reject.position, reject.reason, reject.field) == (3, "Row 3 has #N/A in B3 (mass).", "mass")
+    assert reject.record == {"part": "B", "mass": "#N/A"}
+
+
+def test_or_is_absent_where_that_is_wanted() -> None:
+    stretch = one(table(["part", "mass"], ["B", "#DIV/0!"]), errors="missing")
+    assert stretch.records.rows() == [("B", None)]
+
+
+def test_the_table_may_stand_anywhere_in_the_sheet() -> None:
+    def fill(sheet: Worksheet) -> None:
+        sheet["A1"] = "Bench 7"
+        rows: list[list[Any]] = [["part", "mass", "note"], ["A", 1, "x"], [None, None, None], ["B", "#N/A", "y"]]
+        for row, values in enumerate(rows, start=4):
+            for column, value in enumerate(values, start=3):
+                sheet.cell(row, column, value)
+        sheet["A9"] = "end"
+
+    stretch = one(workbook(fill), area="C4:D8")
+    assert stretch.records.columns == ["part", "mass"]
+    assert stretch.records.rows() == [("A", "1")]
+    assert stretch.positions.to_list() == [5]
+    assert [reject.reason for reject in stretch.rejects] == ["Row 7 has #N/A in D7 (mass)."]
+
+
+def test_a_header_of_two_rows_with_merged_cells() -> None:
+    def fill(sheet: Worksheet) -> None:
+        for row in (
+            ["part", "mass", None, "force"],
+            [None, "min", "max", None],
+            [None, "kg", "kg", "N"],
+            ["A", 1, 2, 3],
+        ):
+            sheet.append(row)
+        sheet.merge_cells("B1:C1")
+        sheet.merge_cells("A1:A2")
+
+    stretch = one(workbook(fill), header_rows=2, units_row=True)
+    assert stretch.records.columns == ["part", "mass min", "mass max", "force"]
+    assert stretch.records.rows() == [("A", "1", "2", "3")]
+    assert stretch.positions.to_list() == [4]
+    assert stretch.facts["units.mass max"] == "kg"
+
+
+def test_a_sheet_is_chosen_by_name_by_number_or_as_the_first_with_cells() -> None:
+    book = openpyxl.Workbook()
+    for name, state in (("Hidden", "hidden"), ("Empty", "visible"), ("Data", "visible")):
+        sheet = book.create_sheet(name)
+        sheet.sheet_state = state
+        if name != "Empty":
+            sheet.append(["a"])
+            sheet.append([name])
+    out = io.BytesIO()
+    book.save(out)
+    assert one(out.getvalue()).records.rows() == [("Data",)]
+    assert one(out.getvalue(), sheet="Hidden").records.rows() == [("Hidden",)]
+    assert one(out.getvalue(), sheet=4).records.rows() == [("Data",)]
+    with pytest.raises(SourceBroken, match=r"a\.xlsx has no sheet 'Mass'; it has 'Sheet', 'Hidden', 'Empty', 'Data'\."):
+        read(out.getvalue(), sheet="Mass")
+
+
+@pytest.mark.parametrize(
+    ("rows", "settings", "words"),
+    [
+        ([["a"]], {"header_row": 3}, r"has no row 3 \(header_row\), where its header should be"),
+        ([["x"], [None], ["a"]], {"header_row": 2}, r"row 2, where its header should be \(header_row\), is blank"),
+        ([["a", "a"], [1, 2]], {}, "more than one column 'a'"),
+        ([["a", None, "b"], [1, 2, 3]], {"unnamed_columns": "refuse"}, "no name to column 2 of 3"),
+    ],
+)
+def test_a_sheet_without_a_usable_header_is_one_sentence(rows: Any, settings: Any, words: str) -> None:
+    with pytest.raises(SourceBroken, match=words):
+        read(table(*rows), **settings)
+
+
+def test_columns_without_any_name_behind_the_last_are_no_columns() -> None:
+    assert one(table(["a", None, "b", None, None], [1, 2, 3, None, "note"])).records.columns == ["a", "column 2", "b"]
+
+
+def test_a_header_alone_has_no_records() -> None:
+    assert one(table(["a", "b"])).records.height == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", r"a\.xlsx is empty"),
+        (b"part,mass\nA,1\n", r"a\.xlsx can't be read as a workbook: .+\. Open it and save it again\."),
+        (table(["a"], [1])[:-400], r"a\.xlsx can't be read as a workbook"),
+    ],
+)
+def test_a_file_that_is_no_workbook_is_one_sentence(data: bytes, words: str) -> None:
+    with pytest.raises(SourceBroken, match=words):
+        read(data)
+
+
+def test_a_workbook_that_unpacks_beyond_bounds_is_refused_before_it_is_unpacked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bounds, "UNPACKED_BYTES", 1000)
+    with pytest.raises(SourceBroken, match="holds more than 1000 bytes once unpacked"):
+        read(table(["a"], [1]))
+
+
+def test_entities_of_xml_are_not_followed() -> None:
+    out, whole = io.BytesIO(), zipfile.ZipFile(io.BytesIO(table(["a"], ["#N/A"])))
+    bomb = b'<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>'
+    with zipfile.ZipFile(out, "w") as archive:
+        for name in whole.namelist():
+            data = whole.read(name)
+            archive.writestr(name, data.replace(b"<worksheet", bomb + b"<worksheet") if "sheet1" in name else data)
+    with pytest.raises(SourceBroken, match="declares entities"):
+        read(out.getvalue())
+
+
+SPACES = " ".join(
+    f'xmlns:{short}="urn:{long}"'
+    for short, long in {
+        "office": "oasis:names:tc:opendocument:xmlns:office:1.0",
+        "table": "oasis:names:tc:opendocument:xmlns:table:1.0",
+        "text": "oasis:names:tc:opendocument:xmlns:text:1.0",
+        "calcext": "org:documentfoundation:names:experimental:calc:xmlns:calcext:1.0",
+        "manifest": "oasis:names:tc:opendocument:xmlns:manifest:1.0",
+    }.items()
+)
+
+
+def open_document(*rows: str) -> bytes:
+    """What LibreOffice writes, without its styles."""
+    out, kind = io.BytesIO(), "application/vnd.oasis.opendocument.spreadsheet"
+    entry = f'<manifest:file-entry manifest:full-path="/" manifest:media-type="{kind}"/>'
+    table = f'<table:table table:name="S">{"".join(rows)}</table:table>'
+    body = f"<office:body><office:spreadsheet>{table}</office:spreadsheet></office:body>"
+    head = '<?xml version="1.0" encoding="UTF-8"?>'
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("mimetype", kind)
+        archive.writestr("META-INF/manifest.xml", f"{head}<manifest:manifest {SPACES}>{entry}</manifest:manifest>")
+        archive.writestr("content.xml", f"{head}<office:document-content {SPACES}>{body}</office:document-content>")
+    return out.getvalue()
+
+
+def ods_row(*cells: str, repeated: int = 1) -> str:
+    return f'<table:table-row table:number-rows-repeated="{repeated}">{"".join(cells)}</table:table-row>'
+
+
+def ods_cell(text: str, about: str = 'office:value-type="string"') -> str:
+    return f"<table:table-cell {about}><text:p>{text}</text:p></table:table-cell>"
+
+
+def test_an_open_document_and_its_error_cells() -> None:
+    data = open_document(
+        ods_row(ods_cell("part"), ods_cell("mass")),
+        ods_row("<table:table-cell/>", repeated=2),
+        ods_row(ods_cell("A"), ods_cell("0,10", 'office:value-type="float" office:value="0.1"')),
+        ods_row(
+            ods_cell("B"),
+            ods_cell("#N/A", 'office:value-type="string" office:string-value="" calcext:value-type="error"'),
+        ),
+    )
+    (stretch,) = read(data, "a.ods")
+    assert stretch.records.rows() == [("A", "0.1")]
+    assert stretch.positions.to_list() == [4]
+    assert [reject.reason for reject in stretch.rejects] == ["Row 5 has #N/A in B5 (mass)."]
