@@ -15,13 +15,14 @@ from connectors.formats.format import Format
 from connectors.formats.json import Json
 from connectors.formats.ndjson import Ndjson
 from connectors.formats.packing import PACKED_SUFFIXES, Packed, packed_suffix
+from connectors.formats.xml import Xml
 from ingestd.sdk import SourceBroken
 
-FormatName: TypeAlias = Literal["csv", "ndjson", "json", "yaml", "toml", "ini", "excel", "parquet", "arrow"]
+FormatName: TypeAlias = Literal["csv", "ndjson", "json", "yaml", "toml", "ini", "excel", "xml", "parquet", "arrow"]
 ConfiguredFormat: TypeAlias = Annotated[
-    Csv | Ndjson | Json | FixedWidth | Yaml | Toml | Ini | Excel | Parquet | Arrow, Field(discriminator="type")
+    Csv | Ndjson | Json | FixedWidth | Yaml | Toml | Ini | Excel | Xml | Parquet | Arrow, Field(discriminator="type")
 ]
-FORMATS: tuple[type[Format], ...] = (Csv, Ndjson, Json, FixedWidth, Yaml, Toml, Ini, Excel, Parquet, Arrow)
+FORMATS: tuple[type[Format], ...] = (Csv, Ndjson, Json, FixedWidth, Yaml, Toml, Ini, Excel, Xml, Parquet, Arrow)
 
 SUFFIXES = {suffix: kind for kind in FORMATS for suffix in kind.suffixes}
 PATTERNS = (

@@ -32,7 +32,11 @@ def workbook(fill: Callable[[Worksheet], object], *, sheets: tuple[str, ...] = (
 
 
 def table(*rows: list[Any]) -> bytes:
-    return workbook(lambda sheet: [sheet.append(row) for row in rows])
+    def fill(sheet: Worksheet) -> None:
+        for row in rows:
+            sheet.append(row)
+
+    return workbook(fill)
 
 
 def read(data: bytes, name: str = "a.xlsx", **settings: Any) -> list[Stretch]:

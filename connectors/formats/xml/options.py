@@ -1,0 +1,32 @@
+"""XML as a format that can be configured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO, ClassVar, Literal
+
+from pydantic import Field
+
+from connectors.formats.format import Format
+from connectors.formats.stretch import Stretch
+from connectors.formats.xml.reader import read_xml
+
+
+class Xml(Format):
+    """An XML document; the elements at a path are its records."""
+
+    suffixes: ClassVar[tuple[str, ...]] = (".xml",)
+
+    type: Literal["xml"] = "xml"
+    records: str = Field(
+        default="*",
+        pattern=r"^[^/\s]+(/[^/\s]+)*$",
+        description=(
+            "The path from below the root to the elements that are records, such as results/row; * stands for any name,"
+            " names are without namespace. A record has each child as a field, attributes as @name, nested ones with dots."
+        ),
+    )
+
+    def read(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
+        """As `connectors.formats.xml.reader.read_xml`."""
+        return read_xml(file, name, path=self.records.split("/"))

@@ -1,0 +1,105 @@
+"""An XML document as records, element by element as it passes; entities, which can make a small file endless, are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import BinaryIO
+from xml.etree.ElementTree import Element, ParseError
+
+import polars as pl
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import iterparse
+
+from connectors.formats.stretch import RECORD_BYTES, Place, Stretch
+from connectors.formats.xml.record import Record, local, record_of
+from ingestd.sdk import SourceBroken
+
+ROWS = 10_000
+CELLS = 4_000_000
+_DEEPEST = 200
+
+
+def read_xml(
+    file: BinaryIO, name: str, *, path: Sequence[str], rows: int = ROWS, record_bytes: int = RECORD_BYTES
+) -> Iterator[Stretch]:
+    """The elements at ``path`` as records; at least one stretch. Positions are their numbers from 1.
+
+    ``path``: names of elements below the root, ``*`` for any; empty: the root's children. Namespaces are left out.
+
+    Raises:
+        SourceBroken: it is not well-formed (what stood before was read), declares entities, or an element is beyond bounds.
+    """
+    bounded = _Bounded(file, name, record_bytes)
+    held: list[Record] = []
+    row = 0
+    try:
+        for element in _elements(bounded, tuple(path) or ("*",), name):
+            held.append(record_of(element))
+            bounded.passed()
+            if len(held) >= rows or len(held) * len(held[-1]) > CELLS:
+                row += len(held)
+                yield _stretch(held, row)
+                held = []
+    except DefusedXmlException as error:
+        raise SourceBroken(f"{name} declares entities, which no record needs. Write it without.") from error
+    except (ParseError, ValueError, LookupError) as error:  # an encoding that is not known, say
+        if held:
+            yield _stretch(held, row + len(held))
+        raise SourceBroken(f"{name} is not well-formed XML: {error}. What stands before that was read.") from error
+    yield _stretch(held, row + len(held))
+
+
+def _elements(file: _Bounded, path: tuple[str, ...], name: str) -> Iterator[Element]:
+    """The elements at the path; each is emptied once its record was taken."""
+    open_elements: list[Element] = []
+    for event, element in iterparse(file, events=("start", "end")):
+        if event == "start":
+            open_elements.append(element)
+            if len(open_elements) > _DEEPEST:
+                raise SourceBroken(f"{name} has elements within elements more than {_DEEPEST} deep.")
+            continue
+        open_elements.pop()
+        depth = len(open_elements)
+        if depth == len(path) and _fits(open_elements[1:], element, path):
+            yield element
+        if depth <= len(path):
+            element.clear()
+            if open_elements:
+                open_elements[-1].remove(element)
+
+
+def _fits(above: Sequence[Element], element: Element, path: Sequence[str]) -> bool:
+    tags = [*(local(parent.tag) for parent in above), local(element.tag)]
+    return all(wanted in {"*", tag} for wanted, tag in zip(path, tags, strict=True))
+
+
+class _Bounded:
+    """A file of which only so much may pass without a record coming of it."""
+
+    def __init__(self, file: BinaryIO, name: str, most: int) -> None:
+        self._file = file
+        self._name = name
+        self._most = most
+        self._since = 0
+
+    def passed(self) -> None:
+        """A record was taken."""
+        self._since = 0
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read(size)
+        self._since += len(data)
+        if self._since > self._most + len(data):
+            raise SourceBroken(
+                f"{self._name}: {self._most} bytes passed without a record. Set records to the path of the elements that are"
+                " records."
+            )
+        return data
+
+
+def _stretch(records: Sequence[Record], row: int) -> Stretch:
+    names = dict.fromkeys(chain.from_iterable(records))
+    columns = {name: pl.Series(name, [record.get(name) for record in records], dtype=pl.String) for name in names}
+    positions = pl.Series("position", range(row - len(records) + 1, row + 1), dtype=pl.Int64)
+    return Stretch(records=pl.DataFrame(columns), positions=positions, rejects=(), end=Place(row=row))

@@ -1,0 +1,40 @@
+"""An element as a flat record: attributes under @, children under their names, nested ones with dots between. Pure."""
+
+from __future__ import annotations
+
+from xml.etree.ElementTree import Element
+
+import msgspec
+
+Record = dict[str, str | None]
+
+
+def record_of(element: Element) -> Record:
+    """The record of an element; names are without their namespaces.
+
+    Text is as it stands, without the white space around it where the element has children. Children that repeat a name
+    give a JSON list of their texts. An element without text or children gives the empty text.
+    """
+    found: dict[str, list[str]] = {}
+    _fill(found, element, "")
+    return {name: texts[0] if len(texts) == 1 else msgspec.json.encode(texts).decode() for name, texts in found.items()}
+
+
+def local(tag: str) -> str:
+    """A name without its namespace."""
+    return tag.rpartition("}")[2]
+
+
+def _fill(found: dict[str, list[str]], element: Element, prefix: str) -> None:
+    for name, value in element.attrib.items():
+        found.setdefault(f"{prefix}@{local(name)}", []).append(value)
+    children = list(element)
+    text = element.text or ""
+    if children:
+        text = "".join([text, *(child.tail or "" for child in children)]).strip()
+    if prefix and (text or not children):
+        found.setdefault(prefix.removesuffix("."), []).append(text)
+    elif not prefix and text.strip():
+        found.setdefault("text", []).append(text if not children else text.strip())
+    for child in children:
+        _fill(found, child, f"{prefix}{local(child.tag)}.")
