@@ -1,7 +1,7 @@
 """Where the items of an array begin and end in a JSON document of any size, found without decoding them.
 
-Inside the array only quotes and brackets need to be looked at, so an item that is malformed within its brackets spoils no
-other. The way to the array is walked token by token.
+What is well-formed is taken by the block. Elsewhere only quotes and brackets are looked at, so an item that is malformed
+within its brackets spoils no other. The way to the array is walked token by token.
 """
 
 from __future__ import annotations
@@ -17,7 +17,13 @@ from ingestd.sdk import SourceBroken
 
 _TOKEN = re.compile(rb'[ \t\r\n]*("(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+)', re.DOTALL)
 _MARK = re.compile(rb'"(?:[^"\\]|\\.)*"|"|[\[\]{},]', re.DOTALL)
+_COMMA = re.compile(rb"[ \t\r\n]*,")
+_RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 _TEXT = msgspec.json.Decoder(str)
+_CUTS = 8
+"""How many places are tried at which a block may be cut between two items."""
+_PATIENCE = 100
+"""How many items are then found one by one before it is tried again."""
 _SPACE = b" \t\r\n"
 
 
@@ -41,6 +47,7 @@ class Items:
         self._buffer = b""
         self._at = 0
         self._ended = False
+        self._empty = True
 
     def __iter__(self) -> Iterator[bytes]:
         """Each item's JSON text. A document that is an object, where no path is given, is its own only item.
@@ -53,7 +60,15 @@ class Items:
             yield self._whole()
             return
         self._enter_array()
-        while (item := self._next_item()) is not None:
+        patience = 0
+        while True:
+            if patience == 0:
+                yield from (many := self._many())
+                patience = 0 if many else _PATIENCE
+            else:
+                patience -= 1
+            if (item := self._next_item()) is None:
+                break
             yield item
         self._skip_space()
         if self._peek() and not self._path:
@@ -110,6 +125,28 @@ class Items:
             self._read_on()
 
     # ------------------------------------------------------------------------------------------------ the items
+
+    def _many(self) -> list[bytes]:
+        """As many items as a decoder takes at once from what has been read; none where it can't.
+
+        Cut behind a brace and a comma, in brackets of our own, this is valid JSON only if the cut lies between two items
+        of the array: what comes before it can be read in one way only.
+        """
+        end = len(self._buffer)
+        for _ in range(_CUTS):
+            end = self._buffer.rfind(b"}", self._at, end)
+            if end < 0:
+                return []
+            comma = _COMMA.match(self._buffer, end + 1)
+            if comma is None:
+                continue
+            try:
+                items = _RAWS.decode(b"[%b]" % self._buffer[self._at : end + 1])
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                continue
+            self._at = comma.end()
+            return [bytes(item) for item in items]
+        return []
 
     def _next_item(self) -> bytes | None:
         """The next item's text; None behind the last. Brackets are counted, what they hold is not looked at."""
@@ -168,6 +205,7 @@ class Items:
             )
         data = b"" if self._ended else self._file.read(self._block_bytes)
         self._ended = not data
+        self._empty = self._empty and not data.strip(_SPACE)
         self._buffer, self._at = rest + data, 0
         return bool(data)
 
@@ -178,8 +216,8 @@ class Items:
         self._more()
 
     def _cut(self) -> SourceBroken:
-        if not self._buffer.strip(_SPACE):
-            return SourceBroken(f"{self._name} is empty, or ends before its JSON does.")
+        if self._empty:
+            return SourceBroken(f"{self._name} is empty.")
         return SourceBroken(f"{self._name} ends in the middle of its JSON: it was cut, or is still being written.")
 
 
