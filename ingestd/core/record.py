@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -59,6 +59,9 @@ class Batch:
     ``rejects``: records of this stretch that could not be read.
     ``last``: the partition's end was reached; of a snapshot partition exactly one batch a reading says so.
     ``unchanged``: the source was touched since the cursor but its content is the same; no records, ``last`` is set.
+    ``partial``: what this reading hands over amends what was read elsewhere and is nobody's whole truth: nothing vanishes
+    because it is not here. ``resolves``: the references (`Rejected.reference`) that the records here, good or bad, stand in
+    for; those are parked no longer once this batch is durable.
     ``header``: the columns are the partition's own (a header row, a table), not only those that occur in this batch, so
     that a column which a mapping names and which is absent here is absent everywhere.
     """
@@ -71,3 +74,54 @@ class Batch:
     last: bool = False
     unchanged: bool = False
     header: bool = False
+    partial: bool = False
+    resolves: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """Something of a partition that is parked.
+
+    ``reference`` names it in `Batch.resolves`. ``subject``: a record that can't become entries, an entry that the service
+    refused, or one that another pipeline writes. ``record``: as it was in the source, where it is a record; of an entry the
+    ``key`` is known, and ``position`` is that of the record which gave it its value. ``facts``: of the reading that parked
+    it, which may be an earlier one. ``status``: the service's, where it was the service that refused.
+    """
+
+    reference: str
+    subject: Literal["record", "entry", "conflict"]
+    position: Position
+    reason: str
+    field: str = ""
+    key: str = ""
+    status: int | None = None
+    record: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
+    facts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """What became of a partition's last reading, once all of it was delivered or parked.
+
+    ``run`` numbers the reading; ``started`` and ``ended`` are seconds since the epoch; ``digest`` is that of the mapping;
+    ``sink`` is where its entries went. ``records`` were read; entries were ``created``, ``updated``, ``unchanged`` and
+    ``removed``: a reading that took up after a crash finds unchanged what the interrupted one had brought. ``rejected``: how
+    much of the partition is parked now, ``refused``: how many of these are entries. ``facts``: of the reading.
+    ``rejects`` streams what is parked, in the order of the positions, in bounded memory.
+    """
+
+    run: int
+    started: float
+    ended: float
+    pipeline: str
+    sink: str
+    digest: str
+    records: int
+    created: int
+    updated: int
+    unchanged: int
+    removed: int
+    rejected: int
+    refused: int
+    facts: Mapping[str, str]
+    rejects: Callable[[], Iterator[Rejected]]

@@ -33,6 +33,8 @@ class Run:
         self._held: list[pl.DataFrame] = []
         self._held_rejects: list[tuple[Reject, int | None]] = []
         self._held_records = 0
+        self._held_resolves: list[str] = []
+        self._partial = False
         self._last: Batch | None = None
         self._header_known = False
         self.first_reject = ""
@@ -47,7 +49,8 @@ class Run:
             self._header_known = True
         hashes = self._mapping.row_hashes(batch.records, batch.facts)
         records, positions = batch.records, batch.positions
-        if self._partition.snapshot:
+        self._partial = self._partial or batch.partial
+        if self._partition.snapshot and not self._partial:
             fresh = self._difference.fresh(hashes)
             if not fresh.all():
                 records, positions, hashes = records.filter(fresh), positions.filter(fresh), hashes.filter(fresh)
@@ -59,6 +62,8 @@ class Run:
             self._commit(run, batch)
         if not batch.last:
             return None
+        if self._partial:
+            return self._mirror.finish_run(run, cursor=batch.cursor, seen=None, deletes="keep", partial=True)
         seen = self._difference.seen() if self._partition.snapshot else None
         return self._mirror.finish_run(run, cursor=batch.cursor, seen=seen, deletes=self._partition.deletes)
 
@@ -77,6 +82,7 @@ class Run:
             self.first_reject = f"{rejects[0][0].position}: {rejects[0][0].reason}"
         self._held_rejects += rejects
         self._held_records += batch.records.height + len(batch.rejects)
+        self._held_resolves += batch.resolves
         if mapped.entries.height:
             self._held.append(mapped.entries)
         self._last = batch
@@ -90,8 +96,10 @@ class Run:
             rejects=self._held_rejects,
             cursor=batch.cursor,
             facts=batch.facts,
+            resolved=self._held_resolves,
         )
         self._held, self._held_rejects, self._held_records, self._last = [], [], 0, None
+        self._held_resolves = []
 
     def _begin(self) -> int:
         if self._id is None:

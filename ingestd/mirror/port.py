@@ -26,7 +26,7 @@ from typing import Literal, Protocol, TypeAlias
 import polars as pl
 
 from ingestd.core.address import SinkAddress
-from ingestd.core.record import Cursor, Deletes, Position, Reject
+from ingestd.core.record import Cursor, Deletes, Position, Reject, Settlement
 from ingestd.mirror.drift import DriftStatus
 from ingestd.mirror.rejections import Rejection
 
@@ -95,19 +95,24 @@ class Intake(Protocol):
         rejects: Sequence[tuple[Reject, int | None]],
         cursor: Cursor,
         facts: Mapping[str, str],
+        resolved: Sequence[str] = (),
     ) -> int:
         """Make one batch durable; the number of entries that changed.
 
         ``entries``: ``key``, ``value``, ``data_type`` (String), ``row_hash`` (UInt64), ``position`` (Int64 or String), in
         the order of the records; of equal keys the last wins. ``rejects``: each with its row hash, None where the record
-        could not be read at all. ``records``: how many were read, mapped or not.
+        could not be read at all. ``records``: how many were read, mapped or not. ``resolved``: references of what is parked
+        anywhere in the pipeline and is so no longer; one that names nothing, or something else by now, is passed over.
         """
 
-    def finish_run(self, run: int, *, cursor: Cursor, seen: pl.Series | None, deletes: Deletes) -> RunSummary:
+    def finish_run(
+        self, run: int, *, cursor: Cursor, seen: pl.Series | None, deletes: Deletes, partial: bool = False
+    ) -> RunSummary:
         """End a run that was read to its end.
 
         ``seen``: all row hashes of a snapshot reading, sorted; entries whose record vanished are removed if asked. None where
-        the reading was no snapshot, or found its source unchanged. After a run that ``collided`` nothing is noted as read.
+        the reading was no snapshot, was ``partial`` (see `Batch.partial`), or found its source unchanged. After a run that
+        ``collided`` nothing is noted as read.
         """
 
     def fail_run(self, run: int, reason: str, *, broken: bool) -> None:
@@ -115,6 +120,9 @@ class Intake(Protocol):
 
     def settled_partitions(self, pipeline: str) -> list[tuple[int, str, Cursor]]:
         """(id, name, cursor) of each partition read to its end of which nothing is pending and no acknowledgement noted."""
+
+    def settlement(self, partition: int) -> Settlement:
+        """What became of the last reading of a partition that `settled_partitions` named."""
 
     def acknowledge(self, partition: int, cursor: Cursor) -> None:
         """Note that the connector's ``settled`` has returned for this cursor."""

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from ingestd.core.address import SinkAddress
-from ingestd.core.record import Cursor, Deletes, Reject
-from ingestd.mirror.port import Deliverable, Intake, Observable, PartitionState, RunSummary
+from ingestd.core.record import Cursor, Deletes, Reject, Rejected
+from ingestd.mirror.port import Deliverable, Intake, Observable, Parked, PartitionState, RunSummary
 from tests.contract.mirror_deliverable import SINK, work
 
 Row = tuple[str, str]
@@ -344,6 +344,91 @@ class IntakeSuite:
         assert stage.intake.settled_partitions("pipe") == []
         await stage.deliver_all()
         assert sorted(name for _, name, _ in stage.intake.settled_partitions("pipe")) == ["p", "q"]
+
+    async def test_what_became_of_a_reading_is_told_with_what_is_parked_in_order(self, stage: IntakeStage) -> None:
+        stage.intake.activate(["other", "pipe"])
+        stage.read([("c", "1")], pipeline="other", name="o")
+        bad = [(reject(10), None), (reject(9, "It is empty."), 44)]
+        stage.read([("a", "1"), ("b", "1"), ("c", "2")], rejects=bad)
+        (lane,) = await stage.deliverable.lanes()
+        while (claim := await stage.deliverable.claim(lane.id, max_items=100, max_bytes=100_000)) is not None:
+            kept = [key for _, key, _ in work(claim) if key != "b"]
+            refused = [Parked(key=key, reason="Too heavy.", status=422) for _, key, _ in work(claim) if key == "b"]
+            await stage.deliverable.settle_some(claim, delivered=kept, parked=refused)
+            await stage.deliverable.release(claim)
+        stage.restart()
+        ((identity, _, _),) = stage.intake.settled_partitions("pipe")
+        told = stage.intake.settlement(identity)
+        assert (told.pipeline, told.sink, told.digest) == ("pipe", str(SINK), "d")
+        assert (told.records, told.created, told.updated, told.unchanged, told.removed) == (3, 2, 0, 0, 0)
+        assert (told.rejected, told.refused) == (4, 2)
+        assert told.started <= told.ended
+        assert told.facts == {"file.name": "p"}
+        parked = list(told.rejects())
+        assert [(one.subject, one.position, one.key) for one in parked] == [
+            ("entry", 3, "b"), ("conflict", 4, "c"), ("record", 9, ""), ("record", 10, ""),
+        ]  # fmt: skip
+        assert [(one.reason, one.status) for one in parked if one.subject != "conflict"] == [
+            ("Too heavy.", 422), ("It is empty.", None), ("It is no number.", None),
+        ]  # fmt: skip
+        assert parked[2].record == {"mass": "x"}
+        assert {one.facts["file.name"] for one in parked} == {"p"}
+        assert len({one.reference for one in parked}) == 4
+
+    def test_what_comes_back_mended_is_parked_no_longer(self, stage: IntakeStage) -> None:
+        stage.read([("a", "1")], rejects=[(reject(3), None), (reject(4), 44)])
+        references = self.references(stage)
+        number, _, sign = references[1].partition("-")
+        forged = [f"{number}-{(int(sign, 16) + 1) % 65536:04x}", "0-0000", "word", "9" * 30, ""]
+        run = self.amend(stage, "fix", [("b", "2")], resolved=[references[0], *forged])
+        assert run.created == 1
+        assert self.references(stage) == references[1:]
+        self.amend(stage, "elsewhere", [("c", "2")], resolved=references, pipeline="other")
+        assert self.references(stage) == references[1:], "another pipeline has nothing to do with it"
+
+    async def test_what_amends_is_nobody_s_whole_truth(self, stage: IntakeStage) -> None:
+        rows = [("a", "1"), ("b", "1")]
+        stage.read(rows, rejects=[(reject(4), None)])
+        await stage.deliver_all()
+        summary = self.amend(stage, "p", [("c", "1")], deletes="remove")
+        assert (summary.removed, summary.collided) == (0, False)
+        assert len(self.references(stage)) == 1, "of the file whose name it took, what is bad is still bad"
+        assert await stage.deliver_all() == [("create", "c", "1")]
+        stage.read([*rows, ("c", "1")], version=3, whole=True, deletes="remove")
+        assert await stage.deliver_all() == []
+
+    async def test_what_amends_is_the_whole_truth_about_its_own_bad_records(self, stage: IntakeStage) -> None:
+        self.amend(stage, "fix", [("a", "1")], rejects=[(reject(3), None), (reject(4), 44)])
+        assert len(self.references(stage, "fix")) == 2
+        self.amend(stage, "fix", [("a", "1"), ("b", "1")], rejects=[(reject(4), 44)], version=2)
+        assert [one.position for one in self.parked(stage, "fix")] == [4]
+
+    def amend(
+        self,
+        stage: IntakeStage,
+        name: str,
+        rows: Sequence[Row],
+        *,
+        pipeline: str = "pipe",
+        rejects: Sequence[tuple[Reject, int | None]] = (),
+        resolved: Sequence[str] = (),
+        deletes: Deletes = "keep",
+        version: int = 1,
+    ) -> RunSummary:
+        """A reading that is partial."""
+        state = stage.open(name, pipeline=pipeline)
+        run = stage.intake.begin_run(state.id, snapshot=True, whole=state.snapshot is None)
+        stage.intake.commit(
+            run, entries=entries(rows), records=len(rows), rejects=rejects, cursor={"amended": version}, facts={},
+            resolved=resolved,
+        )  # fmt: skip
+        return stage.intake.finish_run(run, cursor={"amended": version}, seen=None, deletes=deletes, partial=True)
+
+    def parked(self, stage: IntakeStage, name: str = "p") -> list[Rejected]:
+        return list(stage.intake.settlement(stage.open(name).id).rejects())
+
+    def references(self, stage: IntakeStage, name: str = "p") -> list[str]:
+        return [one.reference for one in self.parked(stage, name)]
 
     async def test_a_claim_that_a_crash_took_is_pending_after_the_next_start(self, stage: IntakeStage) -> None:
         stage.read([("a", "1"), ("b", "1")])

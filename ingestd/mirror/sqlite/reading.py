@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from ingestd.core.address import SinkAddress
-from ingestd.core.record import Cursor, Deletes, Reject
+from ingestd.core.record import Cursor, Deletes, Reject, Settlement
 from ingestd.mirror.port import PartitionState, RunSummary
 from ingestd.mirror.sqlite.connection import StateFile
 from ingestd.mirror.sqlite.parking import (
@@ -22,6 +22,7 @@ from ingestd.mirror.sqlite.parking import (
     park_records,
 )
 from ingestd.mirror.sqlite.retrying import reopen
+from ingestd.mirror.sqlite.settling import resolve, settlement_of
 from ingestd.mirror.sqlite.snapshots import drop_old_snapshots, load_snapshot, store_snapshot
 from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.writing import Written, remove_entries, write_entries
@@ -133,6 +134,7 @@ class IntakeSide:
         rejects: Sequence[tuple[Reject, int | None]],
         cursor: Cursor,
         facts: Mapping[str, str],
+        resolved: Sequence[str] = (),
     ) -> int:
         """See `Intake.commit`."""
         current = self._runs[run]
@@ -147,13 +149,17 @@ class IntakeSide:
                 connection.execute(SQL["staging_write"], (run, unique.write_json()))
             elif unique.height:
                 written = self._write(connection, current, unique)
+            if resolved:
+                resolve(connection, current.pipeline, resolved)
             park_records(connection, self._place(current), rejects)
             self._count(connection, current, written, records=records, rejected=len(rejects), facts=facts)
             if not current.snapshot:
                 connection.execute(SQL["partition_advance"], (json.dumps(cursor), current.partition))
         return self._note(current, written)
 
-    def finish_run(self, run: int, *, cursor: Cursor, seen: pl.Series | None, deletes: Deletes) -> RunSummary:
+    def finish_run(
+        self, run: int, *, cursor: Cursor, seen: pl.Series | None, deletes: Deletes, partial: bool = False
+    ) -> RunSummary:
         """See `Intake.finish_run`."""
         current = self._runs[run]
         if current.staged:
@@ -176,6 +182,9 @@ class IntakeSide:
                     changes = connection.execute(SQL["pipeline_get"], (current.pipeline,)).fetchone()[1]
                     repeats = current.repeats or standing
                     connection.execute(SQL["partition_snapshot"], (changes, int(repeats), current.partition))
+                elif partial and not load_snapshot(connection, current.partition).len():
+                    # What amends others is the whole truth about its own bad rows, unless it has taken a whole one's name.
+                    forget_mended(connection, current.partition, run, current.retries, whole=True)
                 elif not current.snapshot:
                     forget_mended(connection, current.partition, run, current.retries, whole=False)
                 connection.execute(SQL["rejected_partition"], (current.partition,)).fetchall()
@@ -214,6 +223,11 @@ class IntakeSide:
         with self._state.writing() as connection:
             rows = connection.execute(SQL["partitions_settled"], (pipeline,)).fetchall()
         return [(identity, name, json.loads(cursor)) for identity, name, cursor in rows]
+
+    def settlement(self, partition: int) -> Settlement:
+        """See `Intake.settlement`."""
+        with self._state.writing() as connection:
+            return settlement_of(connection, partition, self._state.reader)
 
     def acknowledge(self, partition: int, cursor: Cursor) -> None:
         """See `Intake.acknowledge`."""

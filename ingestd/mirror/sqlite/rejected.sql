@@ -167,3 +167,18 @@ ON CONFLICT (id) DO UPDATE SET forgotten = forgotten + excluded.forgotten, at = 
 
 -- name: bounded
 SELECT forgotten, at FROM bounded
+
+-- What is parked of a partition, in the order of its records; a partition as a whole is no part of itself.
+-- name: parked_ids
+SELECT id FROM rejected WHERE partition = ? AND subject <> 'partition' ORDER BY position, id
+
+-- name: parked_count
+SELECT count(*), coalesce(sum(subject <> 'record'), 0) FROM rejected WHERE partition = ? AND subject <> 'partition'
+
+-- name: parked_told
+SELECT r.id, r.at, r.subject, r.position, r.reason, r.field, r.key, r.status, r.record, n.facts
+FROM json_each(?) j CROSS JOIN rejected r ON r.id = j.value LEFT JOIN run n ON n.id = r.run ORDER BY j.key
+
+-- name: parked_since
+SELECT r.id, r.at FROM rejected r JOIN partition p ON p.id = r.partition JOIN pipeline l ON l.id = p.pipeline
+WHERE l.name = ? AND r.id IN (SELECT value FROM json_each(?))

@@ -261,3 +261,10 @@ SELECT k.workspace, k.name, e.key, e.value, e.data_type, e.removed, s.id IS NOT 
 FROM entry e JOIN sink k ON k.id = e.sink LEFT JOIN segment s ON s.id = e.segment
 LEFT JOIN partition p ON p.id = e.partition LEFT JOIN pipeline l ON l.id = p.pipeline LEFT JOIN run r ON r.id = e.run
 WHERE e.key = ? ORDER BY k.workspace, k.name
+
+-- The last reading of a partition. One of nothing new is forgotten with the next; then the partition's sink is all there is.
+-- name: partition_last_run
+SELECT r.id, r.started, coalesce(r.ended, r.started), l.name, k.workspace, k.addressed_by, k.name, p.digest, r.records,
+  r.created, r.updated, r.unchanged, r.removed, r.facts
+FROM partition p JOIN pipeline l ON l.id = p.pipeline JOIN sink k ON k.id = p.sink JOIN run r ON r.id = p.last_run
+WHERE p.id = ?

@@ -1,0 +1,63 @@
+"""What is told of a partition that is settled, and how what it parked is parked no longer once it came back mended."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+
+from ingestd.core.address import SinkAddress
+from ingestd.core.record import Rejected, Settlement
+from ingestd.mirror.sqlite.sql import SQL
+
+_PAGE = 1_000
+
+
+def settlement_of(
+    connection: sqlite3.Connection, partition: int, reader: Callable[[], sqlite3.Connection]
+) -> Settlement:
+    """See `ingestd.mirror.port.Intake.settlement`; ``reader`` opens a connection for the stream of what is parked."""
+    row = connection.execute(SQL["partition_last_run"], (partition,)).fetchone()
+    run, started, ended, pipeline, workspace, by, name, digest, records, created, updated, unchanged, removed, facts = (
+        row
+    )
+    rejected, refused = connection.execute(SQL["parked_count"], (partition,)).fetchone()
+    return Settlement(
+        run=run, started=started, ended=ended, pipeline=pipeline,
+        sink=str(SinkAddress(workspace=workspace, by=by, name=name)), digest=digest, records=records, created=created,
+        updated=updated, unchanged=unchanged, removed=removed, rejected=rejected, refused=refused,
+        facts=json.loads(facts), rejects=lambda: _parked(reader, partition),
+    )  # fmt: skip
+
+
+def resolve(connection: sqlite3.Connection, pipeline: str, references: Sequence[str]) -> None:
+    """Forget what the references name, if it is still the same."""
+    wanted = {reference.partition("-")[0]: reference for reference in references}
+    ids = [int(number) for number in wanted if number.isdecimal() and len(number) < _DIGITS]
+    found = connection.execute(SQL["parked_since"], (pipeline, json.dumps(ids))).fetchall()
+    meant = [number for number, at in found if _reference(number, at) == wanted[str(number)]]
+    connection.execute(SQL["rejected_drop"], (json.dumps(meant),))
+
+
+def _parked(reader: Callable[[], sqlite3.Connection], partition: int) -> Iterator[Rejected]:
+    with closing(reader()) as connection:
+        ids = array("q", (number for (number,) in connection.execute(SQL["parked_ids"], (partition,))))
+        for start in range(0, len(ids), _PAGE):
+            page = json.dumps(ids[start : start + _PAGE].tolist())
+            for row in connection.execute(SQL["parked_told"], (page,)).fetchall():
+                number, at, subject, position, reason, field, key, status, record, facts = row
+                yield Rejected(
+                    reference=_reference(number, at), subject=subject, position=position, reason=reason, field=field,
+                    key=key or "", status=status, record=json.loads(record), facts=json.loads(facts or "{}"),
+                )  # fmt: skip
+
+
+def _reference(number: int, at: float) -> str:
+    """The number of a rejection, and a sign of since when: another state file has other rejections under the same numbers."""
+    return f"{number}-{zlib.crc32(repr(at).encode()) & 0xFFFF:04x}"
+
+
+_DIGITS = 19
