@@ -78,7 +78,7 @@ class DatabaseConnector(Connector):
         else:
             yield Step(name="cursor", outcome="passed", sentence=f"Every row has a value in {cursor}.")
 
-    def explain(self, name: str) -> str | None:
+    def explain(self, name: str, cursor: Cursor | None = None) -> str | None:  # noqa: ARG002 - it is the schedule that counts
         """Where the rows come from, and that only the schedule asks for them."""
         if name != (self.options.table or "query"):
             return None

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import ClassVar
+from typing import BinaryIO, ClassVar, cast
 
 from connectors.directory import after
+from connectors.directory.explaining import Explainer
 from connectors.directory.identity import Identity, identity_of
 from connectors.directory.memory import Memory
 from connectors.directory.options import DirectoryOptions
+from connectors.directory.readiness import Readiness
+from connectors.directory.readiness.grouping import Group
 from connectors.directory.reading import OpenFile, batches_of, open_file, unchanged
 from connectors.directory.scan import Found, Scanner, is_inside
 from connectors.directory.stillness import Stillness
 from connectors.directory.verifying import steps
-from connectors.formats import format_of
+from connectors.directory.whereabouts import locate, whereabouts
+from connectors.formats import Format, format_of
+from connectors.mounts import MountGuard
 from connectors.watching import FolderWatch
 from ingestd.sdk import (
     Batch,
     Connector,
     Cursor,
     Partition,
+    SettleLater,
     SourceBroken,
     SourceContext,
     SourceUnavailable,
@@ -46,23 +55,61 @@ class DirectoryConnector(Connector):
             excluded=self._archive,
             links=options.after == "keep",
         )
+        self._guard = MountGuard(self._folder, options.canary)
         self._stillness = Stillness(options.settle_seconds)
+        self._emptiness = Stillness(options.empty_seconds)
+        self._readiness = Readiness(options.rules, self._folder, now=context.now, form_of=self._form)
         self._memory = Memory()
         self._found = Found()
+        self._parked: dict[str, str] = {}
+        self._held: dict[str, Cursor] = {}
         self._watch: FolderWatch | None = None
 
     def partitions(self) -> Iterable[Partition]:
-        """The files that stand still and may have something to tell, those written first come first; none is opened."""
+        """The files that are ready and may have something to tell, those written first come first.
+
+        None is opened, unless a readiness rule asks what is in it.
+        """
         if self._archive is not None and self._archive.resolve() == self._folder.resolve():
             raise SourceBroken(f"The archive is the folder {self._folder} itself: archived files would be read again.")
         if self._watch is not None:
             self._watch.rearm()  # before the scan: what comes after it is an event
-        found = self._found = self._scanner.scan()
-        self._memory.keep_only(found.files)
-        still = self._stillness.look(found.files, self.context.now())
+        found = self._scan()
+        now = self.context.now()
+        self._memory.keep_only(found.files.keys() | found.empty.keys() if found.empty else found.files)
+        self._readiness.take_in(found.files)
+        still = self._stillness.look(found.files, now)
         through = self._memory.is_through
-        ready = [(found.files[name].mtime_ns, name) for name in still if not through(name, found.files[name])]
-        return [Partition(name=name) for _, name in sorted(ready)]
+        in_question = [name for name in still if name in self._parked or not through(name, found.files[name])]
+        in_question.sort(key=lambda name: (found.files[name].mtime_ns, name))
+        ready = self._judged(in_question, found)
+        empty = [name for name in self._emptiness.look(found.empty, now) if not through(name, found.empty[name])]
+        return [Partition(name=name) for name in (*ready, *sorted(empty))]
+
+    def _scan(self) -> Found:
+        self._guard.check()
+        found = self._scanner.scan()
+        self._guard.check()  # what went away meanwhile left an empty folder
+        if self.options.ready:
+            for name in [name for name in (*found.files, *found.empty) if self._readiness.is_companion(name)]:
+                found.files.pop(name, None)
+                found.empty.pop(name, None)
+        self._found = found
+        return found
+
+    def _judged(self, names: list[str], found: Found) -> list[str]:
+        ready = self._readiness.judge(
+            names, found.files, through=lambda name: name in found.files and self._is_settled(name, found)
+        )
+        # A file that was parked for what lies beside it may be the same, and yet be another case now.
+        for name, sentence in list(self._parked.items()):
+            if self._readiness.parked(name) != sentence:
+                self._memory.mend(name)
+                del self._parked[name]
+        return [name for name in ready if not self._memory.is_through(name, found.files[name])]
+
+    def _is_settled(self, name: str, found: Found) -> bool:
+        return self._memory.is_through(name, found.files[name]) and name not in self._parked
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
         """The whole file; nothing where it is the one of the cursor, ``unchanged`` where only its hash is the cursor's.
@@ -86,6 +133,7 @@ class DirectoryConnector(Connector):
             if not self._stands_still(opened):
                 return
             try:
+                self._refuse(opened)
                 yield from self._read(opened, cursor)
             except SourceBroken as error:
                 self._memory.broken(name, opened.identity, str(error))
@@ -93,9 +141,20 @@ class DirectoryConnector(Connector):
             except OSError as error:
                 raise SourceUnavailable(f"{path} can't be read: {error.strerror}.") from error
 
+    def _refuse(self, opened: OpenFile) -> None:
+        if not opened.identity.size:
+            raise SourceBroken(
+                f"{opened.name} is empty and has been for {self.options.empty_seconds:g} seconds (empty_seconds). Drop it"
+                " again with its content, or take it away."
+            )
+        if reason := self._readiness.parked(opened.name):
+            self._parked[opened.name] = reason
+            raise SourceBroken(reason)
+
     def _stands_still(self, opened: OpenFile) -> bool:
-        seen = self._found.files.get(opened.name)
-        return not self.options.settle_seconds or seen is None or opened.identity.same_content(seen)
+        seen = self._found.files.get(opened.name) or self._found.empty.get(opened.name)
+        judged = self.options.settle_seconds or self.options.ready or not opened.identity.size
+        return not judged or seen is None or opened.identity.same_content(seen)
 
     def _read(self, opened: OpenFile, cursor: Cursor | None) -> Iterator[Batch]:
         sha256 = opened.sha256()
@@ -103,13 +162,60 @@ class DirectoryConnector(Connector):
         if cursor is not None and "offset" not in cursor and cursor.get("sha256") == sha256:
             yield unchanged(opened, sha256)
             return
-        yield from batches_of(opened, sha256, format_of(opened.name, self.options.format, member=self.options.member))
+        trailer = self.options.trailer
+        end = trailer.start(cast("BinaryIO", opened.file)) if trailer is not None else None
+        yield from batches_of(opened, sha256, self._form(opened.name), end=end)
+
+    def _form(self, name: str) -> Format:
+        return format_of(name, self.options.format, member=self.options.member)
 
     def settled(self, partition: Partition, cursor: Cursor) -> None:
-        """Archive or delete the file that the cursor speaks of, if it is still there and still the same."""
+        """Archive or delete the file that the cursor speaks of, if it is still there and still the same.
+
+        One of a group waits for the others: what is left of a group in the folder must always be the whole of it, or a crash
+        would leave files that wait for ever for those that are gone.
+
+        Raises:
+            SettleLater: others of its group are not settled yet.
+        """
         if "offset" in cursor:
             return
-        name, sha256 = partition.name, str(cursor["sha256"])
+        name = partition.name
+        if self.options.after == "keep" or self._group_of(name) is None:
+            self._let_go(name, cursor, self._readiness.companions(name))
+            return
+        self._held[name] = cursor
+        members = [member for member in self._group_members(name) if (self._folder / member).is_file()]
+        if late := [member for member in members if not self._is_held(member)]:
+            raise SettleLater(f"{name} goes together with {', '.join(late)}.")
+        for number, member in enumerate(members, start=1):
+            last = [self._group_companion(name)] if number == len(members) else []
+            self._let_go(member, self._held[member], [*self._readiness.companions(member), *filter(None, last)])
+        for member in (name, *members):
+            self._held.pop(member, None)
+
+    def _is_held(self, name: str) -> bool:
+        """Whether the file as it is now is settled and waits for the rest of its group."""
+        try:
+            return identity_of((self._folder / name).stat()).is_at(self._held.get(name))
+        except OSError:
+            return False
+
+    def _group_of(self, name: str) -> Group | None:
+        """The group that a file was read with; after a restart the folder has to be looked at first."""
+        if self.options.ready and not self._found.files:
+            self._readiness.take_in(self._scan().files)
+        return self._readiness.group(name)
+
+    def _group_members(self, name: str) -> tuple[str, ...]:
+        group = self._readiness.group(name)
+        return group.members if group is not None else (name,)
+
+    def _group_companion(self, name: str) -> str:
+        group = self._readiness.group(name)
+        return group.companion if group is not None else ""
+
+    def _let_go(self, name: str, cursor: Cursor, companions: Iterable[str]) -> None:
         path = self._path(name)
         try:
             identity = identity_of(path.stat())
@@ -118,7 +224,25 @@ class DirectoryConnector(Connector):
         except OSError as error:
             raise SourceUnavailable(f"The status of {path} can't be read: {error.strerror}.") from error
         if identity.is_at(cursor):
-            self._put_away(path, name, identity, sha256)
+            if self.options.after != "keep":
+                for (
+                    companion
+                ) in companions:  # first: without its marker a file waits, without its file a marker deceives
+                    self._put_away_companion(companion)
+            self._put_away(path, name, identity, str(cursor["sha256"]))
+
+    def _put_away_companion(self, name: str) -> None:
+        path = self._path(name)
+        try:
+            if not stat.S_ISREG(path.lstat().st_mode):
+                return
+            with path.open("rb") as file:
+                identity, sha256 = identity_of(os.fstat(file.fileno())), hashlib.file_digest(file, "sha256").hexdigest()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise SourceUnavailable(f"{path} can't be read: {error.strerror}.") from error
+        self._put_away(path, name, identity, sha256)
 
     def _put_away(self, path: Path, name: str, identity: Identity, sha256: str) -> None:
         match self.options.after:
@@ -136,13 +260,16 @@ class DirectoryConnector(Connector):
         self._memory.forget()
 
     def waiting(self) -> float | None:
-        """Seconds until the next file may be still; None where none has to stand still any longer."""
-        return self._stillness.next_seconds(self.context.now())
+        """Seconds until the next file may be ready; None where none waits for a time to pass."""
+        now = self.context.now()
+        looks = (self._stillness.next_seconds(now), self._emptiness.next_seconds(now), self._readiness.next_seconds())
+        return min((seconds for seconds in looks if seconds is not None), default=None)
 
     @property
     def rescan_seconds(self) -> float:
         """How long at the most a missed event goes unnoticed."""
-        return self.options.rescan_seconds
+        polling = self._watch is not None and self._watch.polling
+        return min(self.options.poll_seconds, self.options.rescan_seconds) if polling else self.options.rescan_seconds
 
     def watch(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
         """Wake on every event below the folder, also once it appears or comes back."""
@@ -150,50 +277,46 @@ class DirectoryConnector(Connector):
 
     @contextmanager
     def _watching(self, wake: Callable[[], None]) -> Iterator[None]:
-        with FolderWatch(self._folder, wake, recursive=self.options.recursive) as watch:
+        options = self.options
+        watch = FolderWatch(self._folder, wake, recursive=options.recursive, how=options.watch, tell=self._tell_how)
+        with watch:
             self._watch = watch
             try:
                 yield
             finally:
                 self._watch = None
 
+    def _tell_how(self, sentence: str) -> None:
+        polling = self._watch is not None and self._watch.polling
+        every = self.rescan_seconds
+        self.context.tell(f"{sentence}. It is looked through {'' if polling else 'besides '}every {every:g} seconds.")
+
     def verify(self) -> Iterable[Step]:
         """Whether the folder and the archive can be used as configured, and what is there."""
-        return steps(
-            self._folder, self._archive if self.options.after == "archive" else None, self._scanner, self.options
+        archive = self._archive if self.options.after == "archive" else None
+        return steps(self._folder, archive, self._scanner, self.options, self._guard)
+
+    def explain(self, name: str, cursor: Cursor | None = None) -> str | None:
+        """Why a file is not read as it is now."""
+        explainer = Explainer(
+            folder=self._folder,
+            options=self.options,
+            scanner=self._scanner,
+            guard=self._guard,
+            memory=self._memory,
+            stillness=self._stillness,
+            emptiness=self._emptiness,
+            readiness=self._readiness,
         )
+        return explainer.explain(name, cursor, self.context.now())
 
-    def explain(self, name: str) -> str | None:
-        """Why a file is still waiting, or what became of it."""
-        found = self._scanner.scan()
-        if name in found.refused:
-            return f"{name} is not taken: {found.refused[name]}."
-        if name in found.empty:
-            return f"{name} is empty; it is taken once something is in it and stands still."
-        identity = found.files.get(name)
-        if identity is None:
-            return self._explain_absent(name)
-        return self._explain_present(name, identity)
+    def locate(self, path: Path) -> str | None:
+        """The path below the folder, also of a file that was archived."""
+        return locate(path, self._folder, self._archive)
 
-    def _explain_present(self, name: str, identity: Identity) -> str:
-        if (reason := self._memory.why_broken(name, identity)) is not None:
-            return f"{name} can't be read and stays where it is until it changes. {reason}"
-        if self._memory.is_through(name, identity):
-            return f"{name} was read, and everything from it is settled."
-        match self._stillness.seconds_left(name, self.context.now()):
-            case None:
-                return f"{name} has just arrived; it is considered at the next scan."
-            case left if left > 0:
-                return f"{name} must stand still for {left:.1f} more seconds (settle_seconds)."
-            case _:
-                return f"{name} stands still: it is being read, or what was read from it is not settled yet."
-
-    def _explain_absent(self, name: str) -> str | None:
-        path = self._folder / name
-        if not is_inside(path, self._folder) or not path.exists():
-            return None
-        patterns = ", ".join(self.options.patterns)
-        return f"{name} is not taken: its name is temporary or hidden, or matches none of {patterns}, or it is no file."
+    def whereabouts(self, name: str, cursor: Cursor) -> str:
+        """Where the file is that was read up to ``cursor``."""
+        return whereabouts(name, cursor, self._folder, self._archive, self.options)
 
     def _path(self, name: str) -> Path:
         path = self._folder / name

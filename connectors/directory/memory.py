@@ -17,7 +17,7 @@ class Memory:
     def keep_only(self, names: Container[str]) -> None:
         """Forget the files that are gone."""
         for known in (self._broken, self._through):
-            for name in [name for name in known if name not in names]:
+            for name in [name for name in list(known) if name not in names]:
                 del known[name]
 
     def forget(self) -> None:
@@ -29,6 +29,10 @@ class Memory:
         """The file can't be read as it is."""
         if identity is not None:
             self._broken[name] = (identity, reason)
+
+    def mend(self, name: str) -> None:
+        """What was wrong with the file may be mended, though the file itself is the same."""
+        self._broken.pop(name, None)
 
     def why_broken(self, name: str, identity: Identity) -> str | None:
         """Why the file can't be read, if it is still the same; a changed permission makes it another."""

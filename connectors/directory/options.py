@@ -7,6 +7,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from connectors.directory.readiness import ConfiguredRule, RuleName, Trailer, rule_of
+from connectors.directory.readiness.rule import Rule
 from connectors.formats import PATTERNS, ConfiguredFormat, FormatName
 
 
@@ -29,11 +31,40 @@ class DirectoryOptions(BaseModel):
         ge=0,
         description="How long a file's size and time must stand still before it is taken; 0 takes it at first sight.",
     )
+    ready: list[RuleName | ConfiguredRule] = Field(
+        default=[],
+        description=(
+            "What else must be true before a file is taken, all of it: rules by name, such as marker, or with settings, such"
+            ' as {type: marker, name: "{stem}.ready"}. docs/files.md has an example of each.'
+        ),
+    )
+    empty_seconds: float = Field(
+        default=60,
+        ge=0,
+        description="How long a file may be empty before it is parked; it is taken once something is in it.",
+    )
+    canary: Annotated[str, Field(pattern=r"^([^/]+(/[^/]+)*)?$")] = Field(
+        default="",
+        description=(
+            "A file that is in the folder while its share is mounted, such as .mounted: without it the source counts as away."
+            " Empty: none."
+        ),
+    )
     after: Literal["keep", "archive", "delete"] = Field(
         default="keep", description="What becomes of a file once everything from it was delivered or parked."
     )
     archive: Path | None = Field(
         default=None, description="The folder into which settled files move; needed where after is archive."
+    )
+    watch: Literal["auto", "events", "polling"] = Field(
+        default="auto",
+        description=(
+            "How changes are noticed. auto tries out on each mount whether the system tells of them, and looks every"
+            " poll_seconds where it does not: on NFS, SMB and other file systems that others change."
+        ),
+    )
+    poll_seconds: float = Field(
+        default=5, gt=0, description="How often the folder is looked through where events don't come."
     )
     rescan_seconds: float = Field(
         default=30, gt=0, description="How often the folder is looked through for what events have missed."
@@ -58,6 +89,24 @@ class DirectoryOptions(BaseModel):
         if self.archive is not None and self.archive == self.path:
             raise ValueError("archive must be another folder than path, or archived files would be read again")
         return self
+
+    @model_validator(mode="after")
+    def _rules_fit(self) -> Self:
+        kinds = [type(rule) for rule in self.rules]
+        for kind in kinds:
+            if kinds.count(kind) > 1:
+                raise ValueError(f"ready names the rule {kind.model_fields['type'].default} twice")
+        return self
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The readiness rules with their settings."""
+        return tuple(rule_of(rule) for rule in self.ready)
+
+    @property
+    def trailer(self) -> Trailer | None:
+        """The rule by which the last line of a file is no record, where there is one."""
+        return next((rule for rule in self.rules if isinstance(rule, Trailer)), None)
 
     @property
     def patterns(self) -> tuple[str, ...]:

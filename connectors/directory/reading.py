@@ -17,8 +17,11 @@ from typing import Any, BinaryIO, cast
 import polars as pl
 
 from connectors.directory.identity import Identity, identity_of
+from connectors.directory.readiness import Beginning
 from connectors.formats import Format
 from ingestd.sdk import Batch, SourceBroken, SourceUnavailable
+
+_CHUNK_BYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +67,11 @@ def open_file(path: Path, name: str) -> OpenFile:
     return OpenFile(name=name, file=file, identity=identity_of(status), owner=_user_name(status.st_uid))
 
 
-def batches_of(opened: OpenFile, sha256: str, form: Format) -> Iterator[Batch]:
+def batches_of(opened: OpenFile, sha256: str, form: Format, *, end: int | None = None) -> Iterator[Batch]:
     """The whole file; the last batch comes only if the file's content was the hashed one from end to end.
 
-    Cursors before the last carry an ``offset``: they say that the file was not read to its end.
+    ``end``: records are in the first so many bytes only; None: in all of it. Cursors before the last carry an ``offset``: they
+    say that the file was not read to its end.
 
     Raises:
         SourceUnavailable: the file changed meanwhile.
@@ -76,7 +80,8 @@ def batches_of(opened: OpenFile, sha256: str, form: Format) -> Iterator[Batch]:
     facts = _facts(opened, sha256)
     whole = opened.identity.cursor(sha256)
     source = _Hashing(opened.file)
-    stretches = form.read(cast("BinaryIO", source), opened.name)
+    part = source if end is None else Beginning(cast("BinaryIO", source), end)
+    stretches = form.read(cast("BinaryIO", part), opened.name)
     try:
         stretch = next(stretches)
         for following in stretches:
@@ -153,6 +158,8 @@ class _Hashing:
         return self._file.fileno()
 
     def hexdigest(self) -> str:
+        while self._in_order and self.read(_CHUNK_BYTES):
+            pass  # what is left behind the records
         if not self._in_order:
             self._file.seek(0)
             return hashlib.file_digest(self._file, "sha256").hexdigest()

@@ -21,7 +21,7 @@ class Found:
     """``files`` by their path below the folder, with slashes; ``empty`` and ``refused`` (with the reason) are not taken."""
 
     files: dict[str, Identity] = field(default_factory=dict)
-    empty: set[str] = field(default_factory=set)
+    empty: dict[str, Identity] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
 
 
@@ -101,7 +101,7 @@ class Scanner:
         if status is None or not stat.S_ISREG(status.st_mode):
             return
         if status.st_size == 0:
-            found.empty.add(name)
+            found.empty[name] = identity_of(status)
         else:
             found.files[name] = identity_of(status)
 

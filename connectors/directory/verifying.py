@@ -7,20 +7,27 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from connectors.directory.options import DirectoryOptions
+from connectors.directory.readiness.not_open import NotOpen
 from connectors.directory.scan import Scanner
+from connectors.mounts import MountGuard
+from connectors.watching import FolderWatch
 from ingestd.sdk import SourceUnavailable, Step
 
 _NAMED = 5
 
 
-def steps(folder: Path, archive: Path | None, scanner: Scanner, options: DirectoryOptions) -> Iterator[Step]:
+def steps(
+    folder: Path, archive: Path | None, scanner: Scanner, options: DirectoryOptions, guard: MountGuard
+) -> Iterator[Step]:
     """Each check in order; after a folder that can't be listed there is nothing more to say."""
     try:
+        guard.check()
         found = scanner.scan()
     except SourceUnavailable as error:
         yield Step(name="folder", outcome="failed", sentence=str(error))
         return
     yield Step(name="folder", outcome="passed", sentence=f"{folder} can be listed.")
+    yield from _watching(folder, options)
     if options.after == "keep":
         yield Step(name="moving files", outcome="skipped", sentence="Files stay where they are (after: keep).")
     elif os.access(folder, os.W_OK | os.X_OK):
@@ -39,6 +46,18 @@ def steps(folder: Path, archive: Path | None, scanner: Scanner, options: Directo
     if found.refused:
         told = _named([f"{name}: {reason}" for name, reason in sorted(found.refused.items())])
         yield Step(name="refused", outcome="skipped", sentence=f"{len(found.refused)} are not taken ({told}).")
+
+
+def _watching(folder: Path, options: DirectoryOptions) -> Iterator[Step]:
+    with FolderWatch(folder, lambda: None, recursive=False, how=options.watch) as watch:
+        watch.rearm()
+        every = min(options.poll_seconds, options.rescan_seconds) if watch.polling else options.rescan_seconds
+        yield Step(
+            name="watching", outcome="passed", sentence=f"{watch.sentence}; looked through every {every:g} seconds."
+        )
+    if any(isinstance(rule, NotOpen) for rule in options.rules):
+        sentence = "Writers on this machine are seen, of files of other accounts only by root; writers elsewhere never."
+        yield Step(name="not-open", outcome="passed", sentence=sentence)
 
 
 def _archive(folder: Path, archive: Path) -> Iterator[Step]:

@@ -8,6 +8,7 @@
         SourceUnavailable     away for now: back off and try again
         RecordUnreadable      one record is wrong: park it, go on with its neighbours
         SourceBroken          this source can't go on: stop it, keep the others
+        SettleLater           a connector is not done with a settled partition yet: tell it again
       MirrorError
         MirrorBusy            another daemon holds the state file
         MirrorFull            the disk is full: stop reading, keep delivering
@@ -67,6 +68,10 @@ class RecordUnreadable(SourceError):
 
 class SourceBroken(SourceError):
     """The source can't go on as configured (a column is missing, access is denied): it stops until somebody acts."""
+
+
+class SettleLater(SourceError):
+    """What was settled has to wait for something else (the rest of its group): the runtime tells it again, and logs nothing."""
 
 
 class MirrorError(IngestdError):

@@ -28,6 +28,7 @@ from ingestd.settings import PipelineSettings, ServiceSettings, Settings
 from ingestd.settings.schedule import OnChange
 from ingestd.telemetry import Emit, Event
 from ingestd.telemetry.catalogue.daemon import PipelineDue
+from ingestd.telemetry.catalogue.intake import SourceTold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,7 @@ async def assembled(configuration: Configuration, *, emit: Emit) -> AsyncIterato
         readers = tuple(
             Reader(
                 pipeline=pipeline.name,
-                connector=open_connector(configuration, pipeline),
+                connector=open_connector(configuration, pipeline, emit=tell),
                 mapping=Mapping(pipeline.entries),
                 sink=pipeline.sink,
                 mirror=mirror.intake,
@@ -165,10 +166,18 @@ def pace_of(settings: Settings) -> Pace:
     )
 
 
-def open_connector(configuration: Configuration, pipeline: PipelineSettings) -> Connector:
+def _nobody(_: Event) -> None:
+    """Where no daemon runs, nobody needs to be told."""
+
+
+def open_connector(configuration: Configuration, pipeline: PipelineSettings, *, emit: Emit = _nobody) -> Connector:
     """The pipeline's source. What it needs it opens when it is first asked."""
     source = pipeline.source
-    context = SourceContext(pipeline=pipeline.name, base=configuration.base, now=time.time)
+
+    def tell(sentence: str) -> None:
+        emit(SourceTold(pipeline=pipeline.name, sentence=sentence))
+
+    context = SourceContext(pipeline=pipeline.name, base=configuration.base, now=time.time, tell=tell)
     return connector_class(source.connector)(source.options, context)
 
 

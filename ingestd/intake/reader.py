@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ingestd.core.address import SinkAddress
-from ingestd.core.errors import MirrorError, SourceBroken, SourceUnavailable
+from ingestd.core.errors import MirrorError, SettleLater, SourceBroken, SourceUnavailable
 from ingestd.core.mapping import Mapping
 from ingestd.core.record import Partition
 from ingestd.intake.run import Run, guarded
@@ -114,6 +114,8 @@ class Reader:
         for identity, name, cursor in self._mirror.settled_partitions(self.pipeline):
             try:
                 self.connector.settled(Partition(name=name), cursor)
+            except SettleLater:
+                continue
             except Exception as error:  # noqa: BLE001 - a plug-in's failure to move one file must not stop the others
                 sentence = str(error) or type(error).__name__
                 self._emit(SettlingFailed(pipeline=self.pipeline, partition=name, sentence=sentence))

@@ -22,9 +22,9 @@ after everything up to the cursor has been delivered or parked, at least once (a
 repetition).
 """
 
-from ingestd.core.errors import RecordUnreadable, SourceBroken, SourceError, SourceUnavailable
+from ingestd.core.errors import RecordUnreadable, SettleLater, SourceBroken, SourceError, SourceUnavailable
 from ingestd.core.record import Batch, Cursor, Deletes, Partition, Position, Reject
-from ingestd.sdk.connector import Connector, Explains, SourceContext, Step, Verifies, Watches
+from ingestd.sdk.connector import Connector, Explains, Locates, SourceContext, Step, Verifies, Watches
 from ingestd.sdk.packing import pack
 
 __all__ = [
@@ -33,10 +33,12 @@ __all__ = [
     "Cursor",
     "Deletes",
     "Explains",
+    "Locates",
     "Partition",
     "Position",
     "RecordUnreadable",
     "Reject",
+    "SettleLater",
     "SourceBroken",
     "SourceContext",
     "SourceError",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
@@ -19,12 +19,14 @@ class SourceContext:
     """What the runtime tells a connector about its place.
 
     ``pipeline`` names the pipeline; ``base`` is the folder of the configuration file, against which relative paths are
-    resolved; ``now`` gives seconds since the epoch (a handed-in clock, so that settle times can be tested).
+    resolved; ``now`` gives seconds since the epoch (a handed-in clock, so that settle times can be tested). ``tell`` puts a
+    sentence about the source as a whole into the log, for what its operator should know and no error says.
     """
 
     pipeline: str
     base: Path
     now: Callable[[], float]
+    tell: Callable[[str], None] = field(default=lambda _: None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +77,11 @@ class Connector(ABC):
         """
 
     def settled(self, partition: Partition, cursor: Cursor) -> None:  # noqa: B027 - doing nothing is right for most sources
-        """Everything up to ``cursor`` was delivered or parked: archive, acknowledge, forget. Must bear repetition."""
+        """Everything up to ``cursor`` was delivered or parked: archive, acknowledge, forget. Must bear repetition.
+
+        Raises:
+            SettleLater: not yet; it is told again.
+        """
 
     def again(self) -> None:  # noqa: B027 - a connector that remembers nothing has nothing to forget
         """Somebody asked for records to be mapped again: hand over at the next pass what is thought to be through with, too."""
@@ -110,7 +116,22 @@ class Verifies(Protocol):
 
 @runtime_checkable
 class Explains(Protocol):
-    """Can say why something is still waiting."""
+    """Can say why something is still waiting. May be asked from any thread, at any time."""
 
-    def explain(self, name: str) -> str | None:
-        """A sentence on the state of the partition ``name``; None where the name means nothing here."""
+    def explain(self, name: str, cursor: Cursor | None = None) -> str | None:
+        """A sentence on what is in the way of the partition ``name``.
+
+        None where nothing is: it was read as it is (``cursor`` is of its last reading to the end), it is gone, or the name
+        means nothing here.
+        """
+
+
+@runtime_checkable
+class Locates(Protocol):
+    """Has partitions that are files. May be asked from any thread, at any time."""
+
+    def locate(self, path: Path) -> str | None:
+        """The name of the partition that an absolute path belongs to, whether there is such a file or not; None: none."""
+
+    def whereabouts(self, name: str, cursor: Cursor) -> str:
+        """Where the file is now that was read up to ``cursor``, as the end of a sentence: ``it was archived as …``."""

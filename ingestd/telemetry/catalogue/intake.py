@@ -82,6 +82,14 @@ class SettlingFailed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SourceTold(Event):
+    """A source has something to say about itself, such as how its folder is watched."""
+
+    pipeline: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceAway(Event):
     """A source can't be reached; it is tried again after a while."""
 

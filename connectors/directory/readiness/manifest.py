@@ -1,0 +1,60 @@
+"""A manifest lists the files of one export."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from connectors.directory.readiness.checksums import named_line
+from connectors.directory.readiness.grouping import Group, GroupingRule, Surroundings, folder_of
+
+
+class Manifest(GroupingRule):
+    """A file lists others in its folder, one a line, also with hashes as `sha256sum` writes them: they are read all or none.
+
+    They are read in the order of the list. Lines that begin with # are comments. A file in no list waits for one.
+    """
+
+    type: Literal["manifest"] = "manifest"
+    name: Annotated[str, StringConstraints(min_length=1, pattern="^[^/]+$")] = Field(
+        default="*.manifest", description="A glob of the manifests' names, in the folder of the files that they list."
+    )
+
+    def groups(self, around: Surroundings) -> Iterable[Group]:
+        """One a manifest; of a file that two of them list, the later one counts."""
+        claimed: set[str] = set()
+        for folder in sorted({folder_of(name) for name in around.files}):
+            found = around.matching(folder, self.name)
+            for base in sorted(found, key=lambda base: (-found[base].mtime_ns, base)):
+                group = self._group(around, folder, base, around.text(folder + base, found[base]), claimed)
+                claimed.update(group.members)
+                yield group
+
+    def _group(self, around: Surroundings, folder: str, base: str, text: str, claimed: set[str]) -> Group:
+        lines = [line.strip() for line in text.lstrip("\ufeff").splitlines()]
+        listed = dict(named_line(line) for line in lines if line and not line.startswith("#"))
+        hashes = {folder + name: sha256 for name, sha256 in listed.items()}
+        members = tuple(name for name in hashes if name not in claimed)
+        missing = [name for name in members if name not in around.files]
+        return Group(
+            name=folder + base,
+            members=members,
+            lacking="" if not missing else f"{folder}{base} also lists {_some(missing)}, not there or still empty",
+            companion=folder + base,
+            hashes={name: hashes[name] for name in members if hashes[name]},
+        )
+
+    def alone(self, name: str) -> str:  # noqa: ARG002 - the same for every file
+        """It may be listed yet."""
+        return f"it waits for a manifest ({self.name}) that lists it"
+
+    def is_companion(self, base: str) -> bool:
+        """Whatever is called like a manifest."""
+        return fnmatch.fnmatchcase(base, self.name)
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

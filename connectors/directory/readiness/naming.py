@@ -1,0 +1,42 @@
+"""Names that are made from a file's own: ``{name}.done``, ``{stem}.ready``."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import PurePosixPath
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+_FIELDS = re.compile(r"\{(name|stem)\}")
+
+
+def _fits(template: str) -> str:
+    if "/" in template:
+        raise ValueError("it is the name of a file in the same folder, so it has no slash")
+    if len(_FIELDS.findall(template)) != 1 or "{" in _FIELDS.sub("", template) or "}" in _FIELDS.sub("", template):
+        raise ValueError("it names {name} (run.csv) or {stem} (run) once, and no other field")
+    if template in {"{name}", "{stem}"}:
+        raise ValueError("it must differ from the file's own name")
+    return template
+
+
+BesideName = Annotated[str, AfterValidator(_fits)]
+"""The name of a file beside another: with ``{name}``, the other's whole name, or ``{stem}``, that without its last end."""
+
+
+def name_beside(template: str, base: str) -> str:
+    """The name that ``template`` makes of the name ``base``."""
+    return template.replace("{name}", base).replace("{stem}", PurePosixPath(base).stem)
+
+
+def is_beside(template: str, base: str) -> bool:
+    """Whether ``base`` is a name that ``template`` makes of some other."""
+    return _made_by(template).fullmatch(base) is not None
+
+
+@lru_cache(maxsize=64)
+def _made_by(template: str) -> re.Pattern[str]:
+    before, after = (re.escape(part) for part in _FIELDS.sub("\0", template).split("\0"))
+    return re.compile(f"{before}.+{after}", re.DOTALL)

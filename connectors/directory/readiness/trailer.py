@@ -1,0 +1,102 @@
+"""The last line of a file says how many records it holds."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import lru_cache
+from typing import Annotated, BinaryIO, Literal, cast
+
+from pydantic import AfterValidator, Field
+
+from connectors.directory.readiness.rule import Look, Parks, Rule, Waits
+from connectors.formats.packing import packed_suffix
+from ingestd.sdk import SourceBroken
+
+_TAIL_BYTES = 4096
+
+
+def _counts(pattern: str) -> str:
+    try:
+        groups = re.compile(pattern).groups
+    except re.error as error:
+        raise ValueError(f"it is no regular expression: {error}") from error
+    if groups != 1:
+        raise ValueError("it needs one pair of brackets around the number, as in '# rows: (\\d+)'")
+    return pattern
+
+
+class Trailer(Rule):
+    """The file ends with a line that names the number of its records. That line is no record itself."""
+
+    type: Literal["trailer"] = "trailer"
+    pattern: Annotated[str, AfterValidator(_counts)] = Field(
+        default=r"#\s*rows:\s*(\d+)",
+        description=(
+            "A regular expression that fits the whole last line, with brackets around the number. Of CSV, NDJSON and fixed"
+            " width, not packed, in an encoding that writes ASCII as ASCII."
+        ),
+    )
+
+    def judge(self, look: Look) -> Waits | Parks | None:
+        """A file without the line has not been written to its end; one with another number must not be read."""
+        if packed_suffix(look.name):
+            return Parks(sentence=f"{look.name}: the rule trailer can't look into a packed file. Drop it unpacked.")
+        start, wanted = look.once("trailer", lambda: self._last_line(look))
+        if wanted is None:
+            return Waits(sentence=f"its last line does not tell the number of its records (trailer: {self.pattern})")
+        try:
+            found = look.once("records", lambda: _records(look, start))
+        except SourceBroken:
+            return None  # it can't be read; reading says why
+        if found != wanted:
+            return Parks(
+                sentence=f"{look.name}: its last line says {wanted} records, it holds {found}. Drop it again, complete."
+            )
+        return None
+
+    def _last_line(self, look: Look) -> tuple[int, int | None]:
+        with look.path.open("rb") as file:
+            start, line = last_line(cast("BinaryIO", file))
+        found = _compiled(self.pattern).fullmatch(line)
+        return start, int(found[1]) if found and found[1].isdecimal() else None
+
+    def start(self, file: BinaryIO) -> int | None:
+        """Where the line begins, in bytes; None where the file does not end with one. The file is back at its start."""
+        start, line = last_line(file)
+        file.seek(0)
+        return start if _compiled(self.pattern).fullmatch(line) else None
+
+
+def last_line(file: BinaryIO) -> tuple[int, str]:
+    """The last line that is not blank: where it begins, and what it says; of a very long one, its end."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - _TAIL_BYTES))
+    tail = file.read(_TAIL_BYTES).rstrip()
+    at = max(tail.rfind(b"\n"), tail.rfind(b"\r")) + 1
+    return max(0, size - _TAIL_BYTES) + at, tail[at:].decode("utf-8", "replace").strip()
+
+
+def _records(look: Look, end: int) -> int:
+    with look.path.open("rb") as file:
+        stretches = look.form.read(cast("BinaryIO", Beginning(cast("BinaryIO", file), end)), look.name)
+        return sum(stretch.records.height + len(stretch.rejects) for stretch in stretches)
+
+
+class Beginning:
+    """The first ``end`` bytes of a file, for a format that reads in order."""
+
+    def __init__(self, file: BinaryIO, end: int) -> None:
+        self._file = file
+        self._left = end
+
+    def read(self, size: int = -1) -> bytes:
+        """As of a file."""
+        data = self._file.read(self._left if size < 0 else min(size, self._left))
+        self._left -= len(data)
+        return data
+
+
+@lru_cache(maxsize=64)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)

@@ -1,0 +1,62 @@
+"""Where a file is that was read: by its path, and by what its status was then."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path, PurePosixPath
+
+from connectors.directory.identity import Identity, identity_of
+from connectors.directory.options import DirectoryOptions
+from ingestd.sdk import Cursor
+
+_ARCHIVED = 10_000
+"""So many names like one are looked at in the archive."""
+_COARSE_SECONDS = 2
+
+
+def locate(path: Path, folder: Path, archive: Path | None) -> str | None:
+    """The path below the folder, or below the archive, of an absolute path; None: it lies in neither."""
+    for place in (archive, folder):
+        if place is None:
+            continue
+        for spelled in (path, path.parent.resolve() / path.name):
+            for root in (Path(os.path.abspath(place)), place.resolve()):  # noqa: PTH100 - as written, without following links
+                if spelled.is_relative_to(root) and spelled != root:
+                    return spelled.relative_to(root).as_posix()
+    return None
+
+
+def whereabouts(name: str, cursor: Cursor, folder: Path, archive: Path | None, after: DirectoryOptions) -> str:
+    """The end of a sentence on the file that the cursor speaks of."""
+    try:
+        identity = identity_of((folder / name).stat())
+    except OSError:
+        identity = None
+    if identity is not None and identity.is_at(cursor):
+        return "it stays where it is" if after.after == "keep" else f"it is still in {folder}"
+    if archive is not None and (archived := _archived(name, cursor, archive)) is not None:
+        return f"it was archived as {archived}"
+    if identity is not None:
+        return "another content has taken its place"
+    return "it was deleted" if after.after == "delete" else f"it is not in {folder} any more"
+
+
+def _archived(name: str, cursor: Cursor, archive: Path) -> Path | None:
+    target = archive / PurePosixPath(name)
+    for number in range(1, _ARCHIVED):
+        candidate = target if number == 1 else target.with_name(f"{target.stem}~{number}{target.suffix}")
+        try:
+            status = candidate.lstat()
+        except OSError:
+            return None
+        if _is_it(identity_of(status), cursor):
+            return candidate
+    return None
+
+
+def _is_it(identity: Identity, cursor: Cursor) -> bool:
+    """The same file moved, or its copy: a copy has its time as exactly as its file system can tell."""
+    if identity.size != cursor.get("size"):
+        return False
+    written = cursor.get("mtime_ns")
+    return isinstance(written, int) and abs(identity.mtime_ns - written) <= _COARSE_SECONDS * 10**9

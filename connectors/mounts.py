@@ -1,0 +1,87 @@
+"""On which mount a folder lies, from the kernel's table: of which kind it is, and whether it went away."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from ingestd.sdk import SourceUnavailable
+
+_OCTAL = re.compile(r"\\([0-7]{3})")
+# On these others write behind this kernel's back. Of our own writes it does tell there, so trying it out proves nothing.
+_REMOTE = re.compile(
+    r"(nfs\d?|cifs|smb\d?|smbfs|9p|fuse|fuse\..*|afs|ceph|glusterfs|lustre|gfs2?|ocfs2|virtiofs|vboxsf|prl_fs|vmhgfs)$"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    """``point``: the folder where it is mounted; ``kind``: ``ext4``, ``nfs4``, ``fuse.sshfs`` …"""
+
+    point: str
+    kind: str
+
+    @property
+    def remote(self) -> bool:
+        """Whether others may change it without this system telling of it."""
+        return _REMOTE.match(self.kind) is not None
+
+    @property
+    def layered(self) -> bool:
+        """Whether changes of a lower layer may go untold."""
+        return self.kind in {"overlay", "aufs", "unionfs"}
+
+
+def mount_of(path: str, table: str) -> Mount | None:
+    """The mount that holds an absolute path without links, by the text of ``/proc/self/mountinfo``."""
+    held: Mount | None = None
+    for line in table.splitlines():
+        words = line.split(" ")
+        if len(words) < 10 or "-" not in words:
+            continue
+        point = _OCTAL.sub(lambda found: chr(int(found[1], 8)), words[4])
+        inside = path == point or path.startswith(point if point.endswith("/") else point + "/")
+        if inside and (held is None or len(point) >= len(held.point)):
+            held = Mount(point=point, kind=words[words.index("-", 6) + 1])
+    return held
+
+
+def mount_now(folder: Path, table: Path = Path("/proc/self/mountinfo")) -> Mount | None:
+    """The mount that holds a folder now; None where the system does not tell."""
+    try:
+        return mount_of(str(folder.resolve()), table.read_text(encoding="utf-8", errors="surrogateescape"))
+    except OSError:
+        return None
+
+
+class MountGuard:
+    """Tells an unmounted share from an empty one. ``canary``: a file that is in the folder while it is mounted; empty: none.
+
+    Without a canary it remembers on which mount the folder lay when it was first seen: it must not fall back to the one
+    below. After a restart it knows nothing of before; only a canary does.
+    """
+
+    def __init__(self, folder: Path, canary: str) -> None:
+        self._folder = folder
+        self._canary = canary
+        self._point = ""
+
+    def check(self) -> None:
+        """Raises `SourceUnavailable` where the folder is there, but not what should be mounted there."""
+        if self._canary:
+            if not (self._folder / self._canary).is_file():
+                raise SourceUnavailable(
+                    f"The folder {self._folder} does not hold {self._canary} (canary), so what should be mounted there is"
+                    " not. Nothing in it is taken for gone. Mount it, or put that file there."
+                )
+            return
+        mount = mount_now(self._folder)
+        if mount is None:
+            return
+        if len(mount.point) < len(self._point):
+            raise SourceUnavailable(
+                f"The folder {self._folder} was on {self._point}, which is not mounted any more. Nothing in it is taken for"
+                " gone. Mount it again; if it is meant to be a plain folder now, restart ingestd."
+            )
+        self._point = mount.point
