@@ -123,7 +123,8 @@ class _Desk:
         tally.entries += len(keys)
         tally.distinct += fresh
         tally.largest = max(tally.largest, len(keys))
-        last = body[body.rfind(b'{"key"') : body.rfind(b"}") + 1]
+        ends = body.rfind(b"}]")
+        last = body[body.rfind(b'{"key"') : ends + 1 if ends >= 0 else len(body)]
         if last:
             item = msgspec.json.decode(last, type=_Item)
             tally.sampled.append((item.key, item.value))

@@ -190,7 +190,8 @@ class Lane:
                 await self._settling.release(claim)
                 return False
             self._stand("delivering")
-            in_flight.add(asyncio.create_task(self._send(claim), name=f"delivery to {self._address}"))
+            permit, self._permit = self._permit, None
+            in_flight.add(asyncio.create_task(self._send(claim, permit), name=f"delivery to {self._address}"))
         return False
 
     def _may_send(self) -> bool:
@@ -234,9 +235,8 @@ class Lane:
                 await self._settling.release(claim)
             raise
 
-    async def _send(self, claim: Claim) -> None:
-        form, permit = self._form, self._permit
-        self._permit = None
+    async def _send(self, claim: Claim, permit: Permit | None) -> None:
+        form = self._form
         size = sum(len(part.body) for part in claim.parts)
         self._unsettled_bytes += size
         try:

@@ -126,8 +126,15 @@ class SingleForm:
         group = _Group(claim, self._settling, self._pace)
         met = asyncio.Event()
 
-        async def work(item: Item, permit: Permit | None) -> None:
-            while permit is not None:
+        def on() -> bool:
+            return bool(waiting) and not met.is_set() and not self._closing.is_set()
+
+        async def work(permit: Permit | None) -> None:
+            while permit is not None and on():
+                item = waiting.popleft()
+                # Where there is a place for one more, one more comes along.
+                if on() and (another := self._governor.try_enter()) is not None:
+                    workers.create_task(work(another))
                 try:
                     fate, reply = await self._deliver(item)
                 finally:
@@ -138,20 +145,16 @@ class SingleForm:
                     await self._settling.note(reply, 1)
                     return
                 group.add(fate, reply)
-                # Goes on without being called again, as long as nobody else stands in line.
-                on = waiting and not met.is_set() and not self._closing.is_set()
-                permit = self._governor.try_enter() if on else None
-                if permit is not None:
-                    item = waiting.popleft()
+                # Goes on without being called again, unless somebody else stands in line.
+                permit = self._governor.try_enter() if on() else None
+            if permit is not None:
+                permit.give_back()
 
         flushing = asyncio.create_task(group.settle_when_due())
         try:
-            async with asyncio.TaskGroup() as workers:
-                while waiting and (permit := await self._permit(met)) is not None:
-                    if waiting:
-                        workers.create_task(work(waiting.popleft(), permit))
-                    else:
-                        permit.give_back()
+            while on() and (permit := await self._permit(met)) is not None:
+                async with asyncio.TaskGroup() as workers:
+                    workers.create_task(work(permit))
         finally:
             await group.finish(flushing)
 

@@ -193,7 +193,7 @@ async def test_a_service_that_is_away_is_reported_since_it_went_and_found_when_i
     ("fault", "words"),
     [
         (Garbage(), "not the content that the service gives"),
-        (Garbage(status=502), "The service failed (502)"),
+        (Garbage(status=502), "the service behind it does not (502)"),
         (Truncate(), "The connection broke"),
         (
             Refuse(status=302, headers={"Location": "http://u:pw@other.test/x?key=1"}),

@@ -335,3 +335,22 @@ async def test_an_idle_lane_gathers_what_comes_where_that_is_configured() -> Non
         assert await running.drained() == []
     assert len(masses(service)) == 1
     assert len(held(service)) == 21
+
+
+async def test_as_many_requests_go_at_once_as_the_governor_allows_and_each_has_its_own_place() -> None:
+    service = BulkService(max_items=10)
+    gate = Gate(service)
+    async with rig(
+        transport=gate, pace=dataclasses.replace(QUICK, in_flight_at_first=8, in_flight_at_most=8)
+    ) as running:
+        to = address(service)
+        running.desire(to, {"first": ("1", "scalar")})
+        await running.drained()
+        gate.open.clear()
+        running.desire(to, entries(500))
+        for _ in range(8):
+            assert await asyncio.wait_for(gate.arrived.get(), 5) == 10
+        assert gate.arrived.empty()
+        gate.open.set()
+        assert await running.drained() == []
+    assert len(held(service)) == 501
