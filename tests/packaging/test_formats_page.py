@@ -1,0 +1,20 @@
+"""The page on file formats names every format, every end of a name and every setting there is."""
+
+from pathlib import Path
+
+from connectors.formats import FORMATS
+from connectors.formats.packing import PACKED_SUFFIXES
+
+PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
+
+
+def test_every_format_and_every_end_of_a_name_is_on_the_page() -> None:
+    for kind in FORMATS:
+        assert f"`{kind.model_fields['type'].default}`" in PAGE
+    for suffix in [suffix for kind in FORMATS for suffix in kind.suffixes] + list(PACKED_SUFFIXES):
+        assert suffix in PAGE
+
+
+def test_every_setting_of_a_format_is_on_the_page() -> None:
+    settings = {name for kind in FORMATS for name in kind.model_fields} - {"type"}
+    assert {name for name in settings if f"`{name}" not in PAGE} == set()
