@@ -2,7 +2,8 @@
 
 A file is archived by one rename, so at no moment does it exist twice or nowhere. The name in the archive is reserved
 first by an empty file: no file there is ever overwritten, and since empty files are never taken, an empty one in the
-archive can only be a reservation that a crash left behind, to be used by the next. Where the archive lies on another
+archive can only be a reservation that a crash left behind, to be used by the next. What is said about the file (`Note`)
+stands beside the reserved name before the file takes it: a file that has arrived has its note. Where the archive lies on another
 file system, the content is copied to a hidden name, hashed on the way, made durable and then renamed; a crash before the
 original is unlinked is recognised by the equal copy.
 """
@@ -10,19 +11,36 @@ original is unlinked is recognised by the equal copy.
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from connectors.directory.identity import Identity, identity_of
+from connectors.directory.durable import existing, hidden_name, make_folder, reserve, sync_folder, write
+from connectors.files.identity import Identity, identity_of
 from ingestd.sdk import SourceUnavailable
 
 _CHUNK_BYTES = 2**20
 
 
-def archive(path: Path, folder: Path, name: str, *, identity: Identity, sha256: str) -> bool:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """What is put beside a file that moves; both are told the name that the file takes."""
+
+    place: Callable[[Path], Path]
+    content: Callable[[Path], bytes]
+
+    def put(self, taken: Path) -> None:
+        """Write it, durably."""
+        write(self.place(taken), [self.content(taken)])
+
+    def take_back(self, taken: Path) -> None:
+        """The file did not take the name after all."""
+        self.place(taken).unlink(missing_ok=True)
+
+
+def archive(path: Path, folder: Path, name: str, *, identity: Identity, sha256: str, note: Note | None = None) -> bool:
     """Move ``path`` to ``name`` below ``folder``, or to a name like it; whether it was moved.
 
     A file that is gone, or is not the one of ``identity`` any more, is left alone.
@@ -34,10 +52,10 @@ def archive(path: Path, folder: Path, name: str, *, identity: Identity, sha256: 
         return False
     target = folder / PurePosixPath(name)
     try:
-        _make_folder(target.parent)
+        make_folder(target.parent)
         if target.parent.stat().st_dev == identity.device:
-            return _rename(path, target, identity)
-        return _move_across(path, target, identity, sha256)
+            return _rename(path, target, identity, note)
+        return _move_across(path, target, identity, sha256, note)
     except OSError as error:
         if isinstance(error, FileNotFoundError) and not path.exists():
             return False  # somebody else took it away
@@ -56,7 +74,7 @@ def delete(path: Path, *, identity: Identity) -> bool:
         return False
     try:
         path.unlink(missing_ok=True)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         raise SourceUnavailable(f"{path} can't be deleted: {error.strerror}. It stays until it can.") from error
     return True
@@ -71,18 +89,24 @@ def _is_still(path: Path, identity: Identity) -> bool:
         raise SourceUnavailable(f"The status of {path} can't be read: {error.strerror}.") from error
 
 
-def _rename(path: Path, target: Path, identity: Identity) -> bool:
-    taken = _reserve(target)
+def _rename(path: Path, target: Path, identity: Identity, note: Note | None) -> bool:
+    taken = reserve(target)
     try:
+        if note is not None:
+            note.put(taken)
         path.rename(taken)
     except OSError:
+        if note is not None:
+            note.take_back(taken)
         taken.unlink()
         raise
     if not identity_of(taken.lstat()).same_content(identity):
+        if note is not None:
+            note.take_back(taken)
         _put_back(taken, path)
         return False
-    _sync_folder(taken.parent)
-    _sync_folder(path.parent)
+    sync_folder(taken.parent)
+    sync_folder(path.parent)
     return True
 
 
@@ -98,15 +122,18 @@ def _put_back(taken: Path, path: Path) -> None:
             taken.unlink()
 
 
-def _move_across(path: Path, target: Path, identity: Identity, sha256: str) -> bool:
-    if not any(_is_copy(candidate, identity, sha256) for candidate in _existing(target)):
-        hidden = target.with_name(f".{target.name}.part")
+def _move_across(path: Path, target: Path, identity: Identity, sha256: str, note: Note | None) -> bool:
+    if not any(_is_copy(candidate, identity, sha256) for candidate in existing(target)):
+        hidden = hidden_name(target)
         if _copy(path, hidden) != sha256:
             hidden.unlink()
             return False
         os.utime(hidden, ns=(identity.mtime_ns, identity.mtime_ns))
-        hidden.rename(_reserve(target))
-        _sync_folder(target.parent)
+        taken = reserve(target)
+        if note is not None:
+            note.put(taken)
+        hidden.rename(taken)
+        sync_folder(target.parent)
     return delete(path, identity=identity)
 
 
@@ -129,50 +156,3 @@ def _is_copy(path: Path, identity: Identity, sha256: str) -> bool:
         return False
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest() == sha256
-
-
-def _existing(target: Path) -> Iterator[Path]:
-    for candidate in _candidates(target):
-        if not candidate.exists():
-            return
-        yield candidate
-
-
-def _reserve(target: Path) -> Path:
-    """The first name like ``target`` that is free, or reserved by an attempt that a crash ended; reserved now."""
-    for candidate in _candidates(target):
-        try:
-            os.close(os.open(candidate, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC))
-        except FileExistsError:
-            status = candidate.lstat()
-            if status.st_size or not candidate.is_file():
-                continue
-        return candidate
-    raise AssertionError("there is always a next number")
-
-
-def _candidates(target: Path) -> Iterator[Path]:
-    yield target
-    number = 2
-    while True:
-        yield target.with_name(f"{target.stem}~{number}{target.suffix}")
-        number += 1
-
-
-def _make_folder(folder: Path) -> None:
-    if folder.is_dir():
-        return
-    _make_folder(folder.parent)
-    folder.mkdir(exist_ok=True)
-    _sync_folder(folder.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:  # some network file systems can't, and need not
-            raise
-    finally:
-        os.close(descriptor)

@@ -12,16 +12,16 @@ from typing import BinaryIO, ClassVar, cast
 
 from connectors.directory import after
 from connectors.directory.explaining import Explainer
-from connectors.directory.identity import Identity, identity_of
 from connectors.directory.memory import Memory
 from connectors.directory.options import DirectoryOptions
 from connectors.directory.readiness import Readiness
 from connectors.directory.readiness.grouping import Group
-from connectors.directory.reading import OpenFile, batches_of, open_file, unchanged
 from connectors.directory.scan import Found, Scanner, is_inside
-from connectors.directory.stillness import Stillness
 from connectors.directory.verifying import steps
 from connectors.directory.whereabouts import locate, whereabouts
+from connectors.files.identity import Identity, identity_of
+from connectors.files.reading import OpenFile, batches_of, open_file, unchanged
+from connectors.files.stillness import Stillness
 from connectors.formats import Format, format_of
 from connectors.mounts import MountGuard
 from connectors.watching import FolderWatch
@@ -31,6 +31,7 @@ from ingestd.sdk import (
     Cursor,
     Partition,
     SettleLater,
+    Settlement,
     SourceBroken,
     SourceContext,
     SourceUnavailable,
@@ -62,7 +63,7 @@ class DirectoryConnector(Connector):
         self._memory = Memory()
         self._found = Found()
         self._parked: dict[str, str] = {}
-        self._held: dict[str, Cursor] = {}
+        self._held: dict[str, tuple[Cursor, Settlement]] = {}
         self._watch: FolderWatch | None = None
 
     def partitions(self) -> Iterable[Partition]:
@@ -169,7 +170,7 @@ class DirectoryConnector(Connector):
     def _form(self, name: str) -> Format:
         return format_of(name, self.options.format, member=self.options.member)
 
-    def settled(self, partition: Partition, cursor: Cursor) -> None:
+    def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:
         """Archive or delete the file that the cursor speaks of, if it is still there and still the same.
 
         One of a group waits for the others: what is left of a group in the folder must always be the whole of it, or a crash
@@ -182,15 +183,15 @@ class DirectoryConnector(Connector):
             return
         name = partition.name
         if self.options.after == "keep" or self._group_of(name) is None:
-            self._let_go(name, cursor, self._readiness.companions(name))
+            self._let_go(name, cursor, settlement, self._readiness.companions(name))
             return
-        self._held[name] = cursor
+        self._held[name] = (cursor, settlement)
         members = [member for member in self._group_members(name) if (self._folder / member).is_file()]
         if late := [member for member in members if not self._is_held(member)]:
             raise SettleLater(f"{name} goes together with {', '.join(late)}.")
         for number, member in enumerate(members, start=1):
             last = [self._group_companion(name)] if number == len(members) else []
-            self._let_go(member, self._held[member], [*self._readiness.companions(member), *filter(None, last)])
+            self._let_go(member, *self._held[member], [*self._readiness.companions(member), *filter(None, last)])
         for member in (name, *members):
             self._held.pop(member, None)
 
@@ -215,7 +216,7 @@ class DirectoryConnector(Connector):
         group = self._readiness.group(name)
         return group.companion if group is not None else ""
 
-    def _let_go(self, name: str, cursor: Cursor, companions: Iterable[str]) -> None:
+    def _let_go(self, name: str, cursor: Cursor, settlement: Settlement, companions: Iterable[str]) -> None:  # noqa: ARG002
         path = self._path(name)
         try:
             identity = identity_of(path.stat())

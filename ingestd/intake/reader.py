@@ -67,6 +67,7 @@ class Reader:
         self._stopped = threading.Event()
         self._again = threading.Event()
         self._last_stop = ""
+        self._unsettled: dict[str, str] = {}
 
     def stop(self) -> None:
         """Let the pass under way end at the next batch; what was committed stays, the rest is read after the next start."""
@@ -96,6 +97,7 @@ class Reader:
                 except SourceBroken as error:
                     self._emit(PartitionParked(pipeline=self.pipeline, partition=partition.name, sentence=str(error)))
                     parked.append(f"{partition.name}: {error}")
+                    self._tell_failed(partition, str(error))
                 else:
                     if summary is not None:
                         read.append(summary)
@@ -112,14 +114,17 @@ class Reader:
         """Tell the connector of each partition that is settled; how many it took note of."""
         told = 0
         for identity, name, cursor in self._mirror.settled_partitions(self.pipeline):
+            settlement = self._mirror.settlement(identity)
             try:
-                self.connector.settled(Partition(name=name), cursor)
+                self.connector.settled(Partition(name=name), cursor, settlement)
             except SettleLater:
                 continue
+            except MirrorError:
+                raise
             except Exception as error:  # noqa: BLE001 - a plug-in's failure to move one file must not stop the others
-                sentence = str(error) or type(error).__name__
-                self._emit(SettlingFailed(pipeline=self.pipeline, partition=name, sentence=sentence))
+                self._tell_unsettled(name, error)
                 continue
+            self._unsettled.pop(name, None)
             self._mirror.acknowledge(identity, cursor)
             self._emit(PartitionSettled(pipeline=self.pipeline, partition=name))
             told += 1
@@ -167,6 +172,21 @@ class Reader:
         if not summary.collided:
             self._tell(partition, summary, run.first_reject, self._clock() - started)
         return summary
+
+    def _tell_failed(self, partition: Partition, reason: str) -> None:
+        try:
+            self.connector.failed(partition, reason)
+        except Exception as error:  # noqa: BLE001 - as when a partition is settled
+            self._tell_unsettled(partition.name, error)
+        else:
+            self._unsettled.pop(partition.name, None)
+
+    def _tell_unsettled(self, name: str, error: Exception) -> None:
+        """Once for each reason: what could not be moved is tried again and again."""
+        sentence = str(error) or type(error).__name__
+        if self._unsettled.get(name) != sentence:
+            self._emit(SettlingFailed(pipeline=self.pipeline, partition=name, sentence=sentence))
+        self._unsettled[name] = sentence
 
     def _tell_stopped(self, sentence: str) -> None:
         """Once for each reason: the source is looked at again and again, its operator should not have to read it as often."""

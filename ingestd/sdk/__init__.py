@@ -19,11 +19,11 @@ Register it under the entry-point group ``ingestd.connectors``. `ingestd.sdk.tes
 What the runtime promises: one thread at a time calls ``partitions``, ``read`` and ``settled`` of one source; a batch of an
 incremental partition is durable before the next one is asked for, a snapshot as a whole at its end; ``settled`` is called
 after everything up to the cursor has been delivered or parked, at least once (after a crash again, so it must bear
-repetition).
+repetition), with what became of it; ``failed`` after it is on record that a partition can't be read.
 """
 
 from ingestd.core.errors import RecordUnreadable, SettleLater, SourceBroken, SourceError, SourceUnavailable
-from ingestd.core.record import Batch, Cursor, Deletes, Partition, Position, Reject
+from ingestd.core.record import Batch, Cursor, Deletes, Partition, Position, Reject, Rejected, Settlement
 from ingestd.sdk.connector import Connector, Explains, Locates, SourceContext, Step, Verifies, Watches
 from ingestd.sdk.packing import pack
 
@@ -38,7 +38,9 @@ __all__ = [
     "Position",
     "RecordUnreadable",
     "Reject",
+    "Rejected",
     "SettleLater",
+    "Settlement",
     "SourceBroken",
     "SourceContext",
     "SourceError",

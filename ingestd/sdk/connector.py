@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
-from ingestd.core.record import Batch, Cursor, Partition
+from ingestd.core.record import Batch, Cursor, Partition, Settlement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,12 +76,17 @@ class Connector(ABC):
             SourceBroken: this partition can't be read as configured.
         """
 
-    def settled(self, partition: Partition, cursor: Cursor) -> None:  # noqa: B027 - doing nothing is right for most sources
+    def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:  # noqa: B027 - most sources do nothing
         """Everything up to ``cursor`` was delivered or parked: archive, acknowledge, forget. Must bear repetition.
+
+        ``settlement`` tells what became of it.
 
         Raises:
             SettleLater: not yet; it is told again.
         """
+
+    def failed(self, partition: Partition, reason: str) -> None:  # noqa: B027 - most sources have nowhere to put what is broken
+        """That the partition can't be read, as ``reason`` says, is on record now: put it aside. Must bear repetition."""
 
     def again(self) -> None:  # noqa: B027 - a connector that remembers nothing has nothing to forget
         """Somebody asked for records to be mapped again: hand over at the next pass what is thought to be through with, too."""

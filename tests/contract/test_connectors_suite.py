@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from pydantic import BaseModel
 
-from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceBroken, SourceContext, pack
+from ingestd.sdk import Batch, Connector, Cursor, Partition, Settlement, SourceBroken, SourceContext, pack
 from ingestd.sdk.testing import ConnectorConformance, Rig
 
 
@@ -58,7 +58,7 @@ class ListConnector(Connector):
                 )
             yield batch
 
-    def settled(self, partition: Partition, cursor: Cursor) -> None:  # noqa: ARG002 - as above
+    def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:  # noqa: ARG002 - as above
         if self.options.fault == "settled":
             self.rows.remove(self.rows[0])
             if len(self.rows) < 4:

@@ -8,7 +8,18 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from ingestd.sdk import Batch, Connector, Cursor, Deletes, Partition, Reject, SourceContext, SourceError, pack
+from ingestd.sdk import (
+    Batch,
+    Connector,
+    Cursor,
+    Deletes,
+    Partition,
+    Reject,
+    Settlement,
+    SourceContext,
+    SourceError,
+    pack,
+)
 
 Row = dict[str, str | None]
 
@@ -82,5 +93,5 @@ class ScriptedConnector(Connector):
                 last=last,
             )
 
-    def settled(self, partition: Partition, cursor: Cursor) -> None:
+    def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:  # noqa: ARG002 - versions are enough
         self.script.settled.append((partition.name, int(str(cursor["version"]))))

@@ -10,6 +10,7 @@ from ingestd.core.errors import SourceError
 from ingestd.sdk.connector import Verifies
 from ingestd.sdk.testing.reading import check, partitions_of, read, records_of, skip
 from ingestd.sdk.testing.rig import Rig
+from ingestd.sdk.testing.settling import settlement
 
 
 class ConnectorConformance:
@@ -110,9 +111,9 @@ class ConnectorConformance:
         connector = rig.connector()
         for partition in partitions_of(connector):
             cursor = json.loads(json.dumps(read(connector, partition)[-1].cursor))
-            connector.settled(partition, cursor)
-            connector.settled(partition, cursor)
-            rig.connector().settled(partition, cursor)
+            connector.settled(partition, cursor, settlement())
+            connector.settled(partition, cursor, settlement())
+            rig.connector().settled(partition, cursor, settlement())
 
     def test_a_reading_that_is_given_up_leaves_the_source_readable(self, rig: Rig) -> None:
         """The daemon stops in the middle of a reading when it is told to."""

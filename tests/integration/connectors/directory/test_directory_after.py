@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from connectors.directory import DirectoryConnector, after
-from connectors.directory.identity import identity_of
+from connectors.files.identity import identity_of
 from ingestd.sdk import Batch, Partition, SourceUnavailable
+from ingestd.sdk.testing import settlement
 
 Names = Callable[[DirectoryConnector], list[str]]
 Read = Callable[..., list[Batch]]
@@ -27,7 +28,7 @@ def test_a_kept_file_is_not_offered_again_until_it_changes(drop: Any, names_of: 
     connector = drop.connector()
     cursor = read_all(connector, "a.csv")[-1].cursor
     assert names_of(connector) == ["a.csv"]
-    connector.settled(Partition(name="a.csv"), cursor)
+    connector.settled(Partition(name="a.csv"), cursor, settlement())
     assert names_of(connector) == []
     assert "settled" in (connector.explain("a.csv") or "")
     path.write_text("part,mass\nB,1\n")
@@ -40,7 +41,7 @@ def test_an_archived_file_keeps_its_sub_folder_and_overwrites_nothing(drop: Any,
         drop.write("x/a.csv", f"part\n{number}\n")
         cursor = read_all(connector, "x/a.csv")[-1].cursor
         for _ in range(2):
-            connector.settled(Partition(name="x/a.csv"), cursor)
+            connector.settled(Partition(name="x/a.csv"), cursor, settlement())
     assert tree(drop.done) == {"x/a.csv": "part\n0\n", "x/a~2.csv": "part\n1\n", "x/a~3.csv": "part\n2\n"}
     assert tree(drop.folder) == {}
 
@@ -51,7 +52,7 @@ def test_a_file_that_changed_since_it_was_read_stays(drop: Any, read_all: Read) 
         drop.write("a.csv")
         cursor = read_all(connector, "a.csv")[-1].cursor
         drop.write("a.csv", "part\nnew\n")
-        connector.settled(Partition(name="a.csv"), cursor)
+        connector.settled(Partition(name="a.csv"), cursor, settlement())
         assert tree(drop.folder) == {"a.csv": "part\nnew\n"}
     assert not drop.done.exists()
 
@@ -60,8 +61,8 @@ def test_a_deleted_file_is_deleted_once(drop: Any, read_all: Read) -> None:
     connector = drop.connector(after="delete")
     drop.write("a.csv")
     cursor = read_all(connector, "a.csv")[-1].cursor
-    connector.settled(Partition(name="a.csv"), cursor)
-    connector.settled(Partition(name="a.csv"), cursor)
+    connector.settled(Partition(name="a.csv"), cursor, settlement())
+    connector.settled(Partition(name="a.csv"), cursor, settlement())
     assert tree(drop.folder) == {}
 
 
@@ -69,12 +70,12 @@ def test_equal_content_dropped_again_is_unchanged_and_goes_too(drop: Any, read_a
     connector = drop.connector(after="archive", archive="done")
     drop.write("a.csv")
     cursor = read_all(connector, "a.csv")[-1].cursor
-    connector.settled(Partition(name="a.csv"), cursor)
+    connector.settled(Partition(name="a.csv"), cursor, settlement())
     drop.write("a.csv")
     again = drop.connector(after="archive", archive="done")
     (batch,) = read_all(again, "a.csv", cursor)
     assert batch.unchanged
-    again.settled(Partition(name="a.csv"), batch.cursor)
+    again.settled(Partition(name="a.csv"), batch.cursor, settlement())
     assert tree(drop.done) == {"a.csv": TEXT, "a~2.csv": TEXT}
     assert tree(drop.folder) == {}
 
@@ -85,10 +86,10 @@ def test_an_archive_that_cannot_be_written_leaves_the_file_and_is_tried_again(dr
     drop.write("a.csv")
     cursor = read_all(connector, "a.csv")[-1].cursor
     with pytest.raises(SourceUnavailable, match=r"can't be archived in .*done: .* stays until it can"):
-        connector.settled(Partition(name="a.csv"), cursor)
+        connector.settled(Partition(name="a.csv"), cursor, settlement())
     assert tree(drop.folder) == {"a.csv": TEXT}
     drop.done.unlink()
-    connector.settled(Partition(name="a.csv"), cursor)
+    connector.settled(Partition(name="a.csv"), cursor, settlement())
     assert tree(drop.done) == {"a.csv": TEXT}
 
 
@@ -97,14 +98,14 @@ def test_a_file_replaced_in_the_instant_of_the_move_goes_back_unread(
 ) -> None:
     path = drop.write("a.csv")
     identity = identity_of(path.stat())
-    reserve = after._reserve
+    reserve = after.reserve
 
     def replaced_meanwhile(target: Path) -> Path:
         (drop.base / "new").write_text("part\nnew\n")
         (drop.base / "new").replace(path)
         return reserve(target)
 
-    monkeypatch.setattr(after, "_reserve", replaced_meanwhile)
+    monkeypatch.setattr(after, "reserve", replaced_meanwhile)
     assert not after.archive(path, drop.done, "a.csv", identity=identity, sha256="")
     assert tree(drop.folder) == {"a.csv": "part\nnew\n"}
     assert tree(drop.done) == {}
@@ -143,7 +144,7 @@ def test_a_crash_before_any_step_ends_in_one_archived_file_and_nothing_overwritt
             if not _settle_with_crash(connector, cursor, swept, patched):
                 break
         again = drop.connector(after="archive", archive=str(archive_folder))
-        again.settled(Partition(name="a.csv"), cursor)
+        again.settled(Partition(name="a.csv"), cursor, settlement())
         assert tree(drop.folder) == {}
         assert tree(archive_folder) == {"a.csv": TEXT}
         (archive_folder / "a.csv").unlink()
@@ -167,7 +168,7 @@ def _settle_with_crash(connector: DirectoryConnector, cursor: Any, at: int, patc
     for name in STEPS:
         patched.setattr(os, name, crashing(getattr(os, name)))
     try:
-        connector.settled(Partition(name="a.csv"), cursor)
+        connector.settled(Partition(name="a.csv"), cursor, settlement())
     except Crash:
         return True
     return False
@@ -177,7 +178,7 @@ def test_across_file_systems_times_and_content_are_kept(drop: Any, archive_folde
     path = drop.write("a.csv")
     os.utime(path, (5000, 5000))
     connector = drop.connector(after="archive", archive=str(archive_folder))
-    connector.settled(Partition(name="a.csv"), read_all(connector, "a.csv")[-1].cursor)
+    connector.settled(Partition(name="a.csv"), read_all(connector, "a.csv")[-1].cursor, settlement())
     assert tree(archive_folder) == {"a.csv": TEXT}
     assert (archive_folder / "a.csv").stat().st_mtime == 5000
 
@@ -191,8 +192,8 @@ def test_a_full_disk_leaves_the_file(drop: Any, read_all: Read, monkeypatch: pyt
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(after, "_reserve", full)
+        patched.setattr(after, "reserve", full)
         with pytest.raises(SourceUnavailable, match="No space left"):
-            connector.settled(Partition(name="a.csv"), cursor)
-    connector.settled(Partition(name="a.csv"), cursor)
+            connector.settled(Partition(name="a.csv"), cursor, settlement())
+    connector.settled(Partition(name="a.csv"), cursor, settlement())
     assert tree(drop.done) == {"a.csv": TEXT}

@@ -12,6 +12,7 @@ from connectors.directory import DirectoryConnector
 from connectors.formats import stretch as stretch_module
 from connectors.formats.csv import Csv, read_csv
 from ingestd.sdk import Batch, Partition, SourceUnavailable
+from ingestd.sdk.testing import settlement
 
 Read = Callable[..., list[Batch]]
 
@@ -100,7 +101,7 @@ def test_only_the_last_cursor_says_that_the_file_was_read(many_blocks: Directory
     assert [batch.last for batch in batches] == [False] * (len(batches) - 1) + [True]
     for batch in batches[:-1]:
         assert sum(again.records.height for again in read_all(many_blocks, "a.csv", batch.cursor)) == 100
-        many_blocks.settled(Partition(name="a.csv"), batch.cursor)
+        many_blocks.settled(Partition(name="a.csv"), batch.cursor, settlement())
     assert [p.name for p in many_blocks.partitions()] == ["a.csv"]
     assert read_all(many_blocks, "a.csv", batches[-1].cursor) == []
 

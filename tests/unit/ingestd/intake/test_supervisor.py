@@ -10,7 +10,7 @@ import pytest
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, Mapping
-from ingestd.core.record import Cursor, Partition
+from ingestd.core.record import Cursor, Partition, Settlement
 from ingestd.intake import Reader, Supervisor
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.sdk import SourceBroken, SourceUnavailable
@@ -47,8 +47,8 @@ class WatchedConnector(ScriptedConnector):
     def waiting(self) -> float | None:
         return self.ready_in
 
-    def settled(self, partition: Partition, cursor: Cursor) -> None:
-        super().settled(partition, cursor)
+    def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:
+        super().settled(partition, cursor, settlement)
 
 
 class Heard:
