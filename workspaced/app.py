@@ -51,6 +51,7 @@ from workspaced.telemetry.metrics import Metrics
 from workspaced.upkeep import Upkeep
 from workspaced.web import health
 from workspaced.web.dispatch import Dispatch
+from workspaced.web.lingering import Lingering
 from workspaced.web.operations import Operation
 from workspaced.web.tracing import Tracing
 from workspaced.webhooks import delivery_routes, delivery_store
@@ -185,7 +186,7 @@ class Application:
             every_seconds=settings.upkeep_seconds,
             witness=self.metrics.kept_up,
         )
-        self._web = Tracing(self._pages, self.metrics, log_successes=settings.log_requests)
+        self._web = Lingering(Tracing(self._pages, self.metrics, log_successes=settings.log_requests))
         self._router = Router(default=self._web, redirect_slashes=False, lifespan=lambda _router: self.started())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -206,7 +207,7 @@ class Application:
             await self._start_blobs()
             await self._store.start()
             beginning = Beginning(self._begin)
-            await beginning.attempt()
+            await beginning.first()
             insisting = asyncio.create_task(beginning.insist())
             self._store.listen(SINKS, self._pages.live.wake)
             upkeep = asyncio.create_task(beginning.then(self._upkeep.run))

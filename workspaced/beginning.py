@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from workspaced.problems import Unavailable
-from workspaced.storage.port import StorageUnusable
+from workspaced.storage.port import PasswordRefused, StorageUnusable
 
 _AGAIN_SECONDS = 1.0
 
@@ -23,7 +23,15 @@ class Beginning:
         self._stopped = asyncio.Event()
         self._said = ""
 
-    async def attempt(self) -> None:
+    async def first(self) -> None:
+        """Try it for the first time. That a password is refused is then the end: whoever starts is there to correct it.
+
+        Raises:
+            StorageUnusable: it never can be done, or not with this password.
+        """
+        await self._attempt(bearable=lambda problem: not isinstance(problem, PasswordRefused))
+
+    async def _attempt(self, *, bearable: Callable[[Unavailable], bool]) -> None:
         """Try it once; why it can't be done now is logged.
 
         Raises:
@@ -32,6 +40,8 @@ class Beginning:
         try:
             await self._step()
         except Unavailable as problem:
+            if not bearable(problem):
+                raise StorageUnusable(problem.detail) from problem
             if problem.detail != self._said:
                 structlog.get_logger().warning("service_waits", code=problem.code, reason=problem.detail)
             self._said = problem.detail
@@ -47,7 +57,7 @@ class Beginning:
                 await asyncio.wait_for(self._stopped.wait(), _AGAIN_SECONDS)
             except TimeoutError:
                 try:
-                    await self.attempt()
+                    await self._attempt(bearable=lambda _problem: True)
                 except (
                     StorageUnusable
                 ) as error:  # said once more at each attempt's end would be noise: it stays unready

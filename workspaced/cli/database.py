@@ -13,7 +13,7 @@ from workspaced.cli.failure import AWAY, UNUSABLE, Failure
 from workspaced.problems import Unavailable
 from workspaced.storage.address import Address, address_of
 from workspaced.storage.choice import transact
-from workspaced.storage.port import StorageUnusable, Transaction
+from workspaced.storage.port import PasswordRefused, StorageUnusable, Transaction
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -75,6 +75,8 @@ def done(step: Callable[[], T]) -> T:
         return step()
     except StorageUnusable as error:
         raise Failure(str(error), UNUSABLE) from error
+    except PasswordRefused as error:
+        raise Failure(error.detail, UNUSABLE) from error
     except Unavailable as error:
         raise Failure(error.detail, AWAY) from error
 

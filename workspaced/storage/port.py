@@ -10,6 +10,8 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequenc
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+from workspaced.problems import Unavailable
+
 T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
 Values: TypeAlias = Mapping[str, object]
@@ -108,3 +110,7 @@ class StoreOfProcess(Store, Protocol):
 
 class StorageUnusable(Exception):
     """The service can't start on this data: not writable, damaged, or written by a newer program."""
+
+
+class PasswordRefused(Unavailable):
+    """The database's server wants another password. Who starts had better end; who serves waits until it is put right."""

@@ -18,7 +18,7 @@ from psycopg.types.numeric import Int8Dumper
 from ingestd.process.statements import Statement
 from workspaced.problems import Unavailable
 from workspaced.storage.address import PostgresAddress
-from workspaced.storage.port import Row, Values
+from workspaced.storage.port import PasswordRefused, Row, Values
 
 CONNECT_SECONDS = 5
 CHANNEL = "workspaced"
@@ -50,7 +50,8 @@ def connect(address: PostgresAddress, *, lock_seconds: float = LOCK_SECONDS) -> 
     It may be used from any thread, by one at a time. A wait for a row that somebody else holds ends after ``lock_seconds``.
 
     Raises:
-        Unavailable: the server can't be reached or refuses us; the sentence has no password.
+        Unavailable: the server can't be reached or refuses us; the sentence has no password. It is a `PasswordRefused`
+            where the server was reached and the password is the matter.
     """
     try:
         connection = psycopg.connect(**_parameters(address), autocommit=True)  # type: ignore[arg-type]  # all are text
@@ -279,7 +280,23 @@ def unreachable(address: PostgresAddress, error: psycopg.Error) -> Unavailable:
     for name, value in address.parameters:
         if "password" in name:
             words = words.replace(value, "…")
-    return Unavailable("storage_away", f"The database {address} can't be used: {words}", retry_seconds=5)
+    why = f"The database {address} can't be used: {words}"
+    if _is_about_the_password(error):
+        return PasswordRefused("storage_refused", f"{why} {_PASSWORD_REMEDY}", retry_seconds=30)
+    return Unavailable("storage_away", why, retry_seconds=5)
+
+
+# libpq hands on no SQLSTATE of a connection that was refused, so the server's own words have to tell. One that speaks another
+# language than English is taken for away.
+_WRONG_PASSWORD = "password authentication failed"  # noqa: S105  the server's words, no password
+_PASSWORD_REMEDY = (
+    "Correct the password: in PGPASSWORD, in ~/.pgpass, or in the URL, with its special characters escaped."  # noqa: S105
+)
+
+
+def _is_about_the_password(error: psycopg.Error) -> bool:
+    missing = error.pgconn is not None and error.pgconn.needs_password
+    return missing or _WRONG_PASSWORD in str(error)
 
 
 @cache

@@ -18,8 +18,9 @@ from tests.support.memory_mirror import Desired
 from tests.support.sqlite_desires import desire_all
 from workspaced.access.store import create_key
 from workspaced.app import Application, running
-from workspaced.cli.keys.database import in_transaction
+from workspaced.cli.database import in_transaction
 from workspaced.settings import Limits, Settings
+from workspaced.storage.address import sqlite_address
 
 TO = SinkAddress(workspace="Bench", by="label", name="Mass budget")
 
@@ -35,7 +36,7 @@ def mirror(tmp_path: Path) -> Iterator[SqliteMirror]:
 def key(tmp_path: Path) -> str:
     now = int(time.time() * 1000)
     made: str = in_transaction(
-        tmp_path / "service", lambda tx: create_key(tx, name="bench", role="owner", now=now, expires_at=None)
+        sqlite_address(tmp_path / "service"), lambda tx: create_key(tx, name="bench", role="owner", now=now, expires_at=None)
     )
     return made
 
