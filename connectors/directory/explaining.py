@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from connectors.directory.identity import Identity
 from connectors.directory.memory import Memory
 from connectors.directory.options import DirectoryOptions
 from connectors.directory.readiness import Readiness
 from connectors.directory.scan import Scanner, is_inside
-from connectors.directory.stillness import Stillness
+from connectors.files.identity import Identity
+from connectors.files.stillness import Stillness
 from connectors.mounts import MountGuard
 from ingestd.sdk import Cursor, SourceUnavailable
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from connectors.directory.identity import Identity, identity_of
+from connectors.files.identity import Identity, identity_of
 from ingestd.sdk import SourceUnavailable
 
 _PASSING = re.compile(r"\.|~\$|.*\.(?:tmp|part|crdownload|filepart)$", re.IGNORECASE | re.DOTALL)

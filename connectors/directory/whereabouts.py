@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path, PurePosixPath
 
-from connectors.directory.identity import Identity, identity_of
 from connectors.directory.options import DirectoryOptions
+from connectors.files.identity import Identity, identity_of
 from ingestd.sdk import Cursor
 
 _ARCHIVED = 10_000

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from connectors.directory import after
-from connectors.directory.identity import Identity, identity_of
+from connectors.files.identity import Identity, identity_of
 
 CONTENT = b"part,mass\nP-1,0.10\n"
 OLDER = b"of a file of the same name\n"

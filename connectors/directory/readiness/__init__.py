@@ -2,6 +2,6 @@
 
 from connectors.directory.readiness.choice import ConfiguredRule, RuleName, rule_of
 from connectors.directory.readiness.judging import Readiness
-from connectors.directory.readiness.trailer import Beginning, Trailer
+from connectors.directory.readiness.trailer import Trailer
 
-__all__ = ["Beginning", "ConfiguredRule", "Readiness", "RuleName", "Trailer", "rule_of"]
+__all__ = ["ConfiguredRule", "Readiness", "RuleName", "Trailer", "rule_of"]

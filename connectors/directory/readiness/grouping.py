@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from connectors.directory.identity import Identity
 from connectors.directory.readiness.rule import Look, Parks, Rule, Waits
+from connectors.files.identity import Identity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
-from connectors.directory.identity import Identity
 from connectors.directory.readiness.grouping import Group, GroupingRule
 from connectors.directory.readiness.rule import Parks, Rule, Waits
 from connectors.directory.readiness.surroundings import FileLook, FolderLook, Known
+from connectors.files.identity import Identity
 from connectors.formats import Format
 
 

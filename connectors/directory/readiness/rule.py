@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from connectors.directory.identity import Identity
+from connectors.files.identity import Identity
 from connectors.formats import Format
 
 T = TypeVar("T")

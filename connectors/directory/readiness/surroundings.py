@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar, cast
 
-from connectors.directory.identity import Identity, identity_of
+from connectors.files.identity import Identity, identity_of
 from connectors.formats import Format
 
 T = TypeVar("T")

@@ -10,6 +10,7 @@ from typing import Annotated, BinaryIO, Literal, cast
 from pydantic import AfterValidator, Field
 
 from connectors.directory.readiness.rule import Look, Parks, Rule, Waits
+from connectors.files.beginning import Beginning
 from connectors.formats.packing import packed_suffix
 from ingestd.sdk import SourceBroken
 
@@ -81,20 +82,6 @@ def _records(look: Look, end: int) -> int:
     with look.path.open("rb") as file:
         stretches = look.form.read(cast("BinaryIO", Beginning(cast("BinaryIO", file), end)), look.name)
         return sum(stretch.records.height + len(stretch.rejects) for stretch in stretches)
-
-
-class Beginning:
-    """The first ``end`` bytes of a file, for a format that reads in order."""
-
-    def __init__(self, file: BinaryIO, end: int) -> None:
-        self._file = file
-        self._left = end
-
-    def read(self, size: int = -1) -> bytes:
-        """As of a file."""
-        data = self._file.read(self._left if size < 0 else min(size, self._left))
-        self._left -= len(data)
-        return data
 
 
 @lru_cache(maxsize=64)

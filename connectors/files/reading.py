@@ -16,8 +16,8 @@ from typing import Any, BinaryIO, cast
 
 import polars as pl
 
-from connectors.directory.identity import Identity, identity_of
-from connectors.directory.readiness import Beginning
+from connectors.files.beginning import Beginning
+from connectors.files.identity import Identity, identity_of
 from connectors.formats import Format
 from ingestd.sdk import Batch, SourceBroken, SourceUnavailable
 

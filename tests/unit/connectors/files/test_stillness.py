@@ -1,7 +1,7 @@
 """When a file has been still for long enough."""
 
-from connectors.directory.identity import Identity
-from connectors.directory.stillness import Stillness
+from connectors.files.identity import Identity
+from connectors.files.stillness import Stillness
 
 
 def file(size: int = 1, mtime: float = 0, inode: int = 1) -> Identity:

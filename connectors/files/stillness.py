@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from connectors.directory.identity import Identity
+from connectors.files.identity import Identity
 
 
 class Stillness:
