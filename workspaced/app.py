@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import random
-import secrets
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -31,7 +30,8 @@ from workspaced.clock import Clock, SystemClock
 from workspaced.cloud_storage import conversion_routes, download_routes, file_routes, upload_routes
 from workspaced.cloud_storage import retention as file_retention
 from workspaced.cloud_storage import store as file_store
-from workspaced.cloud_storage.links import SECRET, UploadLinks
+from workspaced.cloud_storage.link_secret import kept_secret, opened_secret
+from workspaced.cloud_storage.links import UploadLinks
 from workspaced.cloud_storage.worker import ConversionWorker
 from workspaced.data_sinks import routes as data_sinks
 from workspaced.data_sinks import store as sink_store
@@ -41,6 +41,7 @@ from workspaced.openapi.document import document
 from workspaced.openapi.routes import Publication
 from workspaced.pages.application import Pages
 from workspaced.pages.sessions import Sessions
+from workspaced.sealing import Vault
 from workspaced.settings import Settings
 from workspaced.storage.choice import create_store
 from workspaced.storage.fixed import fixed
@@ -57,7 +58,6 @@ from workspaced.web.tracing import Tracing
 from workspaced.webhooks import delivery_routes, delivery_store
 from workspaced.webhooks import routes as webhooks
 from workspaced.webhooks import store as webhook_store
-from workspaced.webhooks.sealing import Vault
 from workspaced.webhooks.worker import Worker
 from workspaced.workspaces import retention
 from workspaced.workspaces import routes as workspaces
@@ -249,8 +249,8 @@ class Application:
         """
         wanted = self._settings.visible_id_prefix
         prefix = await self._store.write(lambda tx: fixed(tx, "visible_id_prefix", wanted, default="SNK"))
-        secret = await self._store.write(lambda tx: fixed(tx, SECRET, "", default=secrets.token_hex(32)))
-        self._upload_links.settle(secret)
+        kept = await self._store.write(lambda tx: kept_secret(tx, self._vault))
+        self._upload_links.settle(lambda: opened_secret(kept, self._vault))
         self._dispatch.settle(dataclasses.replace(self._settings, visible_id_prefix=prefix))
 
     async def _start_blobs(self) -> None:

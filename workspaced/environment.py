@@ -10,11 +10,11 @@ from typing import Any
 
 from workspaced.cloud_storage.conversion_rules import ConversionPace
 from workspaced.egress.rules import EgressRules
+from workspaced.sealing import encryption_key
 from workspaced.settings import Limits, Settings, public_url, visible_id_prefix
 from workspaced.storage.address import postgres_address
 from workspaced.web.addresses import Proxies
 from workspaced.webhooks.pace import Pace
-from workspaced.webhooks.sealing import encryption_key
 
 _SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,6})?", re.ASCII)
 _MAY_BE_ZERO = frozenset({"key_cache_seconds"})

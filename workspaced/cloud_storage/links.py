@@ -5,13 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from workspaced.problems import Problem, Unavailable
 
 PATH: Final = "/v1/cloud-storage/upload"
-SECRET: Final = "upload_link_secret"  # noqa: S105  the name under which the database keeps it
 
 
 class LinkRefused(Problem):
@@ -22,14 +21,14 @@ class LinkRefused(Problem):
 
 
 class UploadLinks:
-    """Makes and checks links. The secret is the database's, so that several processes agree; `settle` hands it over."""
+    """Makes and checks links. The secret is the database's, so that several processes agree; `settle` tells how to get it."""
 
     def __init__(self) -> None:
-        self._secret = b""
+        self._secret: Callable[[], bytes] = _not_yet
 
-    def settle(self, secret: str) -> None:
-        """Go by this secret, in hexadecimal digits, from now on."""
-        self._secret = bytes.fromhex(secret)
+    def settle(self, secret: Callable[[], bytes]) -> None:
+        """Go by what this returns from now on. It may raise Unavailable, where the secret is sealed with another key."""
+        self._secret = secret
 
     def link(self, base_url: str, *, upload_id: str, expires_at: int) -> str:
         """The URL for an upload; ``expires_at`` is milliseconds since 1970."""
@@ -50,7 +49,9 @@ class UploadLinks:
             raise LinkRefused("upload_link_expired", "The time of this upload link is over: ask for another one.")
 
     def _signature(self, upload_id: str, expires: str) -> str:
-        if not self._secret:
-            raise Unavailable("starting", "The service is starting.")
-        digest = hmac.new(self._secret, f"PUT\n{upload_id}\n{expires}".encode(), hashlib.sha256).digest()
+        digest = hmac.new(self._secret(), f"PUT\n{upload_id}\n{expires}".encode(), hashlib.sha256).digest()
         return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+def _not_yet() -> bytes:
+    raise Unavailable("starting", "The service is starting.")

@@ -25,3 +25,8 @@ def fixed(tx: Transaction, name: str, wanted: str, *, default: str) -> str:
             "elsewhere show. Leave the setting out, or begin with another data folder."
         )
     return value
+
+
+def keep_otherwise(tx: Transaction, name: str, value: str) -> None:
+    """Write the same value in another form."""
+    tx.run(_SQL["keep_otherwise"], {"name": name, "value": value})

@@ -5,3 +5,6 @@ INSERT INTO fixed_setting (name, value) VALUES (:name, :value) ON CONFLICT (name
 
 -- name: read
 SELECT value FROM fixed_setting WHERE name = :name
+
+-- name: keep_otherwise
+UPDATE fixed_setting SET value = :value WHERE name = :name

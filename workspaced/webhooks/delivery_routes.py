@@ -10,6 +10,7 @@ import msgspec
 from workspaced.events.outbox import emit_to
 from workspaced.events.payload import Event
 from workspaced.problems import Conflict, Invalid
+from workspaced.sealing import Vault
 from workspaced.storage.port import Reader, Transaction
 from workspaced.text import as_uuid
 from workspaced.timestamps import stamp
@@ -19,7 +20,6 @@ from workspaced.web.paging import read_page
 from workspaced.webhooks import delivery_store
 from workspaced.webhooks.delivery_store import StoredAttempt, StoredDelivery
 from workspaced.webhooks.routes import ONE, READ, WRITE, found
-from workspaced.webhooks.sealing import Vault
 from workspaced.webhooks.values import StoredWebhook
 
 STATUSES: Final = ("pending", "succeeded", "failed", "dead")

@@ -13,10 +13,10 @@ from workspaced.audit import log as audit
 from workspaced.audit.log import SYSTEM, Deed
 from workspaced.events.outbox import DELIVERIES
 from workspaced.problems import NotFound
+from workspaced.sealing import Vault
 from workspaced.storage.port import Reader, Store, Transaction
 from workspaced.webhooks import store
 from workspaced.webhooks.pace import Pace, due_again, is_given_up
-from workspaced.webhooks.sealing import Vault
 from workspaced.webhooks.values import StoredWebhook
 
 _SQL = load_statements("workspaced.webhooks", "deliveries.sql")

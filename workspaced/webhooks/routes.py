@@ -12,6 +12,7 @@ from workspaced.access.permissions import ADMIN
 from workspaced.audit.log import Deed
 from workspaced.events.catalogue import EVENT_TYPES
 from workspaced.events.schemas import schema_of
+from workspaced.sealing import Vault
 from workspaced.settings import Limits
 from workspaced.storage.port import Reader, Transaction
 from workspaced.text import as_uuid
@@ -29,7 +30,6 @@ from workspaced.webhooks.rules import (
     read_rotation,
     read_webhook_changes,
 )
-from workspaced.webhooks.sealing import Vault
 from workspaced.webhooks.values import StoredWebhook
 
 READ: Final = "webhooks:read"

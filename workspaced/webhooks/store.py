@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from ingestd.process.statements import load_statements
 from workspaced.events.outbox import DELIVERIES
 from workspaced.problems import Conflict, NotFound
+from workspaced.sealing import Vault
 from workspaced.settings import Limits
 from workspaced.storage.port import Reader, Row, Transaction
-from workspaced.webhooks.sealing import Vault
 from workspaced.webhooks.signing import new_secret
 from workspaced.webhooks.values import Definition, NewWebhook, OAuth, StoredWebhook
 

@@ -20,12 +20,12 @@ from workspaced.egress.client import Bounds, EgressClient
 from workspaced.egress.rules import EgressRules
 from workspaced.events.outbox import DELIVERIES
 from workspaced.problems import Problem
+from workspaced.sealing import Vault
 from workspaced.storage.port import Store, Transaction
 from workspaced.webhooks import delivery_store
 from workspaced.webhooks.attempt import Attempts
 from workspaced.webhooks.delivery_store import Claim
 from workspaced.webhooks.pace import Pace
-from workspaced.webhooks.sealing import Vault
 
 _BUSY_MS = 1_000
 

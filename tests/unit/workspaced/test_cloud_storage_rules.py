@@ -78,7 +78,7 @@ def test_no_name_can_end_the_header() -> None:
 
 def _links(secret: str = "ab" * 32) -> UploadLinks:
     links = UploadLinks()
-    links.settle(secret)
+    links.settle(lambda: bytes.fromhex(secret))
     return links
 
 

@@ -9,9 +9,9 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from workspaced.egress.rules import EgressRules
 from workspaced.problems import Invalid, Unavailable, Unprocessable
+from workspaced.sealing import Vault, encryption_key
 from workspaced.settings import Limits, Settings
 from workspaced.webhooks.rules import header_of, merged_oauth, read_new_webhook, read_rotation
-from workspaced.webhooks.sealing import Vault, encryption_key
 from workspaced.webhooks.signing import key_of, masked, new_secret, signature_headers
 from workspaced.webhooks.values import GivenOAuth, OAuth
 

@@ -74,7 +74,7 @@ class Vault:
         try:
             return self._cipher.decrypt(nonce, sealed, purpose.encode())
         except InvalidTag as error:
-            raise _locked(f"{VARIABLE} is not the key that they were sealed with.") from error
+            raise _locked(f"{VARIABLE} is not the key that it was sealed with.") from error
 
     def is_plain(self, stored: bytes) -> bool:
         """Whether it is stored without having been sealed."""
@@ -87,4 +87,4 @@ class Vault:
 
 
 def _locked(why: str) -> Unavailable:
-    return Unavailable("secrets_sealed", f"The webhooks' secrets can't be opened. {why}", retry_seconds=60)
+    return Unavailable("secrets_sealed", f"A secret that is kept sealed can't be opened. {why}", retry_seconds=60)
