@@ -68,7 +68,8 @@ class _Connection(asyncio.Protocol):
             if len(self._buffer) < stop:
                 return
             head, body, self._buffer = self._buffer[:end], self._buffer[end + 4 : stop], self._buffer[stop:]
-            self._serve(*head.split(b" ", 2)[:2], body)
+            method, target, _ = head.split(b" ", 2)
+            self._serve(method, target, body)
 
     def _serve(self, method: bytes, target: bytes, body: bytes) -> None:
         behaviour = self._behaviour

@@ -16,11 +16,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ingestd.client.service import Timeouts
+from ingestd.client.transport import Timeouts
 from ingestd.core.address import SinkAddress
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.support.chaos_transport import ChaosTransport
-from tests.support.delivery_rig import QUICK, Rig, rig
+from tests.support.delivery_rig import QUICK, Rig, rig, waking
 from tests.support.document_server import (
     Delay,
     DocumentServer,
@@ -111,8 +111,7 @@ async def delivering(
             pace=dataclasses.replace(QUICK, grace_seconds=0, in_flight_at_first=4, create_items=100),
             timeouts=Timeouts(connect_seconds=5, read_seconds=10),
         ) as running:
-            loop = asyncio.get_running_loop()
-            mirror.on_pending = lambda: loop.call_soon_threadsafe(running.dispatcher.wake)
+            mirror.on_pending = waking(running)
             yield running, mirror
     finally:
         mirror.close()

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
 import httpx
@@ -99,6 +99,16 @@ class Rig:
             self.task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self.task
+
+
+def waking(running: Rig) -> Callable[[], None]:
+    """What a mirror calls, from any thread, when something has become pending."""
+    loop = asyncio.get_running_loop()
+
+    def wake() -> None:
+        loop.call_soon_threadsafe(running.dispatcher.wake)
+
+    return wake
 
 
 @contextlib.asynccontextmanager

@@ -17,13 +17,13 @@ from pathlib import Path
 import pytest
 
 from ingestd.cli.status import sink_line
-from ingestd.client.service import Timeouts
+from ingestd.client.transport import Timeouts
 from ingestd.core.address import SinkAddress
 from ingestd.core.backoff import Backoff
 from ingestd.delivery.pace import Pace
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.telemetry.event import Event, event_name
-from tests.support.delivery_rig import rig
+from tests.support.delivery_rig import rig, waking
 from tests.support.document_server import Delay, DocumentServer, DropAfter, Fault, Garbage, Refuse, Truncate
 from tests.support.sqlite_desires import desire_all
 
@@ -133,8 +133,7 @@ async def told(situation: Situation, folder: Path) -> str:
                 pace=situation.pace,
                 timeouts=Timeouts(connect_seconds=60, read_seconds=situation.read_seconds),
             ) as running:
-                loop = asyncio.get_running_loop()
-                mirror.on_pending = lambda: loop.call_soon_threadsafe(running.dispatcher.wake)
+                mirror.on_pending = waking(running)
                 values = {f"P-{n}": ("1.50", "scalar") for n in range(3)}
                 await asyncio.to_thread(desire_all, mirror, situation.to, values)
                 async with asyncio.timeout(60):
@@ -167,8 +166,7 @@ async def test_a_deleted_sink_stops_its_lane_where_that_is_configured(tmp_path: 
         with DocumentServer() as server:
             workspace = server.workspace("Bench")
             async with rig(url=server.url, deliverable=mirror.delivery, pace=stops) as running:
-                loop = asyncio.get_running_loop()
-                mirror.on_pending = lambda: loop.call_soon_threadsafe(running.dispatcher.wake)
+                mirror.on_pending = waking(running)
                 await asyncio.to_thread(desire_all, mirror, to, {"a": ("1", "scalar"), "b": ("1", "scalar")})
                 assert await running.drained() == []
                 (sink,) = server.store.by_label("Mass budget")
