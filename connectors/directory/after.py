@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from connectors.directory.durable import existing, hidden_name, make_folder, reserve, sync_folder, write
+from connectors.files.durable import existing, hidden_name, make_folder, reserve, sync_folder, write
 from connectors.files.identity import Identity, identity_of
 from ingestd.sdk import SourceUnavailable
 

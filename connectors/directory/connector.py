@@ -7,13 +7,13 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO, ClassVar, cast
 
-from connectors.directory import after
 from connectors.directory.explaining import Explainer
 from connectors.directory.memory import Memory
 from connectors.directory.options import DirectoryOptions
+from connectors.directory.putting_away import Leaving, PuttingAway
 from connectors.directory.readiness import Readiness
 from connectors.directory.readiness.grouping import Group
 from connectors.directory.scan import Found, Scanner, is_inside
@@ -21,8 +21,9 @@ from connectors.directory.verifying import steps
 from connectors.directory.whereabouts import locate, whereabouts
 from connectors.files.identity import Identity, identity_of
 from connectors.files.reading import OpenFile, batches_of, open_file, unchanged
+from connectors.files.returning import form_of, origin_name
 from connectors.files.stillness import Stillness
-from connectors.formats import Format, format_of
+from connectors.formats import Format
 from connectors.mounts import MountGuard
 from connectors.watching import FolderWatch
 from ingestd.sdk import (
@@ -48,12 +49,13 @@ class DirectoryConnector(Connector):
     def __init__(self, options: DirectoryOptions, context: SourceContext) -> None:
         super().__init__(options, context)
         self._folder = context.base / options.path
-        self._archive = context.base / options.archive if options.archive is not None else None
+        self._away = PuttingAway(options, context.base, form_of=self._form, now=context.now)
+        self._archive = self._away.archive
         self._scanner = Scanner(
             self._folder,
             options.patterns,
             recursive=options.recursive,
-            excluded=self._archive,
+            excluded=self._away.folders,
             links=options.after == "keep",
         )
         self._guard = MountGuard(self._folder, options.canary)
@@ -64,6 +66,7 @@ class DirectoryConnector(Connector):
         self._found = Found()
         self._parked: dict[str, str] = {}
         self._held: dict[str, tuple[Cursor, Settlement]] = {}
+        self._unreadable: dict[str, Identity] = {}
         self._watch: FolderWatch | None = None
 
     def partitions(self) -> Iterable[Partition]:
@@ -99,15 +102,19 @@ class DirectoryConnector(Connector):
         return found
 
     def _judged(self, names: list[str], found: Found) -> list[str]:
+        # Rows that come back have no marker, no sidecar and no group: somebody has mended them and dropped them.
+        back = [name for name in names if _came_back(name)]
         ready = self._readiness.judge(
-            names, found.files, through=lambda name: name in found.files and self._is_settled(name, found)
+            [name for name in names if name not in back] if back else names,
+            found.files,
+            through=lambda name: name in found.files and self._is_settled(name, found),
         )
         # A file that was parked for what lies beside it may be the same, and yet be another case now.
         for name, sentence in list(self._parked.items()):
             if self._readiness.parked(name) != sentence:
                 self._memory.mend(name)
                 del self._parked[name]
-        return [name for name in ready if not self._memory.is_through(name, found.files[name])]
+        return [name for name in (*ready, *back) if not self._memory.is_through(name, found.files[name])]
 
     def _is_settled(self, name: str, found: Found) -> bool:
         return self._memory.is_through(name, found.files[name]) and name not in self._parked
@@ -163,12 +170,16 @@ class DirectoryConnector(Connector):
         if cursor is not None and "offset" not in cursor and cursor.get("sha256") == sha256:
             yield unchanged(opened, sha256)
             return
-        trailer = self.options.trailer
+        trailer = self.options.trailer if not _came_back(opened.name) else None
         end = trailer.start(cast("BinaryIO", opened.file)) if trailer is not None else None
-        yield from batches_of(opened, sha256, self._form(opened.name), end=end)
+        try:
+            yield from batches_of(opened, sha256, self._form(opened.name), end=end)
+        except SourceBroken:
+            self._unreadable[opened.name] = opened.identity
+            raise
 
     def _form(self, name: str) -> Format:
-        return format_of(name, self.options.format, member=self.options.member)
+        return form_of(name, self.options.format, member=self.options.member)
 
     def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:
         """Archive or delete the file that the cursor speaks of, if it is still there and still the same.
@@ -198,7 +209,8 @@ class DirectoryConnector(Connector):
     def _is_held(self, name: str) -> bool:
         """Whether the file as it is now is settled and waits for the rest of its group."""
         try:
-            return identity_of((self._folder / name).stat()).is_at(self._held.get(name))
+            held = self._held.get(name)
+            return held is not None and identity_of((self._folder / name).stat()).is_at(held[0])
         except OSError:
             return False
 
@@ -216,7 +228,7 @@ class DirectoryConnector(Connector):
         group = self._readiness.group(name)
         return group.companion if group is not None else ""
 
-    def _let_go(self, name: str, cursor: Cursor, settlement: Settlement, companions: Iterable[str]) -> None:  # noqa: ARG002
+    def _let_go(self, name: str, cursor: Cursor, settlement: Settlement, companions: Iterable[str]) -> None:
         path = self._path(name)
         try:
             identity = identity_of(path.stat())
@@ -224,15 +236,17 @@ class DirectoryConnector(Connector):
             return
         except OSError as error:
             raise SourceUnavailable(f"The status of {path} can't be read: {error.strerror}.") from error
-        if identity.is_at(cursor):
-            if self.options.after != "keep":
-                for (
-                    companion
-                ) in companions:  # first: without its marker a file waits, without its file a marker deceives
-                    self._put_away_companion(companion)
-            self._put_away(path, name, identity, str(cursor["sha256"]))
+        if not identity.is_at(cursor):
+            return
+        if self.options.after != "keep":
+            for companion in companions:  # first: without its marker a file waits, without its file a marker deceives
+                self._put_companion_away(companion, settlement.ended)
+        sha256 = str(cursor["sha256"])
+        self._away.put_away(Leaving(path=path, name=name, identity=identity, sha256=sha256, settlement=settlement))
+        if self.options.after == "keep":
+            self._memory.through(name, identity)
 
-    def _put_away_companion(self, name: str) -> None:
+    def _put_companion_away(self, name: str, ended: float) -> None:
         path = self._path(name)
         try:
             if not stat.S_ISREG(path.lstat().st_mode):
@@ -243,28 +257,29 @@ class DirectoryConnector(Connector):
             return
         except OSError as error:
             raise SourceUnavailable(f"{path} can't be read: {error.strerror}.") from error
-        self._put_away(path, name, identity, sha256)
+        self._away.put_companion_away(path, name, identity, sha256, ended)
 
-    def _put_away(self, path: Path, name: str, identity: Identity, sha256: str) -> None:
-        match self.options.after:
-            case "keep":
-                self._memory.through(name, identity)
-            case "archive":
-                if self._archive is None:
-                    raise SourceBroken("after: archive needs to know where: set archive to a folder.")
-                after.archive(path, self._archive, name, identity=identity, sha256=sha256)
-            case "delete":
-                after.delete(path, identity=identity)
+    def failed(self, partition: Partition, reason: str) -> None:
+        """Put a file aside whose content can't be read, if there is a place for such files.
+
+        One that only can't be mapped stays, for as often as not it is the mapping that is wrong; so does one of a group, without
+        which the others would wait for ever, and one that was parked for what lies beside it.
+        """
+        name = partition.name
+        identity = self._unreadable.pop(name, None)
+        if identity is not None and self._group_of(name) is None:
+            self._away.set_aside(self._path(name), name, identity, reason)
 
     def again(self) -> None:
         """Take every file for one that may have something to tell."""
         self._memory.forget()
 
     def waiting(self) -> float | None:
-        """Seconds until the next file may be ready; None where none waits for a time to pass."""
-        now = self.context.now()
-        looks = (self._stillness.next_seconds(now), self._emptiness.next_seconds(now), self._readiness.next_seconds())
-        return min((seconds for seconds in looks if seconds is not None), default=None)
+        """Seconds until the next file may be still; None where none has to stand still any longer.
+
+        What waits for something else is seen to by events and scans: nobody knows when it comes, if ever.
+        """
+        return self._stillness.next_seconds(self.context.now())
 
     @property
     def rescan_seconds(self) -> float:
@@ -313,7 +328,7 @@ class DirectoryConnector(Connector):
 
     def locate(self, path: Path) -> str | None:
         """The path below the folder, also of a file that was archived."""
-        return locate(path, self._folder, self._archive)
+        return locate(path, self._folder, self._archive, self.options)
 
     def whereabouts(self, name: str, cursor: Cursor) -> str:
         """Where the file is that was read up to ``cursor``."""
@@ -324,3 +339,8 @@ class DirectoryConnector(Connector):
         if not is_inside(path, self._folder):
             raise SourceBroken(f"{name} leads out of the folder {self._folder}; it is not read.")
         return path
+
+
+def _came_back(name: str) -> bool:
+    """Whether a file holds rejected rows, going by its name."""
+    return origin_name(PurePosixPath(name).name) is not None

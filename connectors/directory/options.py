@@ -56,6 +56,41 @@ class DirectoryOptions(BaseModel):
     archive: Path | None = Field(
         default=None, description="The folder into which settled files move; needed where after is archive."
     )
+    archive_folders: Literal["none", "year", "month", "day"] = Field(
+        default="none",
+        description=(
+            "Sub-folders of the archive by the date on which a file was read: 2026, 2026/03 or 2026/03/14, before the file's own"
+            " path."
+        ),
+    )
+    delete_grace_seconds: float = Field(
+        default=0,
+        ge=0,
+        description="With after: delete, how long after its reading a settled file stays, to be deleted if it is unchanged.",
+    )
+    receipt: bool = Field(
+        default=True,
+        description=(
+            "Whether what became of a file is written down as NAME.receipt.json: beside the archived file, or in receipts."
+        ),
+    )
+    receipts: Path | None = Field(
+        default=None, description="The folder of the receipts; without it only archived files have one, beside them."
+    )
+    quarantine: Path | None = Field(
+        default=None,
+        description=(
+            "The folder into which the rejected rows of a file are written, to be mended and dropped back. Without it,"
+            " rejected in the archive where there is one."
+        ),
+    )
+    failed: Path | None = Field(
+        default=None,
+        description=(
+            "The folder into which files move that can't be read at all, each with its reason beside it. Without it, failed in"
+            " the archive with after: archive; else they stay."
+        ),
+    )
     watch: Literal["auto", "events", "polling"] = Field(
         default="auto",
         description=(
@@ -88,6 +123,11 @@ class DirectoryOptions(BaseModel):
             raise ValueError("after: archive needs to know where: set archive to a folder")
         if self.archive is not None and self.archive == self.path:
             raise ValueError("archive must be another folder than path, or archived files would be read again")
+        for name in ("quarantine", "failed"):
+            if getattr(self, name) == self.path:
+                raise ValueError(f"{name} must be another folder than path, or what lies there would be read at once")
+        if self.delete_grace_seconds and self.after != "delete":
+            raise ValueError("delete_grace_seconds is for after: delete")
         return self
 
     @model_validator(mode="after")

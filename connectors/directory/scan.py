@@ -6,14 +6,18 @@ import fnmatch
 import os
 import re
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from connectors.files.identity import Identity, identity_of
+from connectors.files.returning import origin_name
 from ingestd.sdk import SourceUnavailable
 
-_PASSING = re.compile(r"\.|~\$|.*\.(?:tmp|part|crdownload|filepart)$", re.IGNORECASE | re.DOTALL)
+_PASSING = re.compile(
+    r"\.|~\$|.*\.(?:tmp|part|crdownload|filepart|receipt\.json|reason\.txt)$", re.IGNORECASE | re.DOTALL
+)
+"""What never is somebody's data: hidden and half-written files, and what is written about files."""
 
 
 @dataclass(slots=True)
@@ -29,11 +33,11 @@ class Scanner:
     """Looks through one folder."""
 
     def __init__(
-        self, folder: Path, patterns: Sequence[str], *, recursive: bool, excluded: Path | None, links: bool
+        self, folder: Path, patterns: Sequence[str], *, recursive: bool, excluded: Iterable[Path], links: bool
     ) -> None:
         self._folder = folder
         self._recursive = recursive
-        self._excluded = excluded.resolve() if excluded is not None else None
+        self._excluded = frozenset(path.resolve() for path in excluded)
         self._links = links
         self._by_name = _any_of([pattern for pattern in patterns if "/" not in pattern])
         self._by_path = _any_of([pattern for pattern in patterns if "/" in pattern])
@@ -43,9 +47,15 @@ class Scanner:
         return self._matches(name.rpartition("/")[2], name)
 
     def _matches(self, base: str, name: str) -> bool:
-        if not ((self._by_name and self._by_name(base)) or (self._by_path and self._by_path(name))):
-            return False
+        if not self._fits(base, name):
+            # Rejected rows that come back are wanted where their file was, whatever format they are written in.
+            origin = origin_name(base)
+            if origin is None or not self._fits(origin, name.removesuffix(base) + origin):
+                return False
         return not _PASSING.match(base)
+
+    def _fits(self, base: str, name: str) -> bool:
+        return bool((self._by_name and self._by_name(base)) or (self._by_path and self._by_path(name)))
 
     def scan(self) -> Found:
         """All files that match.
@@ -86,7 +96,7 @@ class Scanner:
     def _enters(self, entry: os.DirEntry[str], name: str, found: Found) -> bool:
         if not self._recursive or entry.name.startswith(".") or not _is_text(name, found):
             return False
-        return self._excluded is None or Path(entry.path).resolve() != self._excluded
+        return Path(entry.path).resolve() not in self._excluded
 
     def _take(self, entry: os.DirEntry[str], name: str, found: Found) -> None:
         if not _is_text(name, found):
@@ -113,6 +123,12 @@ class Scanner:
             found.refused[name] = "it is a link that leads out of the folder"
             return None
         return entry.stat()
+
+
+def is_passing(name: str) -> bool:
+    """Whether a path has a name, or is in a folder with one, that says that it is hidden or will not stay."""
+    folders, _, base = name.rpartition("/")
+    return bool(_PASSING.match(base)) or any(folder.startswith(".") for folder in folders.split("/"))
 
 
 def is_inside(path: Path, folder: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from connectors.directory.options import DirectoryOptions
@@ -12,33 +13,43 @@ from ingestd.sdk import Cursor
 _ARCHIVED = 10_000
 """So many names like one are looked at in the archive."""
 _COARSE_SECONDS = 2
+_DEPTHS = {"none": 0, "year": 1, "month": 2, "day": 3}
 
 
-def locate(path: Path, folder: Path, archive: Path | None) -> str | None:
-    """The path below the folder, or below the archive, of an absolute path; None: it lies in neither."""
+def locate(path: Path, folder: Path, archive: Path | None, options: DirectoryOptions) -> str | None:
+    """The path below the folder, or below a folder of the archive, of an absolute path; None: it lies in neither."""
     for place in (archive, folder):
         if place is None:
             continue
         for spelled in (path, path.parent.resolve() / path.name):
             for root in (Path(os.path.abspath(place)), place.resolve()):  # noqa: PTH100 - as written, without following links
                 if spelled.is_relative_to(root) and spelled != root:
-                    return spelled.relative_to(root).as_posix()
+                    parts = spelled.relative_to(root).parts
+                    depth = _DEPTHS[options.archive_folders] if place == archive else 0
+                    return PurePosixPath(*(parts[depth:] or parts)).as_posix()
     return None
 
 
-def whereabouts(name: str, cursor: Cursor, folder: Path, archive: Path | None, after: DirectoryOptions) -> str:
+def whereabouts(name: str, cursor: Cursor, folder: Path, archive: Path | None, options: DirectoryOptions) -> str:
     """The end of a sentence on the file that the cursor speaks of."""
     try:
         identity = identity_of((folder / name).stat())
     except OSError:
         identity = None
     if identity is not None and identity.is_at(cursor):
-        return "it stays where it is" if after.after == "keep" else f"it is still in {folder}"
-    if archive is not None and (archived := _archived(name, cursor, archive)) is not None:
-        return f"it was archived as {archived}"
+        return "it stays where it is" if options.after == "keep" else f"it is still in {folder}"
+    if archive is not None:
+        for place in _folders(archive, _DEPTHS[options.archive_folders]):
+            if (archived := _archived(name, cursor, place)) is not None:
+                return f"it was archived as {archived}"
     if identity is not None:
         return "another content has taken its place"
-    return "it was deleted" if after.after == "delete" else f"it is not in {folder} any more"
+    return "it was deleted" if options.after == "delete" else f"it is not in {folder} any more"
+
+
+def _folders(archive: Path, depth: int) -> Iterable[Path]:
+    """The folders of the archive that files are in, the latest date first."""
+    return sorted(archive.glob("/".join(["[0-9]*"] * depth)), reverse=True) if depth else [archive]
 
 
 def _archived(name: str, cursor: Cursor, archive: Path) -> Path | None:

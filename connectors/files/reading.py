@@ -18,6 +18,7 @@ import polars as pl
 
 from connectors.files.beginning import Beginning
 from connectors.files.identity import Identity, identity_of
+from connectors.files.returning import Piece, pieces_of
 from connectors.formats import Format
 from ingestd.sdk import Batch, SourceBroken, SourceUnavailable
 
@@ -81,34 +82,33 @@ def batches_of(opened: OpenFile, sha256: str, form: Format, *, end: int | None =
     whole = opened.identity.cursor(sha256)
     source = _Hashing(opened.file)
     part = source if end is None else Beginning(cast("BinaryIO", source), end)
-    stretches = form.read(cast("BinaryIO", part), opened.name)
+    pieces = pieces_of(form.read(cast("BinaryIO", part), opened.name), opened.name)
     try:
-        stretch = next(stretches)
-        for following in stretches:
-            cursor = {**whole, "offset": stretch.end.offset}
-            yield Batch(
-                records=stretch.records,
-                positions=stretch.positions,
-                cursor=cursor,
-                facts={**facts, **stretch.facts},
-                rejects=stretch.rejects,
-                header=stretch.header,
-            )
-            stretch = following
+        piece = next(pieces)
+        for following in pieces:
+            yield _batch(piece, {**whole, "offset": piece.stretch.end.offset}, facts)
+            piece = following
     except SourceBroken:
         opened.check_unchanged()  # a file that is being replaced is no broken one
         raise
     opened.check_unchanged()
     if source.hexdigest() != sha256:
         raise SourceUnavailable(f"{opened.name} changed while it was read; it is read again once it is still.")
-    yield Batch(
+    yield _batch(piece, whole, facts, last=True)
+
+
+def _batch(piece: Piece, cursor: Mapping[str, object], facts: Mapping[str, str], *, last: bool = False) -> Batch:
+    stretch = piece.stretch
+    return Batch(
         records=stretch.records,
         positions=stretch.positions,
-        cursor=whole,
-        facts={**facts, **stretch.facts},
+        cursor=cursor,
+        facts={**facts, **stretch.facts, **piece.facts},
         rejects=stretch.rejects,
-        last=True,
+        last=last,
         header=stretch.header,
+        partial=piece.partial,
+        resolves=piece.resolves,
     )
 
 
