@@ -16,6 +16,9 @@ _PARAMETER = re.compile(r"\b(?P<name>q|w|r|t|limit|remaining|reset)\s*=\s*(?P<va
 BELOW_THE_LIMIT = 0.9
 """After a refusal, so much of what was accepted is sent."""
 
+LEAST_KEPT = 0.8
+"""Of a learned rate, at least so much is kept when it is refused; one that is still too high is refused again."""
+
 UP_A_SECOND_NEAR_THE_LIMIT = 0.01
 UP_A_SECOND_BEYOND = 0.10
 """By which part the learned rate grows in a second: up to where it was last refused, and when that no longer holds."""
@@ -145,7 +148,10 @@ class Rate:
             # Who says "again at once" has no rate that could be learned.
             return dataclasses.replace(self, not_before=until)
         measured = self.accepted / max(until - self.since, 1e-3)
-        kept = measured if self.per_second is None else min(measured, self.per_second)
+        kept = measured
+        if self.per_second is not None:
+            # The wait is part of what was measured: after a short count it would make the service look much slower.
+            kept = min(max(measured, self.per_second * LEAST_KEPT), self.per_second)
         slower = max(kept * BELOW_THE_LIMIT, 0.01)
         return dataclasses.replace(
             self,
