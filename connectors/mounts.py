@@ -17,7 +17,7 @@ _REMOTE = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """``point``: the folder where it is mounted; ``kind``: ``ext4``, ``nfs4``, ``fuse.sshfs`` …"""
+    """``point``: the folder where it is mounted; ``kind``: ``ext4``, ``nfs4``, ``fuse.sshfs`` and so on."""
 
     point: str
     kind: str

@@ -8,9 +8,10 @@ from pathlib import Path
 from connectors.directory.memory import Memory
 from connectors.directory.options import DirectoryOptions
 from connectors.directory.readiness import Readiness
-from connectors.directory.scan import Scanner, is_inside
+from connectors.directory.scan import Scanner, is_inside, is_passing
 from connectors.files.identity import Identity
 from connectors.files.stillness import Stillness
+from connectors.formats import PATTERNS
 from connectors.mounts import MountGuard
 from ingestd.sdk import Cursor, SourceUnavailable
 
@@ -76,5 +77,15 @@ class Explainer:
         path = self.folder / name
         if not is_inside(path, self.folder) or not path.exists():
             return None
-        patterns = ", ".join(self.options.patterns)
-        return f"{name} is not taken: its name is temporary or hidden, or matches none of {patterns}, or it is no file."
+        return f"{name} is not taken: {self._unwanted(name, path)}."
+
+    def _unwanted(self, name: str, path: Path) -> str:
+        if not path.is_file():
+            return "it is no regular file"
+        if is_passing(name):
+            return "a name that begins with . or ~$, or ends in .tmp, .part, .crdownload or .filepart, is temporary or hidden"
+        if "/" in name and not self.options.recursive:
+            return "it is in a sub-folder, and those are not looked through (recursive)"
+        if self.options.pattern == PATTERNS:
+            return "its name has no end of a known format; set pattern, and format if needed"
+        return f"its name matches none of {', '.join(self.options.patterns)} (pattern)"

@@ -15,7 +15,7 @@ from ingestd.daemon.control.refusal import Refused
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.process.redaction import redact_text
 
-VERBS = ("check", "sync", "run", "status", "trace", "rejected", "drift", "demo", "schema")
+VERBS = ("check", "sync", "run", "status", "why", "trace", "rejected", "drift", "demo", "schema")
 
 
 class Verbs(click.Group):

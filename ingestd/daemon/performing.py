@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
-from ingestd.daemon.control.requests import Answer, CheckDrift, DropRejected, Request, RetryRejected
+from ingestd.daemon.control.requests import Answer, CheckDrift, DropRejected, Explain, Explained, Request, RetryRejected
 from ingestd.delivery.drift import Checked, Checker
 from ingestd.mirror.rejections import RejectionKeeper, Retried, Selection
 from ingestd.settings import PipelineSettings
@@ -14,7 +15,10 @@ from ingestd.telemetry.catalogue.rejected import RejectionsDropped, RejectionsRe
 
 
 class Performer:
-    """``again`` is told of each configured pipeline of which records are to be mapped again."""
+    """``again`` is told of each configured pipeline of which records are to be mapped again.
+
+    ``explain`` says what is in the way of a partition; it may block.
+    """
 
     def __init__(
         self,
@@ -23,12 +27,14 @@ class Performer:
         rejected: RejectionKeeper,
         checker: Checker,
         again: Callable[[str], None],
+        explain: Callable[[Explain], Explained],
         emit: Emit,
     ) -> None:
         self._pipelines = pipelines
         self._rejected = rejected
         self._checker = checker
         self._again = again
+        self._explain = explain
         self._emit = emit
 
     async def perform(self, request: Request, by: str) -> Answer:
@@ -40,6 +46,8 @@ class Performer:
                 return await self.drop(request.selection, by=by)
             case CheckDrift():
                 return await self.check(request.pipelines, mode=request.mode)
+            case Explain():
+                return await asyncio.to_thread(self._explain, request)
 
     async def retry(self, selection: Selection, *, by: str) -> Retried:
         """Put rejections back."""

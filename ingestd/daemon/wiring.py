@@ -15,6 +15,7 @@ from ingestd.core.errors import ConfigurationError, Mistake
 from ingestd.core.mapping import Mapping
 from ingestd.daemon.bounding import Bounds
 from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.explaining import explained
 from ingestd.daemon.performing import Performer
 from ingestd.daemon.rounds import DriftRounds
 from ingestd.delivery import Dispatcher, Pace
@@ -98,6 +99,7 @@ async def assembled(configuration: Configuration, *, emit: Emit) -> AsyncIterato
             rejected=mirror.rejected,
             checker=Checker(mirror=mirror.delivery, drift=mirror.drift, client=client, emit=emit),
             again=lambda name: supervisor.again(name, now=name not in timings),
+            explain=lambda request: explained({reader.pipeline: reader.connector for reader in readers}, request),
             emit=emit,
         )
         rounds = DriftRounds(performer)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ingestd.core.address import SinkAddress
+from ingestd.core.clock import moment
 from ingestd.core.errors import MirrorError, SettleLater, SourceBroken, SourceUnavailable
 from ingestd.core.mapping import Mapping
 from ingestd.core.record import Partition
@@ -16,6 +17,7 @@ from ingestd.mirror.port import Intake, PartitionState, RunSummary
 from ingestd.sdk import Connector
 from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.intake import (
+    ContentKnown,
     PartitionParked,
     PartitionRead,
     PartitionReadAgain,
@@ -67,6 +69,7 @@ class Reader:
         self._stopped = threading.Event()
         self._again = threading.Event()
         self._last_stop = ""
+        self._sha256 = ""
         self._unsettled: dict[str, str] = {}
 
     def stop(self) -> None:
@@ -139,12 +142,25 @@ class Reader:
     def _read_partition(self, partition: Partition) -> RunSummary | None:
         """Read one partition; again and whole where the differences could not decide. None: it had nothing to read."""
         state = self._mirror.open_partition(self.pipeline, partition.name, self._sink, self._mapping.digest)
-        summary = self._read(partition, state, whole=False)
+        known_before = state.cursor is not None
+        summary = first = self._read(partition, state, whole=False)
         if summary is not None and summary.collided:
             self._emit(PartitionReadAgain(pipeline=self.pipeline, partition=partition.name))
             state = self._mirror.open_partition(self.pipeline, partition.name, self._sink, self._mapping.digest)
             summary = self._read(partition, state, whole=True)
+        if first is not None and summary is not None:
+            self._tell_known(partition, first.id, itself=known_before)
         return summary
+
+    def _tell_known(self, partition: Partition, run: int, *, itself: bool) -> None:
+        """Whether somebody drops the same content once more, which is often a mistake and never does harm."""
+        known = self._mirror.known_content(run, self._sha256) if self._sha256 else None
+        if known is None or (known[0] == partition.name and not itself):
+            return
+        name, at = known
+        whose = "the content it had" if name == partition.name else f"the content of {name}, which was read"
+        sentence = f"{partition.name} has {whose} {moment(at)}."
+        self._emit(ContentKnown(pipeline=self.pipeline, partition=partition.name, sentence=sentence))
 
     def _read(self, partition: Partition, state: PartitionState, *, whole: bool) -> RunSummary | None:
         run = Run(self._mirror, self._mapping, partition, state, whole=whole)
@@ -155,6 +171,7 @@ class Reader:
                 if batch.unchanged and (not state.current or self._mapping.facts):
                     # Somebody else has changed entries since, or the mapping uses the file's facts: content alone is no answer.
                     return self._read(partition, state, whole=True)
+                self._sha256 = batch.facts.get("file.sha256", "")
                 summary = run.take(batch)
                 if self._stopped.is_set():
                     break

@@ -118,6 +118,9 @@ class Intake(Protocol):
     def fail_run(self, run: int, reason: str, *, broken: bool) -> None:
         """End a run that failed; what was committed stays. ``broken``: the partition is parked with the reason."""
 
+    def known_content(self, run: int, sha256: str) -> tuple[str, float] | None:
+        """The partition of the run's pipeline that was last read with this content before the run, and when; None: none was."""
+
     def settled_partitions(self, pipeline: str) -> list[tuple[int, str, Cursor]]:
         """(id, name, cursor) of each partition read to its end of which nothing is pending and no acknowledgement noted."""
 

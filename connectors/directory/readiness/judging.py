@@ -30,7 +30,6 @@ class Readiness:
         self._since: dict[str, tuple[Identity, float]] = {}
         self._verdicts: dict[str, Waits | Parks] = {}
         self._groups: dict[str, Group] = {}
-        self._looks: dict[str, float] = {}
 
     def is_companion(self, name: str) -> bool:
         """Whether a file belongs to another and is never read itself."""
@@ -42,7 +41,7 @@ class Readiness:
         if not self._rules:
             return
         self._known.forget_unused()
-        for known in (self._since, self._verdicts, self._looks):
+        for known in (self._since, self._verdicts):
             for name in [name for name in known if name not in files]:
                 known.pop(name, None)
         around = FolderLook(folder=self._folder, files=files, known=self._known)
@@ -66,7 +65,6 @@ class Readiness:
         """
         if not self._rules:
             return list(still)
-        self._looks.clear()
         ready = [name for name in still if not isinstance(self._judged(name, files[name]), Waits)]
         return self._together(ready, through) if self._grouping else ready
 
@@ -104,10 +102,8 @@ class Readiness:
         try:
             for rule in self._rules:
                 verdict = self._grouped(rule, group, look) if isinstance(rule, GroupingRule) else rule.judge(look)
-                if isinstance(verdict, Waits) and verdict.at_most is not None:
-                    if now - since >= verdict.at_most:
-                        continue
-                    self._looks[name] = since + verdict.at_most
+                if isinstance(verdict, Waits) and verdict.at_most is not None and now - since >= verdict.at_most:
+                    continue
                 if verdict is not None:
                     return verdict
         except FileNotFoundError:
@@ -131,11 +127,6 @@ class Readiness:
         """For what the file waits, as the last judgement found it; empty where for nothing."""
         verdict = self._verdicts.get(name)
         return verdict.sentence if isinstance(verdict, Waits) else ""
-
-    def next_seconds(self) -> float | None:
-        """In how many seconds a file is worth a look though nothing tells of a change; None: none is."""
-        now = self._now()
-        return min((max(0.0, at - now) for at in self._looks.values()), default=None)
 
     def companions(self, name: str) -> list[str]:
         """The paths below the folder of what goes where the file goes; whether they are there is not asked."""

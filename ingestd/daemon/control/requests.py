@@ -37,10 +37,30 @@ class CheckDrift(msgspec.Struct, frozen=True, kw_only=True, tag="check_drift"):
     mode: Mode
 
 
-Request: TypeAlias = RetryRejected | DropRejected | CheckDrift
-Answer: TypeAlias = Retried | int | tuple[Checked, ...]
+class Explain(msgspec.Struct, frozen=True, kw_only=True, tag="explain"):
+    """Say what is in the way of a partition, which was last read to its end with the cursor; answered with `Explained`."""
 
-_ANSWERS: dict[type[Request], Any] = {RetryRejected: Retried, DropRejected: int, CheckDrift: tuple[Checked, ...]}
+    pipeline: str
+    partition: str
+    cursor: dict[str, Any] | None
+
+
+class Explained(msgspec.Struct, frozen=True, kw_only=True):
+    """``waiting``: what is in its way; empty: nothing. ``whereabouts``: where its file is now; empty: it is none."""
+
+    waiting: str
+    whereabouts: str
+
+
+Request: TypeAlias = RetryRejected | DropRejected | CheckDrift | Explain
+Answer: TypeAlias = Retried | int | tuple[Checked, ...] | Explained
+
+_ANSWERS: dict[type[Request], Any] = {
+    RetryRejected: Retried,
+    DropRejected: int,
+    CheckDrift: tuple[Checked, ...],
+    Explain: Explained,
+}
 
 
 class _Asked(msgspec.Struct, frozen=True, kw_only=True):

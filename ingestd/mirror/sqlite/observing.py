@@ -11,13 +11,15 @@ from typing import Any
 
 from ingestd.core.address import SinkAddress
 from ingestd.mirror.drift import START, DriftStatus, Finding, Page
+from ingestd.mirror.history import History
 from ingestd.mirror.port import Attempt, Origin, PipelineStatus, RunSummary, SinkStatus, Trouble
 from ingestd.mirror.rejections import Forgotten, Refusal, Rejection, Selection
+from ingestd.mirror.sqlite.remembering import history
 from ingestd.mirror.sqlite.sql import SQL
 
 
 class Observer:
-    """Implements `Observable`, `RejectionReader` and `DriftReader` over a reading connection; for several threads."""
+    """`Observable`, `RejectionReader`, `DriftReader` and `HistoryReader` over a reading connection; for several threads."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -128,6 +130,11 @@ class Observer:
             )
             for row in rows
         ]  # fmt: skip
+
+    def history(self, pipeline: str, partition: str) -> History | None:
+        """See `HistoryReader.history`."""
+        with self._view() as connection:
+            return history(connection, pipeline, partition)
 
     def close(self) -> None:
         """Let go of the connection."""

@@ -21,6 +21,7 @@ from ingestd.mirror.sqlite.parking import (
     park_partition,
     park_records,
 )
+from ingestd.mirror.sqlite.remembering import content_before
 from ingestd.mirror.sqlite.retrying import reopen
 from ingestd.mirror.sqlite.settling import resolve, settlement_of
 from ingestd.mirror.sqlite.snapshots import drop_old_snapshots, load_snapshot, store_snapshot
@@ -217,6 +218,11 @@ class IntakeSide:
                 park_partition(connection, self._place(current), reason)
             else:
                 connection.execute(SQL["rejected_partition"], (current.partition,)).fetchall()
+
+    def known_content(self, run: int, sha256: str) -> tuple[str, float] | None:
+        """See `Intake.known_content`."""
+        with self._state.writing() as connection:
+            return content_before(connection, run, sha256)
 
     def settled_partitions(self, pipeline: str) -> list[tuple[int, str, Cursor]]:
         """See `Intake.settled_partitions`."""

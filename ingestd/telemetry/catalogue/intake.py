@@ -82,6 +82,15 @@ class SettlingFailed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContentKnown(Event):
+    """A partition has the content that it, or another one of its pipeline, was read with before; the sentence says which."""
+
+    pipeline: str
+    partition: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceTold(Event):
     """A source has something to say about itself, such as how its folder is watched."""
 

@@ -1,0 +1,22 @@
+-- What became of a partition, and who had the same content before.
+
+-- name: history_partition
+SELECT p.id, p.cursor, p.last_run,
+  (SELECT coalesce(sum(s.live), 0) FROM segment s WHERE s.partition = p.id),
+  (SELECT count(*) FROM rejected r WHERE r.partition = p.id)
+FROM partition p JOIN pipeline l ON l.id = p.pipeline
+WHERE l.name = ? AND p.name = ?
+
+-- name: history_run
+SELECT id, started, ended, failure FROM run WHERE id = ?
+
+-- The last reading that was not merely one of what was known.
+-- name: history_reading
+SELECT id, records, created, updated, unchanged, removed, rejected, started, facts FROM run
+WHERE partition = ? AND facts <> '{}' AND ended IS NOT NULL AND failure = '' ORDER BY id DESC LIMIT 1
+
+-- name: content_before
+SELECT p.name, r.started FROM run r JOIN partition p ON p.id = r.partition
+WHERE json_extract(r.facts, '$."file.sha256"') = :sha256 AND r.id < :run AND r.ended IS NOT NULL AND r.failure = ''
+  AND p.pipeline = (SELECT q.pipeline FROM run c JOIN partition q ON q.id = c.partition WHERE c.id = :run)
+ORDER BY r.id DESC LIMIT 1

@@ -1,0 +1,55 @@
+"""Looking up what became of a partition; see `ingestd.mirror.history`."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+from ingestd.mirror.history import History
+from ingestd.mirror.port import RunSummary
+from ingestd.mirror.sqlite.sql import SQL
+
+
+def history(connection: sqlite3.Connection, pipeline: str, partition: str) -> History | None:
+    """See `HistoryReader.history`."""
+    known = connection.execute(SQL["history_partition"], (pipeline, partition)).fetchone()
+    if known is None:
+        return None
+    identity, cursor, last_run, pending, rejected = known
+    last: tuple[int, float, float | None, str] | None = None
+    if last_run is not None:
+        last = connection.execute(SQL["history_run"], (last_run,)).fetchone()
+    found = connection.execute(SQL["history_reading"], (identity,)).fetchone()
+    facts = json.loads(found[8]) if found else {}
+    before = content_before(connection, found[0], facts.get("file.sha256", "")) if found else None
+    unchanged = found and last is not None and last[0] > found[0] and last[2] is not None and not last[3]
+    return History(
+        pipeline=pipeline,
+        name=partition,
+        cursor=json.loads(cursor) if cursor else None,
+        reading=_summary(found) if found else None,
+        read_at=found[7] if found else 0,
+        facts=facts,
+        same_as=before[0] if before else "",
+        again_at=last[1] if unchanged and last is not None else 0,
+        failure=last[3] if last is not None else "",
+        failed_at=last[1] if last is not None and last[3] else 0,
+        pending=pending,
+        rejected=rejected,
+    )
+
+
+def content_before(connection: sqlite3.Connection, run: int, sha256: str) -> tuple[str, float] | None:
+    """The partition of a run's pipeline that was read with this content before that run, and when; the last one."""
+    if not sha256:
+        return None
+    found = connection.execute(SQL["content_before"], {"run": run, "sha256": sha256}).fetchone()
+    return (found[0], found[1]) if found else None
+
+
+def _summary(row: tuple[int, ...]) -> RunSummary:
+    identity, records, created, updated, unchanged, removed, rejected = row[:7]
+    return RunSummary(
+        id=identity, records=records, created=created, updated=updated, unchanged=unchanged, removed=removed,
+        rejected=rejected, collided=False,
+    )  # fmt: skip
