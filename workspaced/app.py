@@ -41,6 +41,7 @@ from workspaced.openapi.document import document
 from workspaced.openapi.routes import Publication
 from workspaced.pages.application import Pages
 from workspaced.pages.sessions import Sessions
+from workspaced.problems import Unavailable
 from workspaced.sealing import Vault
 from workspaced.settings import Settings
 from workspaced.storage.choice import create_store
@@ -115,7 +116,7 @@ class Application:
             lambda: document(self.operations, chapters(settings), limits=settings.limits, version=__version__)
         )
         self.operations: tuple[Operation, ...] = (
-            *health.operations(lambda: self._draining),
+            *health.operations(self._require_ready),
             *workspaces.operations(settings.limits),
             *data_sinks.operations(settings.limits),
             *blocks.operations(settings.limits),
@@ -287,13 +288,19 @@ class Application:
         """How much of what waits there is."""
         return await read_levels(self._store)
 
+    async def _require_ready(self) -> None:
+        if self._draining:
+            raise Unavailable("stopping", "The service is stopping.")
+        await self.check()
+
     async def check(self) -> None:
-        """Whether the service can read and write.
+        """Whether the service has begun, and can read and write.
 
         Raises:
-            Unavailable: it can't.
+            Unavailable: it has not, or can't.
         """
         await self._store.check()
+        self._dispatch.require_settled()
 
 
 def create_app(settings: Settings) -> Application:

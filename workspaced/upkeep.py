@@ -30,6 +30,7 @@ class Upkeep:
         self._leases = leases
         self._witness = witness
         self._every_seconds = every_seconds
+        self._round = asyncio.Lock()
 
     async def run(self) -> None:
         """Go round until cancelled, the first time at once."""
@@ -38,7 +39,14 @@ class Upkeep:
             await asyncio.sleep(self._every_seconds)
 
     async def once(self) -> None:
-        """Do every job that no other process is at. One that can't be done now is told and done the next time."""
+        """Do every job that no other process is at. One that can't be done now is told and done the next time.
+
+        A round that is under way in this process is waited for: its leases would be ours, too.
+        """
+        async with self._round:
+            await self._go_round()
+
+    async def _go_round(self) -> None:
         for name, job in self._jobs.items():
             log = structlog.get_logger().bind(job=name)
             try:

@@ -84,6 +84,15 @@ class Dispatch:
         self._settings = settings
         self._settled = True
 
+    def require_settled(self) -> None:
+        """Nobody is let in before `settle`.
+
+        Raises:
+            Unavailable: it was not called yet.
+        """
+        if not self._settled:
+            raise Unavailable("starting", "The service waits for its database.", retry_seconds=5)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
         path = segments(_raw_path(scope))
@@ -152,8 +161,7 @@ class Dispatch:
         """Who calls, and the workspace's id in lower case where the path has one."""
         if operation.scope is None:
             return None, None
-        if not self._settled:
-            raise Unavailable("starting", "The service waits for its database.", retry_seconds=5)
+        self.require_settled()
         principal = await self._authenticated(headers.get(names.API_KEY), scope, address)
         workspace_id = as_uuid(workspace) if workspace else None
         if principal is None and operation.anonymous:

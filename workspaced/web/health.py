@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
-from workspaced.problems import Unavailable
 from workspaced.web.answers import Answer, json_answer
 from workspaced.web.operations import Call, Operation
 
 
-def operations(is_draining: Callable[[], bool]) -> tuple[Operation, ...]:
-    """/healthz asks nothing of the database; /readyz is 503 until it works, and again once the service is stopping."""
+def operations(require_ready: Callable[[], Awaitable[None]]) -> tuple[Operation, ...]:
+    """/healthz asks nothing of the database; /readyz is 503 until the service serves, and again once it is stopping.
+
+    ``require_ready`` raises Unavailable.
+    """
 
     async def healthy(_call: Call) -> Answer:
         return json_answer({"status": "ok"})
 
-    async def ready(call: Call) -> Answer:
-        if is_draining():
-            raise Unavailable("stopping", "The service is stopping.")
-        await call.store.check()
+    async def ready(_call: Call) -> Answer:
+        await require_ready()
         return json_answer({"status": "ok"})
 
     return (
