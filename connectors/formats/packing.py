@@ -32,7 +32,8 @@ _OPENERS: Mapping[str, Callable[[BinaryIO], BufferedIOBase]] = {
     ".xz": lzma.LZMAFile,
     ".zst": zstd.ZstdFile,
 }
-_DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zstd.ZstdError, zipfile.BadZipFile, NotImplementedError)
+DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zstd.ZstdError, zipfile.BadZipFile, NotImplementedError)
+"""What unpacking raises where the file, or the disk under it, is not sound."""
 _PASSING = ("__MACOSX/", ".", "~$")
 _ENCRYPTED = 0x1
 
@@ -49,6 +50,14 @@ def packed_suffix(name: str) -> str:
     return next((suffix for suffix in PACKED_SUFFIXES if name.lower().endswith(suffix)), "")
 
 
+def open_unpacked(file: BinaryIO, name: str) -> BinaryIO:
+    """What is inside a gz, bz2, xz or zstd, to be read in order.
+
+    Reading raises one of `DAMAGED` where it is damaged or not whole, and `SourceBroken` beyond `UNPACKED_BYTES`.
+    """
+    return cast("BinaryIO", _Bounded(_OPENERS[packed_suffix(name)](file), name, UNPACKED_BYTES))
+
+
 def unpack_to_its_end(path: Path, name: str) -> None:
     """Unpack a gz, bz2, xz or zstd and throw away what comes out.
 
@@ -61,7 +70,7 @@ def unpack_to_its_end(path: Path, name: str) -> None:
             bounded = _Bounded(unpacked, name, UNPACKED_BYTES)
             while bounded.read(2**20):
                 pass
-    except _DAMAGED as error:
+    except DAMAGED as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise SourceBroken(f"{name} can't be unpacked to its end: {str(error) or type(error).__name__}") from error
@@ -93,7 +102,7 @@ class Packed(Format):
                 return
             with _OPENERS[packed_suffix(name)](file) as unpacked:
                 yield from self._read(unpacked, name, inner_name(name))
-        except _DAMAGED as error:
+        except DAMAGED as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # the disk failed, not the file
             raise SourceBroken(

@@ -81,21 +81,24 @@ class Csv(Format):
                 raise ValueError("columns names a column twice")
         return self
 
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect, without a delimiter where that is to be found out."""
+        delimiter = "" if self.delimiter == "detect" else self.delimiter
+        return Dialect(delimiter=delimiter, quote=self.quote, comment=self.comment)
+
+    @property
+    def layout(self) -> Layout:
+        """Where the columns' names come from, and what becomes of what does not fit them."""
+        return Layout(
+            header_row=self.header_row,
+            columns=tuple(self.columns or ()),
+            units_row=self.units_row,
+            ragged=self.ragged,
+            unnamed=self.unnamed_columns,
+            repeated=self.repeated_columns,
+        )
+
     def read(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
         """As `connectors.formats.csv.reader.read_csv`."""
-        return read_csv(
-            file,
-            name,
-            dialect=Dialect(
-                delimiter="" if self.delimiter == "detect" else self.delimiter, quote=self.quote, comment=self.comment
-            ),
-            layout=Layout(
-                header_row=self.header_row,
-                columns=tuple(self.columns or ()),
-                units_row=self.units_row,
-                ragged=self.ragged,
-                unnamed=self.unnamed_columns,
-                repeated=self.repeated_columns,
-            ),
-            encoding=self.encoding,
-        )
+        return read_csv(file, name, dialect=self.dialect, layout=self.layout, encoding=self.encoding)

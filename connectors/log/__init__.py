@@ -1,0 +1,6 @@
+"""Files that only grow: read line by line as they are written, through every kind of rotation."""
+
+from connectors.log.connector import LogConnector
+from connectors.log.options import LogOptions
+
+__all__ = ["LogConnector", "LogOptions"]

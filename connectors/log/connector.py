@@ -1,0 +1,228 @@
+"""The log connector: an event wakes a look at each log, which is read on from where it was left, whatever was renamed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import ClassVar
+
+from connectors.files import Identity
+from connectors.formats import format_of
+from connectors.log.arranging import Arrangement, Arranger, Restless
+from connectors.log.folder import Folder
+from connectors.log.following import Damaged, Follower, Step
+from connectors.log.memory import Memory
+from connectors.log.names import Names
+from connectors.log.options import LogOptions
+from connectors.log.rows import Growing, growing
+from connectors.log.trail import Part, Trail, trail_of
+from connectors.log.verifying import steps
+from connectors.log.waiting import Waiting
+from connectors.watching import FolderWatch
+from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceBroken, SourceContext, SourceUnavailable
+from ingestd.sdk import Step as CheckStep
+
+
+class LogConnector(Connector):
+    """Files that grow. A partition is a log, named by its file, with its rotated files; it tells what is new."""
+
+    Options: ClassVar[type[LogOptions]] = LogOptions
+    options: LogOptions
+
+    def __init__(self, options: LogOptions, context: SourceContext) -> None:
+        super().__init__(options, context)
+        self._folder = Folder(context.base / options.path)
+        self._names = Names(options.patterns, options.rotations)
+        self._memories: dict[str, Memory] = {}
+        self._trails: dict[str, tuple[Cursor | None, Trail]] = {}
+        self._waiting = Waiting(options.idle_seconds, context.now)
+        self._watch: FolderWatch | None = None
+
+    def partitions(self) -> Iterable[Partition]:
+        """The logs of which there is a file, be it an older one."""
+        if self._watch is not None:
+            self._watch.rearm()  # before the look: what comes after it is an event
+        logs = self._names.logs(self._folder.files())
+        for gone in self._memories.keys() - set(logs):
+            del self._memories[gone]
+            self._trails.pop(gone, None)
+        self._waiting.keep_only(logs)
+        return [Partition(name=log, snapshot=False) for log in logs]
+
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
+        """What was written since ``cursor``, in whole records: first to what is a rotated file by now, then to the log."""
+        log = partition.name
+        self._waiting.look(log)
+        try:
+            yield from self._read(log, cursor)
+        except Restless:
+            self._waiting.again_soon(log)
+        except OSError as error:
+            raise SourceUnavailable(f"{log} in {self._folder.path} can't be read: {error.strerror}.") from error
+
+    def _read(self, log: str, cursor: Cursor | None) -> Iterator[Batch]:
+        memory = self._memories.setdefault(log, Memory())
+        known, trail = self._trails.get(log, (None, Trail()))
+        if cursor is None or cursor != known:
+            trail = trail_of(cursor)
+        arrangement = Arranger(self._folder, self._names, memory).arrange(log, trail)
+        memory.keep_only({found.part.id for found in arrangement.found})
+        if arrangement.missed is not None:
+            self._tell(log, arrangement.missed)
+        held: Batch | None = None
+        for batch, now in self._batches(log, arrangement, trail.rows, memory):
+            if batch is None:
+                self._trails[log] = (held.cursor if held is not None else cursor, now)
+                break
+            if held is not None:
+                yield held
+            held = batch
+        if held is not None:
+            yield replace(held, last=True)
+
+    def _batches(
+        self, log: str, arrangement: Arrangement, row: int, memory: Memory
+    ) -> Iterator[tuple[Batch | None, Trail]]:
+        """Each batch with the trail after it; at the end None with how things are then."""
+        files = self._folder.files()
+        parts = [found.part for found in arrangement.found]
+        follower = Follower(
+            self._folder, memory, self._form(log), idle_seconds=self.options.idle_seconds, patience=self._patience(log)
+        )
+        for at, found in enumerate(arrangement.found):
+            identity = files.get(found.name)
+            if identity is None or identity[:2] != found.part.id:
+                if found.name:
+                    raise Restless
+                continue
+            if identity in memory.damaged:
+                continue
+            try:
+                for step in follower.follow(found, identity, row):
+                    parts[at], row = step.part, step.row
+                    now = Trail(rows=row, parts=_begun(parts)).bounded()
+                    if step.stretch is not None:
+                        yield self._batch(log, found.name, identity, step, now), now
+            except Damaged as error:
+                if not self._waiting.is_over(log, found.part, identity, quoted=False):
+                    break  # it is being packed; what follows it comes after it
+                memory.damaged.add(identity)
+                self.context.tell(
+                    f"{found.name} in {self._folder.path} can't be unpacked to its end ({error}), so what is in it and was not"
+                    f" read before is missing. Pack it again from a good copy; {log} is read on."
+                )
+        yield None, Trail(rows=row, parts=_begun(parts)).bounded()
+
+    def _batch(self, log: str, name: str, identity: Identity, step: Step, trail: Trail) -> Batch:
+        if step.stretch is None or step.rows is None:
+            raise AssertionError("only what was read becomes a batch")
+        stretch = step.stretch
+        path = PurePosixPath(log)
+        modified = datetime.fromtimestamp(identity.mtime_ns // 10**9, UTC)
+        facts = {
+            "file.name": path.name,
+            "file.stem": path.stem,
+            "file.path": log,
+            "file.read_from": name,
+            "file.mtime": modified.isoformat(),
+            **step.rows.facts,
+        }
+        return Batch(
+            records=stretch.records,
+            positions=stretch.positions,
+            cursor=trail.token(),
+            facts=facts,
+            rejects=stretch.rejects,
+            header=stretch.header,
+        )
+
+    def _form(self, log: str) -> Growing:
+        return growing(format_of(log, self.options.format), log)
+
+    def _patience(self, log: str) -> Callable[[Part, Identity, bool], bool]:
+        return lambda part, identity, quoted: self._waiting.is_over(log, part, identity, quoted=quoted)
+
+    def _tell(self, log: str, missed: Part) -> None:
+        self.context.tell(
+            f"{log} does not begin any more with the {missed.offset} bytes that were read of it, and no rotated file in"
+            f" {self._folder.path} does. It is read from its start; what was written before it was cut or replaced, and after"
+            " the last look, is missed. Let rotated files stay in the folder under names that the setting rotated matches."
+        )
+
+    def again(self) -> None:
+        """Find out anew what each file holds."""
+        self._memories.clear()
+        self._trails.clear()
+
+    def waiting(self) -> float | None:
+        """Seconds until a last line without end has waited long enough; None where none does."""
+        return self._waiting.seconds()
+
+    @property
+    def rescan_seconds(self) -> float:
+        """How long at the most a missed event goes unnoticed."""
+        polling = self._watch is not None and self._watch.polling
+        return min(self.options.poll_seconds, self.options.rescan_seconds) if polling else self.options.rescan_seconds
+
+    def watch(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
+        """Wake on every event in the folder, also once it appears or comes back."""
+        return self._watching(wake)
+
+    @contextmanager
+    def _watching(self, wake: Callable[[], None]) -> Iterator[None]:
+        watch = FolderWatch(
+            self._folder.path,
+            wake,
+            recursive=False,
+            how=self.options.watch,
+            tell=lambda text: self.context.tell(f"{text}."),
+        )
+        with watch:
+            self._watch = watch
+            try:
+                yield
+            finally:
+                self._watch = None
+
+    def verify(self) -> Iterable[CheckStep]:
+        """Whether the folder can be read, which logs there are, and which files count as older ones."""
+        return steps(self._folder, self._names, self.options, self._form)
+
+    def explain(self, name: str, cursor: Cursor | None = None) -> str | None:
+        """Why what is in the log's files is not read as it is now."""
+        files: Mapping[str, Identity] = self._folder.files()
+        if name not in files or not self._names.is_log(name):
+            return None
+        try:
+            self._form(name)
+        except SourceBroken as error:
+            return str(error)
+        if (sentence := self._waiting.sentence(name)) is not None:
+            return sentence
+        if not files[name].size:
+            return f"{name} is empty; its rows are read as they are written."
+        if cursor is None:
+            return f"{name} has no whole row yet, or was not looked at yet."
+        return None
+
+    def locate(self, path: Path) -> str | None:
+        """The log to which a file of the folder belongs."""
+        for spelled, folder in (
+            (path, self._folder.path.absolute()),
+            (path.parent.resolve(), self._folder.path.resolve()),
+        ):
+            if (spelled if spelled == folder else spelled.parent) == folder:
+                return self._names.log_of(path.name)
+        return None
+
+    def whereabouts(self, name: str, cursor: Cursor) -> str:  # noqa: ARG002 - a log is followed where it is
+        """That it stays and is followed."""
+        return f"it stays in {self._folder.path} and is read on as it grows"
+
+
+def _begun(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Those of which something was read: of the others there is nothing to know."""
+    return tuple(part for part in parts if part.offset or part.half)

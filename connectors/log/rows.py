@@ -1,0 +1,214 @@
+"""The rows of a growing file: how its beginning says it is to be read, where whole records end, and the records themselves."""
+
+from __future__ import annotations
+
+import io
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import TypeAlias
+
+import polars as pl
+
+from connectors.formats import Format, Place, Stretch
+from connectors.formats.csv import Csv, read_csv
+from connectors.formats.csv.detection import DELIMITERS, SAMPLE_RECORDS, Record, choose_delimiter
+from connectors.formats.csv.dialect import Dialect
+from connectors.formats.csv.header import read_header
+from connectors.formats.csv.tolerant import records_of
+from connectors.formats.ndjson import Ndjson, read_ndjson
+from connectors.formats.stretch import BLOCK_BYTES, RECORD_BYTES, showable
+from connectors.formats.text import Encoding, open_text
+from connectors.log.lines import Lines
+from connectors.log.trail import Top
+from ingestd.sdk import Reject, SourceBroken
+
+Growing: TypeAlias = Csv | Ndjson
+_SHOWN_BYTES = 1000
+
+
+def growing(form: Format, name: str) -> Growing:
+    """``form``, if files of it can grow.
+
+    Raises:
+        SourceBroken: they can't.
+    """
+    if isinstance(form, Csv | Ndjson):
+        return form
+    raise SourceBroken(
+        f"{name} is no CSV and no NDJSON, and nothing else grows by lines. Set format, or narrow pattern."
+    )
+
+
+def top_of(form: Growing, buffer: bytes, name: str) -> Top | None:
+    """How a file is to be read that begins with ``buffer``; None: its beginning is not all there yet."""
+    encoding = open_text(io.BytesIO(buffer), form.encoding).encoding
+    lines = Lines(encoding.codec)
+    end = encoding.mark + lines.last_end(buffer[encoding.mark :])
+    if end == encoding.mark:
+        return None
+    if isinstance(form, Ndjson):
+        return Top(encoding=encoding.codec, end=encoding.mark)
+    return _top_of_csv(form, buffer[encoding.mark : end], encoding, lines, name)
+
+
+def rows_of(form: Growing, top: Top, head: bytes, name: str) -> Rows:
+    """What reads the rows; ``head``: the first ``top.end`` bytes of the file.
+
+    Raises:
+        SourceBroken: the header can't name columns.
+    """
+    return _CsvRows(form, top, head, name) if isinstance(form, Csv) else _NdjsonRows(top, name)
+
+
+class Rows(ABC):
+    """Reads the rows of one file from bytes that begin at a record. ``facts``: what its beginning told."""
+
+    facts: Mapping[str, str]
+
+    def __init__(self, top: Top, name: str) -> None:
+        self.lines = Lines(top.encoding)
+        self._name = name
+
+    @abstractmethod
+    def complete(self, buffer: bytes) -> int:
+        """How many bytes of the buffer are whole records."""
+
+    @abstractmethod
+    def first(self, buffer: bytes) -> int:
+        """How many bytes of the buffer are its first record; 0 where that is not all there."""
+
+    def read(self, chunk: bytes, row: int) -> Iterator[Stretch]:
+        """The records of a chunk that holds whole ones, the first in the row after ``row``."""
+        return self._read(self.lines.utf8(chunk), Place(row=row))
+
+    @abstractmethod
+    def _read(self, text: bytes, start: Place) -> Iterator[Stretch]: ...
+
+    def stray(self, line: bytes, row: int, seconds: float) -> Stretch:
+        """A line that opens a quote which nobody closed in time: parked."""
+        reason = (
+            f"Row {row + 1} opens a quote that was not closed within {seconds:g} seconds (idle_seconds); the lines below it are"
+            " read by themselves."
+        )
+        return self._parked(line, row, reason)
+
+    def too_large(self, beginning: bytes, row: int) -> Stretch:
+        """A line that is larger than we care to hold: parked."""
+        return self._parked(
+            beginning, row, f"Row {row + 1} is larger than {RECORD_BYTES} bytes, more than one may have."
+        )
+
+    def _parked(self, line: bytes, row: int, reason: str) -> Stretch:
+        text = self.lines.utf8(line[:_SHOWN_BYTES]).decode("utf-8", "surrogateescape").rstrip("\r\n")
+        reject = Reject(position=row + 1, reason=reason, record={"text": showable(text)})
+        nothing = pl.Series("position", [], dtype=pl.Int64)
+        return Stretch(records=pl.DataFrame(), positions=nothing, rejects=(reject,), end=Place(row=row + 1))
+
+
+class _NdjsonRows(Rows):
+    def __init__(self, top: Top, name: str) -> None:
+        super().__init__(top, name)
+        self.facts = {"file.encoding": self.lines.encoding}
+
+    def complete(self, buffer: bytes) -> int:
+        return self.lines.last_end(buffer)
+
+    def first(self, buffer: bytes) -> int:
+        return self.lines.first_end(buffer)
+
+    def _read(self, text: bytes, start: Place) -> Iterator[Stretch]:
+        return read_ndjson(io.BytesIO(text), self._name, encoding="utf-8", start=start, block_bytes=_all_of(text))
+
+
+class _CsvRows(Rows):
+    def __init__(self, form: Csv, top: Top, head: bytes, name: str) -> None:
+        super().__init__(top, name)
+        self._dialect = replace(form.dialect, delimiter=top.delimiter)
+        self._quote = self._dialect.quote.encode()
+        self._layout = replace(form.layout, header_row=None, units_row=False)
+        self.facts = {"file.encoding": self.lines.encoding, "file.delimiter": self._dialect.spoken}
+        if form.columns is None:
+            layout = replace(form.layout, header_row=top.header_row)
+            header = read_header(
+                open_text(io.BytesIO(head), top.encoding), name,
+                dialect=self._dialect, layout=layout, block_bytes=BLOCK_BYTES, record_bytes=RECORD_BYTES,
+            )  # fmt: skip
+            self._layout = replace(self._layout, columns=header.names)
+            units = {f"units.{column}": unit for column, unit in header.units.items()}
+            self.facts |= {"file.header_row": str(header.row), **units}
+
+    def complete(self, buffer: bytes) -> int:
+        end = self.lines.last_end(buffer)
+        text = self.lines.utf8(buffer[:end])
+        if not self._quote or self._quote not in text:
+            return end
+        last = deque(records_of(text, final=False, dialect=self._dialect), maxlen=1)
+        return self._in_source(buffer, text, last[0][2]) if last else 0
+
+    def first(self, buffer: bytes) -> int:
+        text = self.lines.utf8(buffer[: self.lines.last_end(buffer)])
+        record = next(records_of(text, final=False, dialect=self._dialect), None)
+        return 0 if record is None else self._in_source(buffer, text, record[2])
+
+    def _in_source(self, buffer: bytes, text: bytes, end: int) -> int:
+        return end if self.lines.is_utf8 else self.lines.end_of(buffer, text.count(b"\n", 0, end))
+
+    def _read(self, text: bytes, start: Place) -> Iterator[Stretch]:
+        return read_csv(
+            io.BytesIO(text), self._name,
+            dialect=self._dialect, layout=self._layout, encoding="utf-8", start=start, block_bytes=_all_of(text),
+        )  # fmt: skip
+
+
+def _all_of(text: bytes) -> int:
+    """So that what is read at once is one stretch."""
+    return max(len(text), 1)
+
+
+def _top_of_csv(form: Csv, buffer: bytes, encoding: Encoding, lines: Lines, name: str) -> Top | None:
+    """``buffer``: the whole lines of the file's beginning, without a mark."""
+    text = lines.utf8(buffer)
+    asked = form.dialect
+    samples = {
+        mark: _sample(text, replace(asked, delimiter=mark))
+        for mark in ((asked.delimiter,) if asked.delimiter else DELIMITERS)
+        if mark not in {asked.quote, asked.comment}
+    }
+    any_records = next((records for records in samples.values() if records), [])
+    if not any_records:
+        return None
+    # Only what stands above decides, never how much was there already at the first look.
+    header_row = form.header_row or any_records[0][0]
+    chosen = asked.delimiter or choose_delimiter(samples, header_row, len(form.columns or ()))
+    if form.columns is not None:
+        return Top(encoding=encoding.codec, delimiter=chosen, end=encoding.mark)
+    wanted = 2 if form.units_row else 1
+    found: list[tuple[int, int]] = []
+    for row, (fields, _, end) in enumerate(
+        records_of(text, final=False, dialect=replace(asked, delimiter=chosen)), start=1
+    ):
+        if row < header_row or (row > header_row and not fields):
+            continue
+        if not fields:
+            raise SourceBroken(f"{name}: row {header_row}, where its header should be (header_row), is blank.")
+        found.append((row, end))
+        if len(found) == wanted:
+            break
+    if len(found) < wanted:
+        return None
+    row, end = found[-1]
+    return Top(
+        encoding=encoding.codec,
+        delimiter=chosen,
+        header_row=header_row,
+        end=encoding.mark + (end if lines.is_utf8 else lines.end_of(buffer, text.count(b"\n", 0, end))),
+        rows=row,
+    )
+
+
+def _sample(text: bytes, dialect: Dialect) -> list[Record]:
+    records = enumerate(records_of(text, final=False, dialect=dialect), start=1)
+    return list(islice(((row, fields) for row, (fields, _, _) in records if fields), SAMPLE_RECORDS))
