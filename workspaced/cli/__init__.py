@@ -6,6 +6,7 @@ import click
 
 from workspaced import __version__
 from workspaced.cli.backup import backup
+from workspaced.cli.files import files
 from workspaced.cli.keys import keys
 from workspaced.cli.migrate import migrate
 from workspaced.cli.openapi import openapi
@@ -22,6 +23,7 @@ def main() -> None:
 main.add_command(serve)
 main.add_command(keys)
 main.add_command(workspaces)
+main.add_command(files)
 main.add_command(migrate)
 main.add_command(backup)
 main.add_command(openapi)
