@@ -193,20 +193,19 @@ class LogConnector(Connector):
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:
         """Why what is in the log's files is not read as it is now."""
-        files: Mapping[str, Identity] = self._folder.files()
+        try:
+            files: Mapping[str, Identity] = self._folder.files()
+        except SourceUnavailable as error:
+            return str(error)
         if name not in files or not self._names.is_log(name):
             return None
         try:
             self._form(name)
         except SourceBroken as error:
             return str(error)
-        if (sentence := self._waiting.sentence(name)) is not None:
-            return sentence
-        if not files[name].size:
-            return f"{name} is empty; its rows are read as they are written."
-        if cursor is None:
-            return f"{name} has no whole row yet, or was not looked at yet."
-        return None
+        nothing = "is empty" if not files[name].size else "has no whole row yet, or was not looked at yet"
+        unread = f"{name} {nothing}; its rows are read as they are written."
+        return self._waiting.sentence(name) or (unread if cursor is None or not files[name].size else None)
 
     def locate(self, path: Path) -> str | None:
         """The log to which a file of the folder belongs."""

@@ -1,0 +1,227 @@
+"""What is a row of a log, when it is taken, and what becomes of those that are none."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from connectors.log import following, rows
+from ingestd.sdk import Partition, SourceBroken, SourceUnavailable
+
+Readings = Callable[..., Any]
+
+
+def test_only_what_was_appended_is_handed_over_also_after_a_restart(bench: Any, reading: Readings) -> None:
+    connector, run = bench.connector(), reading()
+    bench.append("t,value\n0,0.10\n1,1e-7\n")
+    assert run.look(connector) == [(2, "0", "0.10"), (3, "1", "1e-7")]
+    assert run.look(connector) == []
+    bench.append("2,00417\n")
+    assert run.look(connector) == [(4, "2", "00417")]
+    bench.append("3,x\n")
+    assert run.look(bench.connector()) == [(5, "3", "x")]
+    facts = run.batches[-1].facts
+    assert (facts["file.name"], facts["file.stem"], facts["file.read_from"]) == ("run.csv", "run", "run.csv")
+    assert (facts["file.encoding"], facts["file.delimiter"], facts["file.header_row"]) == ("utf-8", "comma", "1")
+
+
+def test_a_header_waits_for_its_end_and_its_row_alone_decides(bench: Any, reading: Readings) -> None:
+    connector, run = bench.connector(), reading()
+    bench.append("t;val")
+    assert run.look(connector) == []
+    bench.append("ue\n")
+    assert run.look(connector) == []
+    bench.append("0;1,5\n1;2,5\n")
+    assert run.look(connector) == [(2, "0", "1,5"), (3, "1", "2,5")]
+
+
+def test_half_a_line_waits_until_nothing_more_comes_and_is_read_again_when_it_does(
+    bench: Any, reading: Readings
+) -> None:
+    connector, run = bench.connector(idle_seconds=5), reading()
+    path = bench.append("t,value\n0,1\n1,")
+    assert run.look(connector) == [(2, "0", "1")]
+    assert connector.waiting() == pytest.approx(5 - (bench.now - path.stat().st_mtime), abs=0.2)
+    assert "has no line end yet" in str(connector.explain("run.csv"))
+    bench.now += 3
+    bench.append("23")
+    assert run.look(connector) == []
+    bench.now += 3  # six seconds after it was begun, three after it grew
+    assert run.look(connector) == []
+    bench.now += 3
+    assert run.look(connector) == [(3, "1", "23")]
+    assert connector.waiting() is None
+    assert run.look(bench.connector()) == []
+    bench.append("4\n2,9\n")
+    assert run.look(bench.connector()) == [(3, "1", "234"), (4, "2", "9")]
+
+
+def test_a_last_line_that_was_left_without_its_end_long_ago_is_taken_at_once(bench: Any, reading: Readings) -> None:
+    bench.append("t,value\n0,1\n1,2")
+    bench.now += 3600
+    assert reading().look(bench.connector()) == [(2, "0", "1"), (3, "1", "2")]
+
+
+def test_a_row_that_does_not_fit_is_parked_with_its_number_and_the_numbers_go_on(bench: Any, reading: Readings) -> None:
+    connector, run = bench.connector(), reading()
+    bench.append("t,value\n0,1\n")
+    run.look(connector)
+    bench.append("1\n\n2,3\n")
+    assert run.look(bench.connector()) == [(5, "2", "3")]
+    assert run.rejects == [(3, "Row 3 has 1 field where the header names 2.")]
+
+
+def test_a_quoted_line_end_is_part_of_its_row(bench: Any, reading: Readings) -> None:
+    connector, run = bench.connector(), reading()
+    bench.append('t,text\n0,"two\n')
+    assert run.look(connector) == []
+    bench.append('lines"\n')
+    assert run.look(connector) == [(2, "0", "two\nlines")]
+
+
+def test_a_quote_that_nobody_closes_costs_its_own_line_only(bench: Any, reading: Readings) -> None:
+    connector, run = bench.connector(idle_seconds=5), reading()
+    bench.append('t,text\n0,a\n1,"b\n2,c\n')
+    assert run.look(connector) == [(2, "0", "a")]
+    assert "quote" in str(connector.explain("run.csv"))
+    bench.now += 4
+    bench.append("3,d\n")
+    run.look(connector)
+    bench.now += 2
+    assert run.look(connector) == [(4, "2", "c"), (5, "3", "d")]
+    assert [place for place, _ in run.rejects] == [3]
+    assert "opens a quote" in run.rejects[0][1]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "name"),
+    [("utf-16", "utf-16-le"), ("utf-16-be", "utf-16-be"), ("windows-1252", "windows-1252"), ("shift-jis", "shift-jis")],
+)
+def test_other_encodings_are_fixed_by_the_beginning_and_read_on(
+    encoding: str, name: str, bench: Any, reading: Readings
+) -> None:
+    connector, run = bench.connector(), reading()
+    text = "部品番号,質量値\n" if encoding == "shift-jis" else "größe,Ångström\n"
+    bench.append(text.encode(encoding))
+    rest = encoding if encoding != "utf-16" else "utf-16-le"
+    bench.append('1,"a\nb"\n2,Ċ\n'.replace("Ċ", "Ċ" if "16" in encoding else "x").encode(rest))
+    assert run.look(connector) == [(2, "1", "a\nb"), (3, "2", "Ċ" if "16" in encoding else "x")]
+    bench.append("3,z\n".encode(rest))
+    assert run.look(bench.connector()) == [(4, "3", "z")]
+    assert run.batches[-1].facts["file.encoding"] == name
+    assert run.batches[-1].records.columns == text.strip().split(",")
+
+
+def test_bytes_that_are_no_text_park_their_row(bench: Any, reading: Readings) -> None:
+    run = reading()
+    bench.append("t,text\n0,µ\n")
+    run.look(bench.connector())
+    bench.append(b"1,\xff\n2,ok\n")
+    assert run.look(bench.connector()) == [(4, "2", "ok")]
+    assert [place for place, _ in run.rejects] == [3]
+
+
+def test_units_and_a_header_further_down_are_taken_as_configured(bench: Any, reading: Readings) -> None:
+    run = reading()
+    bench.append("Bench 7\nt,mass\ns,kg\n")
+    connector = bench.connector(format={"type": "csv", "header_row": 2, "units_row": True})
+    assert run.look(connector) == []
+    bench.append("0,1\n")
+    assert run.look(connector) == [(4, "0", "1")]
+    assert run.batches[0].facts["units.mass"] == "kg"
+
+
+def test_a_file_without_header_has_the_columns_that_are_configured(bench: Any, reading: Readings) -> None:
+    bench.append("\ufeff0,1\n")
+    run = reading()
+    assert run.look(bench.connector(format={"type": "csv", "columns": ["t", "mass"]})) == [(1, "0", "1")]
+
+
+def test_ndjson_is_read_by_line_with_its_values_as_written(bench: Any, reading: Readings) -> None:
+    run, connector = reading("run.ndjson"), bench.connector()
+    bench.append('{"t": 0.10}\nnonsense\n{"t": 1e-7, "more": {"a": 1}}\n{"t"', "run.ndjson")
+    run.look(connector)
+    assert [batch.records.to_dicts() for batch in run.batches] == [
+        [{"t": "0.10", "more.a": None}, {"t": "1e-7", "more.a": "1"}]
+    ]
+    assert [place for place, _ in run.rejects] == [2]
+    bench.append(": 5}\n", "run.ndjson")
+    assert run.look(bench.connector()) == [(4, "5")]
+
+
+def test_a_line_larger_than_a_row_may_be_is_parked_without_being_held(
+    bench: Any, reading: Readings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "BLOCK_BYTES", 50)
+    monkeypatch.setattr(following, "RECORD_BYTES", 200)
+    monkeypatch.setattr(rows, "RECORD_BYTES", 200)
+    run, connector = reading(), bench.connector()
+    bench.append("t,text\n0,a\n1," + "x" * 1000)
+    assert run.look(connector) == [(2, "0", "a")]
+    assert [place for place, _ in run.rejects] == [3]
+    bench.append("x" * 1000 + "\n2,b\n")
+    assert run.look(bench.connector()) == [(4, "2", "b")]
+    assert len(run.rejects) == 1
+
+
+def test_several_logs_of_one_folder_do_not_meet(bench: Any, reading: Readings) -> None:
+    connector, first, second = bench.connector(), reading("a.csv"), reading("b.csv")
+    bench.append("t,value\n0,a\n", "a.csv")
+    bench.append("t,value\n0,b\n", "b.csv")
+    bench.append("t,value\n0,old\n", "b.csv.1")
+    assert [partition.name for partition in connector.partitions()] == ["a.csv", "b.csv"]
+    assert first.look(connector) == [(2, "0", "a")]
+    assert sorted(second.look(connector)) == [(2, "0", "old"), (4, "0", "b")]
+
+
+def test_a_header_that_names_no_columns_and_a_format_that_does_not_grow_are_refused(
+    bench: Any, reading: Readings
+) -> None:
+    bench.append("a,a\n1,2\n")
+    with pytest.raises(SourceBroken, match="more than one column 'a'"):
+        reading().look(bench.connector())
+    bench.append("{}", "run.json")
+    with pytest.raises(SourceBroken, match=r"run\.json is no CSV and no NDJSON"):
+        reading("run.json").look(bench.connector(pattern="*.json"))
+
+
+def test_a_folder_that_is_away_is_unavailable(bench: Any) -> None:
+    connector = bench.connector(path="nowhere")
+    with pytest.raises(SourceUnavailable, match="can't be listed"):
+        connector.partitions()
+    assert [step.outcome for step in connector.verify()] == ["failed"]
+    assert "can't be listed" in str(connector.explain("run.csv"))
+
+
+def test_check_names_logs_and_rotated_files(bench: Any) -> None:
+    bench.append("t\n")
+    bench.append("t\n", "run.csv.1")
+    sentences = {step.name: step.sentence for step in bench.connector().verify()}
+    assert sentences["logs"].endswith(": run.csv.")
+    assert sentences["rotated files"] == "1 rotated files match {name}.*, {name}-*: run.csv.1."
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"pattern": "run*"}, "must end in"),
+        ({"pattern": "*.csv", "rotated": "run-*.csv"}, "must hold {name}"),
+        ({"pattern": "logs/*.csv"}, "no slash"),
+    ],
+)
+def test_names_that_can_not_be_told_apart_are_a_mistake(options: dict[str, Any], words: str, bench: Any) -> None:
+    with pytest.raises(ValueError, match=words):
+        bench.connector(**options)
+
+
+def test_a_file_of_the_folder_is_known_by_its_path(bench: Any) -> None:
+    connector = bench.connector()
+    bench.append("t\n0\n")
+    assert connector.locate(bench.folder / "run.csv") == "run.csv"
+    assert connector.locate(bench.folder / "run.csv.1.gz") == "run.csv"
+    assert connector.locate(bench.folder / "notes.txt") is None
+    assert connector.locate(bench.base / "run.csv") is None
+    assert "has no whole row yet" in str(connector.explain("run.csv"))
+    batches = list(connector.read(Partition(name="run.csv", snapshot=False), None))
+    assert connector.explain("run.csv", batches[-1].cursor) is None
+    assert connector.whereabouts("run.csv", batches[-1].cursor).startswith("it stays in ")

@@ -1,0 +1,250 @@
+"""Every way in which a log is rotated, and what is said where it can't be followed."""
+
+import gzip
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.log import arranging
+
+Readings = Callable[..., Any]
+
+HEADER = "t,value\n"
+
+
+def packed(path: Path) -> Path:
+    """As gzip does it: the time of the last write is kept."""
+    target = path.with_name(f"{path.name}.gz")
+    target.write_bytes(gzip.compress(path.read_bytes()))
+    os.utime(target, ns=(path.stat().st_mtime_ns, path.stat().st_mtime_ns))
+    path.unlink()
+    return target
+
+
+def values(records: list[tuple[int, ...]]) -> list[int]:
+    return [record[1] for record in records]
+
+
+@pytest.fixture(params=["running", "restarted"])
+def connectors(request: pytest.FixtureRequest, bench: Any) -> Callable[[], Any]:
+    """The next connector to look with: the same all along, or another each time, which remembers nothing."""
+    same = bench.connector()
+    return lambda: same if request.param == "running" else bench.connector()
+
+
+def test_a_renamed_file_is_read_to_its_end_and_then_the_new_one(
+    bench: Any, reading: Readings, connectors: Callable[[], Any]
+) -> None:
+    run = reading()
+    path = bench.append(HEADER + "0,a\n")
+    assert values(run.look(connectors())) == ["0"]
+    bench.append("1,b\n")
+    path.rename(bench.folder / "run.csv.1")
+    assert run.look(connectors()) == [(3, "1", "b")]  # there is no new one yet
+    bench.append(HEADER + "3,d\n")
+    bench.append("2,c\n", "run.csv.1")  # the writer still had it open
+    assert run.look(connectors()) == [(4, "2", "c"), (6, "3", "d")]
+    assert run.batches[-2].facts["file.read_from"] == "run.csv.1"
+    assert run.batches[-2].facts["file.name"] == "run.csv"
+    assert run.look(connectors()) == []
+    assert bench.told == []
+
+
+def test_a_file_that_was_renamed_in_another_way_than_configured_is_found_by_its_inode(
+    bench: Any, reading: Readings, connectors: Callable[[], Any]
+) -> None:
+    run = reading()
+    path = bench.append(HEADER + "0,a\n")
+    run.look(connectors())
+    bench.append("1,b\n")
+    path.rename(bench.folder / "old of monday.txt")
+    bench.append(HEADER + "2,c\n")
+    assert values(run.look(connectors())) == ["1", "2"]
+
+
+def test_rotations_that_nobody_saw_are_caught_up_in_the_order_of_writing(
+    bench: Any, reading: Readings, connectors: Callable[[], Any]
+) -> None:
+    run = reading()
+    bench.append(HEADER + "0,a\n")
+    run.look(connectors())
+    bench.append("1,b\n")
+    for number in range(2, 6):
+        for older in range(number, 0, -1):
+            if (path := bench.folder / f"run.csv.{older}").exists():
+                path.rename(bench.folder / f"run.csv.{older + 1}")
+        (bench.folder / "run.csv").rename(bench.folder / "run.csv.1")
+        bench.append(HEADER + f"{number},x\n")
+    packed(bench.folder / "run.csv.3")
+    packed(bench.folder / "run.csv.4")
+    assert values(run.look(connectors())) == ["1", "2", "3", "4", "5"]
+    assert run.look(connectors()) == []
+    assert values(reading().look(bench.connector())) == ["0", "1", "2", "3", "4", "5"]
+
+
+def test_a_copied_and_truncated_file_is_read_on_in_its_copy(
+    bench: Any, reading: Readings, connectors: Callable[[], Any]
+) -> None:
+    run = reading()
+    path = bench.append(HEADER + "0,a\n")
+    run.look(connectors())
+    bench.append("1,b\n")
+    shutil.copy(path, bench.folder / "run.csv.1")
+    assert values(run.look(connectors())) == ["1"]  # from the original, which still stands
+    bench.append("2,c\n")
+    shutil.copy(path, bench.folder / "run.csv.1")
+    os.truncate(path, 0)
+    assert values(run.look(connectors())) == ["2"]
+    bench.append(HEADER + "3,d\n4,e\n5,f\n6,g\n7,h\n")  # longer than it was before
+    assert values(run.look(connectors())) == ["3", "4", "5", "6", "7"]
+    assert run.look(connectors()) == []
+    assert bench.told == []
+
+
+def test_a_file_that_was_cut_and_is_longer_again_at_the_next_look_is_not_taken_for_the_old_one(
+    bench: Any, reading: Readings, connectors: Callable[[], Any]
+) -> None:
+    run = reading()
+    path = bench.append(HEADER + "0,a\n1,b\n")
+    run.look(connectors())
+    shutil.copy(path, bench.folder / "run.csv.1")
+    os.truncate(path, 0)
+    bench.append(HEADER + "2,c\n3,d\n4,e\n")
+    assert values(run.look(connectors())) == ["2", "3", "4"]
+
+
+def test_a_copy_that_was_made_before_the_last_lines_loses_nothing(
+    bench: Any, reading: Readings, connectors: Callable[[], Any]
+) -> None:
+    run = reading()
+    path = bench.append(HEADER + "0,a\n")
+    run.look(connectors())
+    bench.append("1,b\n")
+    run.look(connectors())
+    (bench.folder / "run.csv.1").write_bytes(path.read_bytes())
+    bench.append("2,c\n")
+    assert values(run.look(connectors())) == ["2"]  # faster than the rotation that cuts it off now
+    os.truncate(path, 0)
+    assert values(run.look(connectors())) in ([], ["1"])  # of what the copy holds, at most the last lines once more
+    bench.append(HEADER + "3,d\n")
+    assert values(run.look(connectors())) == ["3"]
+
+
+def test_a_file_that_was_packed_before_it_was_read_to_its_end_is_read_on(
+    bench: Any, reading: Readings, connectors: Callable[[], Any]
+) -> None:
+    run = reading()
+    path = bench.append(HEADER + "0,a\n1,b\n")
+    run.look(connectors())
+    bench.append("2,c\n3,without end")
+    packed(path.rename(bench.folder / "run.csv-20261121"))
+    bench.append(HEADER + "4,d\n")
+    assert values(run.look(connectors())) == ["2", "3", "4"]
+    assert run.look(connectors()) == []
+    (bench.folder / "run.csv-20261121.gz").rename(bench.folder / "run.csv-2026.gz")
+    assert run.look(connectors()) == []
+    assert bench.told == []
+
+
+def test_files_with_the_same_beginning_are_not_taken_for_each_other(
+    bench: Any, reading: Readings, connectors: Callable[[], Any]
+) -> None:
+    run = reading()
+    path = bench.append(HEADER)
+    assert run.look(connectors()) == []
+    path.rename(bench.folder / "run.csv.1")
+    bench.append("0,a\n", "run.csv.1")
+    bench.append(HEADER + "1,b\n")
+    assert values(run.look(connectors())) == ["0", "1"]
+
+
+def test_what_is_still_being_packed_is_not_read_twice(bench: Any, reading: Readings) -> None:
+    run, connector = reading(), bench.connector()
+    path = bench.append(HEADER + "0,a\n")
+    run.look(connector)
+    older = path.rename(bench.folder / "run.csv.1")
+    bench.append(HEADER + "1,b\n")
+    whole = gzip.compress(older.read_bytes())
+    (bench.folder / "run.csv.1.gz").write_bytes(whole[:10])
+    assert values(run.look(connector)) == ["1"]
+    (bench.folder / "run.csv.1.gz").write_bytes(whole)
+    older.unlink()
+    assert run.look(connector) == []
+
+
+def test_a_damaged_packed_file_is_told_once_and_the_log_goes_on(bench: Any, reading: Readings) -> None:
+    run, connector = reading(), bench.connector()
+    bench.append(HEADER + "0,a\n")
+    older = gzip.compress((HEADER + "1,b\n" * 50).encode())
+    (bench.folder / "run.csv.1.gz").write_bytes(older[:-9])
+    assert run.look(connector) == []  # it may be being written
+    assert connector.waiting() is not None
+    bench.now += 60
+    assert "0" in values(run.look(connector))
+    run.look(connector)
+    assert len(bench.told) == 1
+    assert "run.csv.1.gz in" in bench.told[0]
+    assert "can't be unpacked" in bench.told[0]
+
+
+def test_a_file_that_was_cut_without_a_copy_is_read_from_its_start_and_that_is_said(
+    bench: Any, reading: Readings, connectors: Callable[[], Any]
+) -> None:
+    run = reading()
+    path = bench.append(HEADER + "0,a\n1,b\n")
+    run.look(connectors())
+    path.write_text(HEADER + "5,x\n")
+    assert run.look(connectors()) == [(5, "5", "x")]
+    assert len(bench.told) == 1
+    assert "run.csv does not begin any more with the 16 bytes that were read of it" in bench.told[0]
+    run.look(connectors())
+    assert len(bench.told) == 1
+
+
+def test_a_file_that_was_replaced_by_a_longer_copy_of_itself_is_read_on(
+    bench: Any, reading: Readings, connectors: Callable[[], Any]
+) -> None:
+    run = reading()
+    path = bench.append(HEADER + "0,a\n")
+    run.look(connectors())
+    other = bench.folder / ".tmp"
+    other.write_text(path.read_text() + "1,b\n")
+    other.rename(path)
+    assert values(run.look(connectors())) == ["1"]
+    assert bench.told == []
+
+
+def test_files_that_do_not_keep_still_are_looked_at_again_at_once(
+    bench: Any, reading: Readings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, connector = reading(), bench.connector()
+    bench.append(HEADER + "0,a\n")
+    monkeypatch.setattr(arranging.Arranger, "_same", lambda *_: False)
+    assert run.look(connector) == []
+    assert connector.waiting() == pytest.approx(0.05)
+    monkeypatch.undo()
+    assert values(run.look(connector)) == ["0"]
+
+
+def test_rotated_names_with_the_date_inside_are_taken_where_one_log_is_named(bench: Any, reading: Readings) -> None:
+    run = reading()
+    options = {"pattern": "run.csv", "rotated": "run-*.csv"}
+    path = bench.append(HEADER + "0,a\n")
+    run.look(bench.connector(**options))
+    bench.append("1,b\n")
+    packed(path.rename(bench.folder / "run-2026-11-21.csv"))
+    bench.append(HEADER + "2,c\n")
+    assert values(run.look(bench.connector(**options))) == ["1", "2"]
+
+
+def test_the_cursor_stays_small_through_many_rotations(bench: Any, reading: Readings) -> None:
+    run, connector = reading(), bench.connector()
+    for number in range(100):
+        path = bench.append(HEADER + f"{number},x\n")
+        assert values(run.look(connector)) == [str(number)]
+        path.unlink()  # a rotation that keeps nothing
+    assert len(str(run.cursor)) < 10_000
