@@ -11,6 +11,7 @@ original is unlinked is recognised by the equal copy.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 from collections.abc import Callable
@@ -54,7 +55,11 @@ def archive(path: Path, folder: Path, name: str, *, identity: Identity, sha256: 
     try:
         make_folder(target.parent)
         if target.parent.stat().st_dev == identity.device:
-            return _rename(path, target, identity, note)
+            try:
+                return _rename(path, target, identity, note)
+            except OSError as error:
+                if error.errno != errno.EXDEV:  # two mounts of one file system are two to a rename
+                    raise
         return _move_across(path, target, identity, sha256, note)
     except OSError as error:
         if isinstance(error, FileNotFoundError) and not path.exists():

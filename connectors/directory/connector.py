@@ -192,6 +192,7 @@ class DirectoryConnector(Connector):
         """
         if "offset" in cursor:
             return
+        self._guard.check()  # a file of a share that is away is not one that somebody took away
         name = partition.name
         if self.options.after == "keep" or self._group_of(name) is None:
             self._let_go(name, cursor, settlement, self._readiness.companions(name))

@@ -1,0 +1,41 @@
+"""Which mount holds a folder, by the kernel's table."""
+
+import pytest
+
+from connectors.mounts import Mount, mount_of
+
+TABLE = """\
+21 1 254:0 / / rw,relatime - ext4 /dev/vda rw
+22 21 0:20 / /proc rw - proc proc rw
+30 21 0:44 / /mnt/share\\040one rw,relatime shared:7 master:1 - nfs4 nas:/export rw
+31 21 254:0 /srv /mnt/bind rw - ext4 /dev/vda rw
+32 31 0:50 / /mnt/bind rw - fuse.sshfs user@host: rw
+nonsense
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "point", "kind"),
+    [
+        ("/home/x", "/", "ext4"),
+        ("/mnt/share one/drop", "/mnt/share one", "nfs4"),
+        ("/mnt/share one", "/mnt/share one", "nfs4"),
+        ("/mnt/share onesie", "/", "ext4"),
+        ("/mnt/bind/sub", "/mnt/bind", "fuse.sshfs"),  # what was mounted last hides what is below
+    ],
+)
+def test_the_innermost_and_last_mount_counts(path: str, point: str, kind: str) -> None:
+    assert mount_of(path, TABLE) == Mount(point=point, kind=kind)
+
+
+def test_what_others_change_unseen_is_known_by_its_kind() -> None:
+    remote = {
+        kind
+        for kind in ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "virtiofs")
+        if Mount(point="/", kind=kind).remote
+    }
+    assert len(remote) == 7
+    assert not any(
+        Mount(point="/", kind=kind).remote for kind in ("ext4", "xfs", "btrfs", "tmpfs", "overlay", "fuseblk")
+    )
+    assert Mount(point="/", kind="overlay").layered
