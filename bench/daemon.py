@@ -64,7 +64,7 @@ def site(
     """Write a configuration with one pipeline over an empty folder ``drop``, with settle time 0."""
     drop = folder / "drop"
     drop.mkdir(parents=True)
-    source = {"connector": "directory", "path": "drop", "pattern": "*.csv", "settle_seconds": 0, "after": after}
+    source = {"connector": "directory", "path": "drop", "settle_seconds": 0, "after": after}
     settings = {
         "service": {"url": endpoint.url, "api_key": endpoint.api_key, "client_id": "bench"},
         "state": "var/ingestd.db",

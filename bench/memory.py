@@ -14,7 +14,9 @@ from bench.unchanged import NAME, replace
 COLD = "first pass"
 SAME = "unchanged, same bytes"
 REORDERED = "unchanged, another order"
-PASSES = (COLD, SAME, REORDERED)
+OBJECTS = "first pass, NDJSON"
+OF_CSV = (COLD, SAME, REORDERED)
+PASSES = (*OF_CSV, OBJECTS)
 
 
 def measure(options: Options) -> Report:
@@ -24,6 +26,7 @@ def measure(options: Options) -> Report:
         for folder in options.rounds(figures):
             for rows in sizes:
                 _passes(figures, folder / str(rows), counting, rows)
+                _objects(figures, folder / f"{rows}-ndjson", counting, rows)
     return _report(options, figures, sizes)
 
 
@@ -31,10 +34,10 @@ def _passes(figures: Rounds, folder: Path, counting: Counting, rows: int) -> Non
     made = site(folder, counting)
     csv = folder / NAME
     counting.start_anew()
-    for name in PASSES:
+    for name in OF_CSV:
         sample.write_csv(csv, rows, order=int(name == REORDERED))
         replace(made.drop / NAME, csv)
-        _one(figures, f"{name}, {rows}", made)
+        _one(figures, name, rows, made)
         tally = counting.tally()
         check_counted(tally, rows, sample.wrong_values(tally.sampled, rows))
     csv.unlink()
@@ -42,10 +45,22 @@ def _passes(figures: Rounds, folder: Path, counting: Counting, rows: int) -> Non
     figures.add(f"state, {rows}", _size_mib(made.folder / "var"))
 
 
-def _one(figures: Rounds, name: str, made: Site) -> None:
+def _objects(figures: Rounds, folder: Path, counting: Counting, rows: int) -> None:
+    made = site(folder, counting)
+    file = made.drop / "parts.ndjson"
+    counting.start_anew()
+    sample.write_objects(file, rows)
+    figures.add(f"NDJSON MiB, {rows}", file.stat().st_size / 2**20)
+    _one(figures, OBJECTS, rows, made)
+    tally = counting.tally()
+    check_counted(tally, rows, sample.wrong_values(tally.sampled, rows))
+    file.unlink()
+
+
+def _one(figures: Rounds, name: str, rows: int, made: Site) -> None:
     cost = made.sync()
-    figures.add(name, cost.peak_mib)
-    figures.add(f"{name} seconds", cost.seconds)
+    figures.add(f"{name}, {rows}", cost.peak_mib)
+    figures.add(f"{name}, {rows} seconds", cost.seconds)
 
 
 def _size_mib(folder: Path) -> float:
@@ -68,6 +83,12 @@ def _report(options: Options, figures: Rounds, sizes: tuple[int, int]) -> Report
                     figures.spread(f"{name}, {large} seconds", seconds),
                 )
                 for name in PASSES
+            ),
+            (
+                "the NDJSON file",
+                figures.spread(f"NDJSON MiB, {small}", whole),
+                figures.spread(f"NDJSON MiB, {large}", whole),
+                "-",
             ),
             (
                 "state folder on disk",

@@ -39,6 +39,15 @@ def write_ndjson(path: Path, rows: int) -> None:
             entries(_frame(numbers[start : start + _STRETCH], _NOTHING)).write_ndjson(file)
 
 
+def write_objects(path: Path, rows: int) -> None:
+    """The same rows as `write_csv`'s, an object a line, with all fields."""
+    numbers = _numbers(rows, 0)
+    with path.open("wb") as file:
+        for start in range(0, rows, _STRETCH):
+            frame = _frame(numbers[start : start + _STRETCH], _NOTHING)
+            frame.with_columns(pl.col("unit").fill_null("")).write_ndjson(file)
+
+
 def read_entries(path: Path) -> pl.DataFrame:
     """All entries of a CSV file: columns key and value, in the order of the file."""
     return entries(pl.read_csv(path, infer_schema=False))
