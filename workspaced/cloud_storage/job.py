@@ -87,7 +87,11 @@ async def run(kind: Kind, source: Path, ending: str, folder: Path, *, pace: Conv
 
 
 def _laid_out(source: Path, ending: str, folder: Path) -> tuple[Path, Path]:
-    """The source under a name with its ending, and a folder for what is made."""
+    """The source under a name with its ending, and a folder for what is made.
+
+    Both are absolute, since the child works in the folder and the data's own may have been given relative to ours.
+    """
+    folder = folder.absolute()
     named = folder / f"source{ending}"
     named.symlink_to(source.resolve())
     into = folder / "made"
