@@ -17,7 +17,15 @@ from ingestd.settings import Settings, load_settings
 from tests.support.json_schema import fits
 
 CONFIG = Path(__file__).parents[2] / "config"
-EXAMPLES = ["formats.yaml", "ingestd.yaml", "mass-budget.yaml", "pdm-database.yaml", "test-bench.yaml"]
+EXAMPLES = [
+    "bench-log.yaml",
+    "formats.yaml",
+    "ingestd.yaml",
+    "mass-budget.yaml",
+    "pdm-database.yaml",
+    "shared-workbook.yaml",
+    "test-bench.yaml",
+]
 ENVIRONMENT = {"INGESTD_API_KEY": "k-1", "PDM_URL": "sqlite:///pdm.db"}
 SCHEMA_LINE = "# yaml-language-server: $schema=./ingestd.schema.json\n"
 
@@ -49,7 +57,7 @@ def test_the_example_with_every_key_can_be_loaded_with_every_pipeline_uncommente
     uncommented = re.sub(r"^  # ", "  ", marker + tail, flags=re.MULTILINE)
     (tmp_path / "ingestd.yaml").write_text(head + uncommented)
     settings = load_settings(tmp_path / "ingestd.yaml", options_of=connector_class, environment=ENVIRONMENT)
-    assert [pipeline.source.connector for pipeline in settings.pipelines] == ["directory", "database"]
+    assert [pipeline.source.connector for pipeline in settings.pipelines] == ["directory", "database", "log", "file"]
 
 
 def test_every_setting_and_every_option_of_a_connector_is_in_the_examples_with_every_key() -> None:

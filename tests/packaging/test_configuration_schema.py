@@ -6,7 +6,7 @@ from ingestd.registry import connector_class
 from ingestd.settings import schema_text
 
 COMMITTED = Path(__file__).parents[2] / "config" / "ingestd.schema.json"
-OWN = ("database", "directory")
+OWN = ("database", "directory", "file", "log")
 
 
 def test_the_committed_schema_is_in_step_with_the_model_and_the_connectors() -> None:

@@ -1,0 +1,197 @@
+"""The file connector: a look at one file's status, and a reading of the whole once it stands still."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import ClassVar
+
+from connectors.file.options import FileOptions
+from connectors.file.verifying import steps, who_has_it_open
+from connectors.files import Identity, OpenFile, Stillness, batches_of, identity_of, open_file, unchanged
+from connectors.formats import Format, format_of
+from connectors.watching import FolderWatch
+from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceBroken, SourceContext, SourceUnavailable, Step
+
+
+class FileConnector(Connector):
+    """One file, one partition; each reading is its whole truth."""
+
+    Options: ClassVar[type[FileOptions]] = FileOptions
+    options: FileOptions
+
+    def __init__(self, options: FileOptions, context: SourceContext) -> None:
+        super().__init__(options, context)
+        self._path = context.base / options.path
+        self._name = self._path.name
+        self._stillness = Stillness(options.settle_seconds)
+        self._gone_since: float | None = None
+        self._seen: Identity | None = None
+        self._broken: tuple[Identity, str] | None = None
+        self._watch: FolderWatch | None = None
+
+    def partitions(self) -> Iterable[Partition]:
+        """The file, once it stands still; not while it can't be read as it is.
+
+        Programs save by writing another file and giving it the name, so for a moment there may be none. That is waited for.
+        """
+        if self._watch is not None:
+            self._watch.rearm()  # before the look: what comes after it is an event
+        now = self.context.now()
+        seen, self._seen = self._seen, self._look(now)
+        if self._seen is None:
+            if seen is None and not self._is_between(now):
+                raise SourceUnavailable(self._missing())
+            return []
+        if self._name not in self._stillness.look({self._name: self._seen}, now):
+            return []
+        if self._broken is not None and self._broken[0] == self._seen:
+            return []
+        return [Partition(name=self._name, deletes=self.options.deletes)]
+
+    def _look(self, now: float) -> Identity | None:
+        try:
+            identity = identity_of(self._path.stat())
+        except FileNotFoundError:
+            if self._seen is not None:
+                self._gone_since = now
+            return None
+        except OSError as error:
+            raise SourceUnavailable(f"{self._path} can't be looked at: {error.strerror}.") from error
+        self._gone_since = None
+        return identity
+
+    def _is_between(self, now: float) -> bool:
+        """Whether the file was there a moment ago."""
+        return self._gone_since is not None and now - self._gone_since < self.options.settle_seconds
+
+    def _missing(self) -> str:
+        what = "is not there" if self._path.parent.is_dir() else "is not there, nor is its folder: is the share mounted"
+        end = "?" if what.endswith("mounted") else "."
+        return f"{self._path} {what}{end} Nothing that came from it is removed. Put it back, or correct path."
+
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
+        """The whole file; nothing where it is the one of the cursor, ``unchanged`` where only its hash is the cursor's.
+
+        Nothing, too, where it is no longer the file that was seen to stand still: it has to stand still again.
+        """
+        del partition  # there is one
+        try:
+            if identity_of(self._path.stat()).is_at(cursor):
+                return
+            opened = open_file(self._path, self._name)
+        except FileNotFoundError:
+            return  # the next look tells whether it was replaced or is away
+        except OSError as error:
+            raise SourceUnavailable(f"{self._path} can't be looked at: {error.strerror}.") from error
+        except SourceBroken as error:
+            raise SourceUnavailable(f"{error} If another program holds it, it is read once that lets go.") from error
+        with opened.file:
+            if self.options.settle_seconds and not opened.identity.same_content(self._seen):
+                return
+            try:
+                yield from self._read(opened, cursor)
+            except SourceBroken as error:
+                self._broken = (opened.identity, str(error))
+                raise
+            except OSError as error:
+                raise SourceUnavailable(f"{self._path} can't be read: {error.strerror}.") from error
+
+    def _read(self, opened: OpenFile, cursor: Cursor | None) -> Iterator[Batch]:
+        if not opened.identity.size:
+            raise SourceBroken(
+                f"{self._name} is empty. Nothing that came from it is removed. Save it again with its content."
+            )
+        sha256 = opened.sha256()
+        opened.check_unchanged()
+        if cursor is not None and "offset" not in cursor and cursor.get("sha256") == sha256:
+            yield unchanged(opened, sha256)
+            return
+        rows = 0
+        for batch in batches_of(opened, sha256, self._form()):
+            rows += batch.records.height + len(batch.rejects)
+            if batch.last and not rows and self.options.deletes == "remove":
+                raise SourceBroken(
+                    f"{self._name} holds not a single row, so every entry that came from it would be removed (deletes: remove)."
+                    " That is not believed. Save it again with its rows; if they are all to go, remove its pipeline's entries"
+                    " in the workspace, or leave one row."
+                )
+            yield batch
+
+    def _form(self) -> Format:
+        return format_of(self._name, self.options.format, member=self.options.member)
+
+    def again(self) -> None:
+        """Take the file for one that may have something to tell."""
+        self._broken = None
+
+    def waiting(self) -> float | None:
+        """Seconds until the file may stand still, or counts as away; None where there is nothing to wait for."""
+        now = self.context.now()
+        if self._seen is None:
+            between = self._gone_since is not None and self._is_between(now)
+            return self._gone_since + self.options.settle_seconds - now if between and self._gone_since else None
+        return self._stillness.next_seconds(now)
+
+    @property
+    def rescan_seconds(self) -> float:
+        """How long at the most a missed event goes unnoticed."""
+        polling = self._watch is not None and self._watch.polling
+        return min(self.options.poll_seconds, self.options.rescan_seconds) if polling else self.options.rescan_seconds
+
+    def watch(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
+        """Wake on every event in the file's folder, also once it appears or comes back."""
+        return self._watching(wake)
+
+    @contextmanager
+    def _watching(self, wake: Callable[[], None]) -> Iterator[None]:
+        watch = FolderWatch(
+            self._path.parent,
+            wake,
+            recursive=False,
+            how=self.options.watch,
+            tell=lambda text: self.context.tell(f"{text}."),
+        )
+        with watch:
+            self._watch = watch
+            try:
+                yield
+            finally:
+                self._watch = None
+
+    def verify(self) -> Iterable[Step]:
+        """Whether the file is there and can be read, and whether somebody has it open."""
+        return steps(self._path, self._form)
+
+    def explain(self, name: str, cursor: Cursor | None = None) -> str | None:
+        """Why the file is not read as it is now."""
+        if name != self._name:
+            return None
+        try:
+            identity = identity_of(self._path.stat())
+        except OSError:
+            return self._missing()
+        if identity.is_at(cursor):
+            return None
+        broken = self._broken
+        if broken is not None and broken[0] == identity:
+            return f"{name} can't be read as it is. {broken[1]}"
+        left = self._stillness.seconds_left(name, self.context.now())
+        wait = f"{name} must stand still for {left or self.options.settle_seconds:.1f} more seconds (settle_seconds)."
+        holder = who_has_it_open(self._path)
+        return f"{wait} {holder}" if holder else wait
+
+    def locate(self, path: Path) -> str | None:
+        """The file's name, where the path is the file's."""
+        spelled = {self._path.absolute(), self._path.parent.resolve() / self._name}
+        return self._name if spelled & {path, path.parent.resolve() / path.name} else None
+
+    def whereabouts(self, name: str, cursor: Cursor) -> str:
+        """That it stays; whether it is still as it was read."""
+        del name  # there is one
+        try:
+            same = identity_of(self._path.stat()).is_at(cursor)
+        except OSError:
+            return "it is not there now"
+        return "it stays where it is" if same else "it was saved again since"

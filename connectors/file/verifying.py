@@ -1,0 +1,43 @@
+"""The named checks of one file, for `ingestd check`, and who works on it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ingestd.sdk import SourceBroken, Step
+
+
+def steps(path: Path, form: Callable[[], object]) -> Iterator[Step]:
+    """Each check in order; after a file that is not there, there is nothing more to say."""
+    if not path.parent.is_dir():
+        yield Step(name="folder", outcome="failed", sentence=f"{path.parent} is not there. Create or mount it.")
+        return
+    yield Step(name="folder", outcome="passed", sentence=f"{path.parent} is there.")
+    if not path.is_file():
+        sentence = f"{path} is not there, or is no file. Put it there, or correct path."
+        yield Step(name="file", outcome="failed", sentence=sentence)
+        return
+    if os.access(path, os.R_OK):
+        yield Step(name="file", outcome="passed", sentence=f"{path} can be read.")
+    else:
+        yield Step(name="file", outcome="failed", sentence=f"{path} can't be read: allow ingestd's user to read it.")
+    try:
+        form()
+    except SourceBroken as error:
+        yield Step(name="format", outcome="failed", sentence=str(error))
+    if holder := who_has_it_open(path):
+        yield Step(name="in use", outcome="skipped", sentence=holder)
+
+
+def who_has_it_open(path: Path) -> str:
+    """A sentence where an office program's lock file lies beside the file; else empty. What was saved is read all the same."""
+    for lock in (
+        path.with_name(f"~${path.name}"),
+        path.with_name(f"~${path.name[2:]}"),
+        path.with_name(f".~lock.{path.name}#"),
+    ):
+        if lock.exists():
+            return f"Somebody has {path.name} open ({lock.name} lies beside it); it is read as it was saved last."
+    return ""
