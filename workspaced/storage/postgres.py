@@ -282,7 +282,7 @@ def unreachable(address: PostgresAddress, error: psycopg.Error) -> Unavailable:
             words = words.replace(value, "…")
     why = f"The database {address} can't be used: {words}"
     if _is_about_the_password(error):
-        return PasswordRefused("storage_refused", f"{why} {_PASSWORD_REMEDY}", retry_seconds=30)
+        return PasswordRefused("storage_refused", f"{why}. {_PASSWORD_REMEDY}", retry_seconds=30)
     return Unavailable("storage_away", why, retry_seconds=5)
 
 
@@ -290,7 +290,7 @@ def unreachable(address: PostgresAddress, error: psycopg.Error) -> Unavailable:
 # language than English is taken for away.
 _WRONG_PASSWORD = "password authentication failed"  # noqa: S105  the server's words, no password
 _PASSWORD_REMEDY = (
-    "Correct the password: in PGPASSWORD, in ~/.pgpass, or in the URL, with its special characters escaped."  # noqa: S105
+    "Put the right password into PGPASSWORD, ~/.pgpass or the URL, there with its special characters escaped."  # noqa: S105
 )
 
 
