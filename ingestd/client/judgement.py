@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, TypeAlias, TypeVar
 
 import httpx
 import msgspec
@@ -28,6 +30,12 @@ _ACCEPT_ENCODING, _BULK, _REQUEST_ID, _RATE_LIMIT, _RATE_LIMIT_POLICY = (
     name.lower().encode("ascii")
     for name in (names.ACCEPT_ENCODING, BULK_HEADER, names.REQUEST_ID, names.RATE_LIMIT, names.RATE_LIMIT_POLICY)
 )
+_TOLD = frozenset({_REPLAYED, _ACCEPT_ENCODING, _BULK, _REQUEST_ID, _RATE_LIMIT, _RATE_LIMIT_POLICY})
+
+Fields: TypeAlias = Sequence[tuple[bytes, bytes]]
+"""Headers as they came."""
+
+_NO_HEADERS: Mapping[str, str] = {}
 
 
 class Judgement:
@@ -39,25 +47,38 @@ class Judgement:
 
     def reply(self, request: Request[T], response: httpx.Response, started: float) -> Reply[T]:
         """An answer that was read to its end."""
-        operation = request.operation
         if not response.is_success:
-            return self._refused(operation, response, started)
+            return self._refused(request.operation, response, started)
+        return self.success(
+            request, response.status_code, response.content, response.headers.raw, started, headers=response.headers
+        )
+
+    def success(
+        self,
+        request: Request[T],
+        status: int,
+        body: bytes,
+        raw: Fields,
+        started: float,
+        *,
+        headers: Mapping[str, str] = _NO_HEADERS,
+    ) -> Reply[T]:
+        """A 2xx, in parts; ``headers`` for a request that reads its answer out of them."""
+        operation = request.operation
         try:
-            value = request.read(response.content, response.headers)
+            value = request.read(body, headers)
             if request.check is not None:
                 request.check(value)
         except (Unreadable, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return self.unreadable(operation, started, response.status_code)
+            return self.unreadable(operation, started, status)
         except Mismatch as mismatch:
-            return self.mismatched(operation, started, response.status_code, mismatch)
-        return self.done(operation, response, value, started)
+            return self.mismatched(operation, started, status, mismatch)
+        return self._judged(operation, _facts_of(status, value), started, raw, value=value)
 
     def done(self, operation: Operation, response: httpx.Response, value: T, started: float) -> Reply[T]:
         """A success whose value is known."""
-        results = value.results if isinstance(value, BulkResult) else None
-        refused = sum(result.status >= 300 for result in results or ())
         return self._judged(
-            operation, Facts(status=response.status_code, refused=refused), started, response, value=value
+            operation, _facts_of(response.status_code, value), started, response.headers.raw, value=value
         )
 
     def _refused(self, operation: Operation, response: httpx.Response, started: float) -> Reply[Any]:
@@ -74,7 +95,7 @@ class Judgement:
             location=_without_credentials(response.headers.get("Location", "")),
             retry_after=response.headers.get("Retry-After"),
         )
-        return self._judged(operation, facts, started, response, problem=problem)
+        return self._judged(operation, facts, started, response.headers.raw, problem=problem)
 
     def unreadable(self, operation: Operation, started: float, status: int) -> Reply[Any]:
         """A success whose body is not what the operation answers."""
@@ -88,24 +109,20 @@ class Judgement:
         self, operation: Operation, fault: Fault, started: float, *, status: int | None = None, words: str = ""
     ) -> Reply[Any]:
         """No answer, or one that can't be believed."""
-        return self._judged(operation, Facts(fault=fault, status=status, words=words), started, None)
+        return self._judged(operation, Facts(fault=fault, status=status, words=words), started, ())
 
     def _judged(
         self,
         operation: Operation,
         facts: Facts,
         started: float,
-        response: httpx.Response | None,
+        raw: Fields,
         *,
         value: Any = None,
         problem: Problem | None = None,
     ) -> Reply[Any]:
-        # A lookup in httpx's headers costs as much as this.
-        headers = {name.lower(): value for name, value in response.headers.raw} if response is not None else {}
-
-        def header(name: bytes) -> str:
-            return headers[name].decode("latin-1") if name in headers else ""
-
+        # A lookup in httpx's headers costs as much as this, and most answers tell nothing more.
+        told = {name.lower(): text.decode("latin-1") for name, text in raw if name.lower() in _TOLD}
         return Reply(
             operation=operation.name,
             outcome=judge(facts, now=self._now(), retry_after_cap_seconds=self._retry_after_cap_seconds),
@@ -113,13 +130,25 @@ class Judgement:
             value=value,
             problem=problem,
             facts=facts,
-            bulk=parse_bulk_limits(header(_BULK)),
             milliseconds=(time.perf_counter() - started) * 1000,
-            replayed=header(_REPLAYED).lower() == "true",
-            request_id=(problem.request_id if problem else "") or header(_REQUEST_ID),
-            takes_gzip="gzip" in header(_ACCEPT_ENCODING).lower(),
-            rate=parse_rate_limit(header(_RATE_LIMIT_POLICY), header(_RATE_LIMIT)),
+            bulk=parse_bulk_limits(told[_BULK]) if _BULK in told else None,
+            replayed=_REPLAYED in told and told[_REPLAYED].lower() == "true",
+            request_id=(problem.request_id if problem else "") or told.get(_REQUEST_ID, ""),
+            takes_gzip=_ACCEPT_ENCODING in told and "gzip" in told[_ACCEPT_ENCODING].lower(),
+            rate=parse_rate_limit(told.get(_RATE_LIMIT_POLICY), told.get(_RATE_LIMIT)),
         )
+
+
+@cache
+def _plain(status: int) -> Facts:
+    """The same value for each of thousands of successes."""
+    return Facts(status=status)
+
+
+def _facts_of(status: int, value: object) -> Facts:
+    if isinstance(value, BulkResult) and value.results is not None:
+        return Facts(status=status, refused=sum(result.status >= 300 for result in value.results))
+    return _plain(status)
 
 
 def judgement_for_programs() -> Judgement:

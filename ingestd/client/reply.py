@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+import msgspec
 
 from ingestd.client.problem import Problem
 from ingestd.core.outcome import Facts, Outcome
@@ -15,8 +16,7 @@ T = TypeVar("T")
 _NO_FACTS = Facts()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply(Generic[T]):
+class Reply(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """One request's end.
 
     ``value`` is there exactly where ``outcome.remedy`` is "none". ``status`` is None where no answer came. ``problem`` is

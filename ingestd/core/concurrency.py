@@ -11,8 +11,8 @@ become slower, or quicker, is then known as it is now. A refusal (429, 5xx, a ti
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
+import msgspec
+from msgspec.structs import replace
 
 FEW_QUEUED = 1.5
 """Up to so many standing in the queue, one more request may be in flight."""
@@ -33,8 +33,7 @@ QUICK_SECONDS = 0.005
 """A service that answers within this is not overloaded, whatever the ratio: such latencies are the sender's own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
+class Round(msgspec.Struct, frozen=True, kw_only=True):
     """What was heard since the limit was last considered. ``reached``: as many were in flight as might be."""
 
     answers: int = 0
@@ -42,8 +41,7 @@ class Round:
     reached: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Concurrency:
+class Concurrency(msgspec.Struct, frozen=True, kw_only=True):
     """The state of one service. ``at_most`` is never passed, and one request may always go.
 
     ``base_seconds``: the latency of an idle service, None until it was measured. ``size``: how large the requests are (in
@@ -72,16 +70,16 @@ class Concurrency:
         if size * 2 < self.size:
             return self
         if size > self.size * 2:
-            anew = dataclasses.replace(self, size=size, base_seconds=None, round=Round())
+            anew = replace(self, size=size, base_seconds=None, round=Round())
             return _counted(anew, seconds, in_flight)
         return _counted(self, seconds, in_flight)
 
     def refused(self) -> Concurrency:
         """After a 429, a 5xx or a timeout. Refusals of one round are one reason, not many."""
         if self.round.answers < 0:
-            return dataclasses.replace(self, round=Round(answers=self.round.answers + 1))
+            return replace(self, round=Round(answers=self.round.answers + 1))
         # What is in flight was sent under the old limit: its answers, good or bad, are not counted.
-        return dataclasses.replace(
+        return replace(
             self, allowed=max(1.0, self.allowed * DOWN_FOR_REFUSAL), looking=False, round=Round(answers=-self.limit + 1)
         )
 
@@ -95,23 +93,14 @@ def _counted(state: Concurrency, seconds: float, in_flight: int) -> Concurrency:
     )
     if counted.answers >= max(state.limit, LEAST_ANSWERS):
         return _considered(state, counted.seconds / counted.answers, reached=counted.reached)
-    # Of every answer: in full, which takes half as long as `dataclasses.replace`.
-    return Concurrency(
-        at_most=state.at_most,
-        allowed=state.allowed,
-        base_seconds=state.base_seconds,
-        size=state.size,
-        rounds=state.rounds,
-        looking=state.looking,
-        round=counted,
-    )
+    return replace(state, round=counted)
 
 
 def _considered(state: Concurrency, mean: float, *, reached: bool) -> Concurrency:
     """At the end of a round."""
     rounds = state.rounds + 1
     if state.looking:
-        return dataclasses.replace(state, base_seconds=mean, looking=False, rounds=0, round=Round())
+        return replace(state, base_seconds=mean, looking=False, rounds=0, round=Round())
     base = mean if state.base_seconds is None else min(mean, state.base_seconds)
     queued = state.limit * (1 - max(base, QUICK_SECONDS) / max(mean, QUICK_SECONDS))
     allowed = state.allowed
@@ -120,4 +109,4 @@ def _considered(state: Concurrency, mean: float, *, reached: bool) -> Concurrenc
     elif queued <= FEW_QUEUED and reached:
         allowed = min(float(state.at_most), allowed + 1)
     looking = rounds >= ROUNDS_BETWEEN_LOOKS and allowed >= 2
-    return dataclasses.replace(state, allowed=allowed, base_seconds=base, rounds=rounds, looking=looking, round=Round())
+    return replace(state, allowed=allowed, base_seconds=base, rounds=rounds, looking=looking, round=Round())

@@ -7,9 +7,10 @@ is sent then, and slowly more, until it refuses again. Times are seconds of one 
 
 from __future__ import annotations
 
-import dataclasses
 import re
-from dataclasses import dataclass
+
+import msgspec
+from msgspec.structs import replace
 
 _PARAMETER = re.compile(r"\b(?P<name>q|w|r|t|limit|remaining|reset)\s*=\s*(?P<value>\d{1,12})\b")
 
@@ -35,8 +36,7 @@ BURST_SECONDS = 0.05
 """How much of a learned rate may go at once; it would be refused as a burst by a service that counts in short windows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Announced:
+class Announced(msgspec.Struct, frozen=True, kw_only=True):
     """What an answer says: ``remaining`` requests in the next ``reset_seconds``; ``quota`` in every ``window_seconds``."""
 
     remaining: int | None = None
@@ -79,8 +79,7 @@ def _parameters(text: str | None) -> dict[str, int]:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rate:
+class Rate(msgspec.Struct, frozen=True, kw_only=True):
     """The state of one service. ``per_second`` None: no limit is known.
 
     ``tokens`` as of ``at``, when a request was last sent; ``not_before``: a wait that the service asked for. ``accepted`` since
@@ -111,25 +110,14 @@ class Rate:
         held = self
         if self.since is None or now - self.since > WINDOW_SECONDS:
             # What was accepted long ago, with pauses between, would make the service look slower than it is.
-            held = dataclasses.replace(self, since=now, accepted=0)
+            held = replace(self, since=now, accepted=0)
         if self.per_second is None:
             return held
-        return dataclasses.replace(_grown(held, now), tokens=self._tokens(now) - 1.0, at=now)
+        return replace(_grown(held, now), tokens=self._tokens(now) - 1.0, at=now)
 
     def taken(self, announced: Announced | None, *, in_flight: int, now: float) -> Rate:
         """After an answer that was no refusal, with so many other requests still in flight."""
-        # Of every answer: in full, which takes half as long as `dataclasses.replace`.
-        counted = Rate(
-            per_second=self.per_second,
-            tokens=self.tokens,
-            burst=self.burst,
-            at=self.at,
-            not_before=self.not_before,
-            since=self.since,
-            accepted=self.accepted + 1,
-            ceiling=self.ceiling,
-            announced=self.announced,
-        )
+        counted = replace(self, accepted=self.accepted + 1)
         return _heard(counted, announced, in_flight=in_flight, now=now) if announced is not None else counted
 
     def refused(
@@ -142,18 +130,18 @@ class Rate:
             wait = 1.0 if told is None else told
         until = max(self.not_before, now + wait)
         if announced is not None and announced.per_second is not None:
-            known = dataclasses.replace(self, not_before=until, accepted=0, since=until)
+            known = replace(self, not_before=until, accepted=0, since=until)
             return _heard(known, announced, in_flight=in_flight, now=now)
         if not wait or self.since is None or self.since > now or self.accepted < LEAST_ACCEPTED:
             # Who says "again at once" has no rate that could be learned.
-            return dataclasses.replace(self, not_before=until)
+            return replace(self, not_before=until)
         measured = self.accepted / max(until - self.since, 1e-3)
         kept = measured
         if self.per_second is not None:
             # The wait is part of what was measured: after a short count it would make the service look much slower.
             kept = min(max(measured, self.per_second * LEAST_KEPT), self.per_second)
         slower = max(kept * BELOW_THE_LIMIT, 0.01)
-        return dataclasses.replace(
+        return replace(
             self,
             per_second=slower,
             ceiling=kept,
@@ -182,9 +170,7 @@ def _heard(state: Rate, announced: Announced, *, in_flight: int, now: float) -> 
         # No policy is told: what is left is spread until it begins anew.
         rate = max(announced.remaining, 1) / announced.reset_seconds
     burst = max(float(announced.quota or 1), left, 1.0)
-    return dataclasses.replace(
-        state, per_second=rate, tokens=min(left, burst), burst=burst, at=now, ceiling=None, announced=True
-    )
+    return replace(state, per_second=rate, tokens=min(left, burst), burst=burst, at=now, ceiling=None, announced=True)
 
 
 def _grown(state: Rate, now: float) -> Rate:
@@ -193,4 +179,4 @@ def _grown(state: Rate, now: float) -> Rate:
         return state
     part = UP_A_SECOND_BEYOND if state.per_second > state.ceiling * BEYOND_THE_LIMIT else UP_A_SECOND_NEAR_THE_LIMIT
     higher = state.per_second * (1 + part * min(max(0.0, now - state.at), 1.0))
-    return dataclasses.replace(state, per_second=higher, burst=max(1.0, higher * BURST_SECONDS))
+    return replace(state, per_second=higher, burst=max(1.0, higher * BURST_SECONDS))

@@ -106,7 +106,8 @@ class SingleForm:
         stopped: Callable[[Obstacle], None],
     ) -> None:
         self._client = client
-        self._place = place
+        self._where = (place.workspace, place.sink)
+        self._creating, self._updating = f"{place}/", f"{place}/mass"
         self._settling = settling
         self._keys = keys
         self._governor = governor
@@ -216,13 +217,12 @@ class SingleForm:
             self._keys.refused()
 
     async def _take(self, step: Step, item: Item) -> Reply[Any]:
-        client, place = self._client, self._place
-        where = (place.workspace, place.sink)
+        client, where = self._client, self._where
         if step == "create_entry":
-            token = self._keys.for_entries(f"{place}/", (item.segment,), item.raw)
+            token = self._keys.for_entries(self._creating, (item.segment,), item.raw)
             return await client.create_entry(*where, key=item.key, body=item.raw, idempotency_key=token)
         if step == "mass_update_entry" and item.value is not None:
-            token = self._keys.for_entries(f"{place}/mass", (item.segment,), item.raw)
+            token = self._keys.for_entries(self._updating, (item.segment,), item.raw)
             return await client.mass_update_entry(*where, key=item.key, value=item.value, idempotency_key=token)
         if step == "delete_entry":
             return await client.delete_entry(*where, key=item.key)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import httpx
 import pytest
 
 from ingestd.client.faults import fault_of
-from ingestd.client.quick_transport import MOST_BODY_BYTES, QuickTransport
+from ingestd.client.quick_connection import MOST_BODY_BYTES
+from ingestd.client.quick_transport import QuickTransport
 from ingestd.core.outcome import Fault
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -31,31 +34,45 @@ class Server:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        while self.answers:
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0] or 0)
+            self.requests.append(head + await reader.readexactly(length))
+            answer = self.answers.pop(0)
+            if answer is None:
+                break
+            for at in range(0, len(answer), self.pieces):
+                writer.write(answer[at : at + self.pieces])
+                await writer.drain()
+            if b"close" in answer or b"Content-Length: 99" in answer:
+                break
+
+
+Serve: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@asynccontextmanager
+async def listening(serve: Serve, context: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+    """The address; at the end every connection is seen to its end, so that none outlives its test."""
+    serving: list[asyncio.Task[Any] | None] = []
+
+    async def serve_to_the_end(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        serving.append(asyncio.current_task())
         try:
-            while self.answers:
-                head = await reader.readuntil(b"\r\n\r\n")
-                length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0] or 0)
-                self.requests.append(head + await reader.readexactly(length))
-                answer = self.answers.pop(0)
-                if answer is None:
-                    break
-                for at in range(0, len(answer), self.pieces):
-                    writer.write(answer[at : at + self.pieces])
-                    await writer.drain()
-                if b"close" in answer or b"Content-Length: 99" in answer:
-                    break
+            await serve(reader, writer)
         except (asyncio.IncompleteReadError, ConnectionError):
             return
         finally:
             writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
 
-
-@asynccontextmanager
-async def listening(server: Server, context: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-    listener = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=context)
+    listener = await asyncio.start_server(serve_to_the_end, "127.0.0.1", 0, ssl=context)
     async with listener:
         port = listener.sockets[0].getsockname()[1]
         yield f"{'https' if context else 'http'}://127.0.0.1:{port}/v1/x%2Fy"
+    async with asyncio.timeout(30):
+        await asyncio.gather(*[task for task in serving if task is not None])
 
 
 async def ask(transport: QuickTransport, url: str, body: bytes = b'{"key":"a"}') -> httpx.Response:
@@ -64,7 +81,7 @@ async def ask(transport: QuickTransport, url: str, body: bytes = b'{"key":"a"}')
 
 
 async def fault(server: Server) -> Fault:
-    async with listening(server) as url:
+    async with listening(server.serve) as url:
         transport = QuickTransport()
         with pytest.raises(httpx.HTTPError) as raised:
             await ask(transport, url)
@@ -87,7 +104,7 @@ async def fault(server: Server) -> Fault:
 )
 async def test_every_framing_is_read_however_it_is_cut(answer: bytes, body: bytes, pieces: int) -> None:
     server = Server(answer, pieces=pieces)
-    async with listening(server) as url:
+    async with listening(server.serve) as url:
         transport = QuickTransport()
         assert (await ask(transport, url)).content == body
         await transport.aclose()
@@ -97,7 +114,7 @@ async def test_every_framing_is_read_however_it_is_cut(answer: bytes, body: byte
 
 async def test_a_connection_is_kept_for_the_next_request_unless_the_service_closes_it() -> None:
     server = Server(OK, OK, b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}", OK)
-    async with listening(server) as url:
+    async with listening(server.serve) as url:
         transport = QuickTransport()
         for _ in range(4):
             assert (await ask(transport, url)).status_code == 200
@@ -107,7 +124,7 @@ async def test_a_connection_is_kept_for_the_next_request_unless_the_service_clos
 
 async def test_a_connection_that_waited_too_long_is_not_used_again() -> None:
     server = Server(OK, OK)
-    async with listening(server) as url:
+    async with listening(server.serve) as url:
         transport = QuickTransport(keepalive_seconds=-1)
         await ask(transport, url)
         await ask(transport, url)
@@ -137,7 +154,7 @@ async def test_an_answer_without_end_is_cut() -> None:
 
 
 async def test_nobody_listening_and_no_such_host_are_told_apart() -> None:
-    async with listening(Server()) as url:
+    async with listening(Server().serve) as url:
         pass
     transport = QuickTransport()
     for address, expected in ((url, Fault.REFUSED), ("http://no-such-host.invalid/", Fault.UNRESOLVED)):
@@ -146,9 +163,49 @@ async def test_nobody_listening_and_no_such_host_are_told_apart() -> None:
         assert fault_of(raised.value) is expected
 
 
+async def test_a_service_that_does_not_read_is_waited_for_as_long_as_writing_may_stand_still() -> None:
+    over = asyncio.Event()
+
+    async def taken_and_left(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
+        await over.wait()
+
+    async with listening(taken_and_left) as url:
+        transport = QuickTransport()
+        with pytest.raises(httpx.WriteTimeout):
+            # More than what the system takes off a sender's hands.
+            await ask(transport, url, bytes(64 * 1024 * 1024))
+        over.set()
+        await transport.aclose()
+
+
+async def test_an_answer_that_comes_slowly_is_not_cut_while_it_comes() -> None:
+    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        for at in range(0, len(OK), 8):
+            writer.write(OK[at : at + 8])
+            await asyncio.sleep(TIMES["read"] / 3)
+
+    async with listening(slow) as url:
+        transport = QuickTransport()
+        assert (await ask(transport, url)).content == b"{}"
+        await transport.aclose()
+
+
+async def test_a_connection_that_answered_in_time_is_watched_again_with_the_next_request() -> None:
+    server = Server(OK, OK, b"", OK)
+    async with listening(server.serve) as url:
+        transport = QuickTransport()
+        for _ in range(2):
+            assert (await ask(transport, url)).content == b"{}"
+        with pytest.raises(httpx.ReadTimeout):
+            await ask(transport, url)
+        await transport.aclose()
+    assert server.connections == 1
+
+
 async def test_a_cancelled_request_closes_its_connection() -> None:
     server = Server(b"", OK)
-    async with listening(server) as url:
+    async with listening(server.serve) as url:
         transport = QuickTransport()
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
@@ -179,7 +236,7 @@ async def test_a_certificate_is_trusted_only_where_it_is_said(certificate: tuple
     served = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     served.load_cert_chain(*certificate)
     verify: ssl.SSLContext | bool = ssl.create_default_context(cafile=certificate[0]) if trusted else True
-    async with listening(Server(OK), served) as url:
+    async with listening(Server(OK).serve, served) as url:
         transport = QuickTransport(verify=verify)
         if trusted:
             assert (await ask(transport, url)).content == b"{}"
