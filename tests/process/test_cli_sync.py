@@ -153,7 +153,7 @@ def test_a_file_that_was_just_written_is_waited_for_and_archived(tmp_path: Path,
     assert (run.returncode, last_line(run.stdout)) == (0, "2 entries delivered, 0 waiting, 0 rejected.")
     assert {key: value for key, (value, _) in server.values("Mass").items()} == {"A-1": "0.10", "A-2": "12"}
     assert list((tmp_path / "drop").iterdir()) == []
-    assert len([path for path in (tmp_path / "done").rglob("*") if path.is_file()]) == 1
+    assert sorted(path.name for path in (tmp_path / "done").iterdir()) == ["mass.csv", "mass.csv.receipt.json"]
 
 
 def test_waiting_for_a_file_is_bounded_by_the_timeout(tmp_path: Path, server: DocumentServer) -> None:
