@@ -15,6 +15,7 @@ DELIMITERS = ("\t", ";", "|", ",")
 
 SAMPLE_RECORDS = 60
 _MOST = 0.9
+_LITTLE = 0.001
 
 Record: TypeAlias = tuple[int, list[str]]
 """A row number and the fields of the record there."""
@@ -36,11 +37,19 @@ def choose_delimiter(samples: Mapping[str, Sequence[Record]], header_row: int | 
             continue
         row, fields = header
         below = [record for number, record in records if number > row]
-        alike = sum(len(record) == len(fields) for record in below) / len(below) if below else 1.0
-        score = alike if len(fields) > 1 else 0.0
+        score = _share(below, len(fields)) if len(fields) > 1 else 0.0
         if score > best_score:
             best, best_score = delimiter, score
     return best
+
+
+def _share(records: Sequence[list[str]], columns: int) -> float:
+    """Which share of the records has so many fields; where all are ragged, a little if they are parted at all."""
+    if not records:
+        return 1.0
+    alike = sum(len(record) == columns for record in records)
+    parted = sum(len(record) > 1 for record in records)
+    return alike / len(records) or (_LITTLE if parted * 2 > len(records) else 0.0)
 
 
 def header_of(records: Sequence[Record], header_row: int | None) -> Record | None:
