@@ -20,7 +20,7 @@ from bench.limits.bare_http import BareConnection
 from bench.limits.inotify import notice_seconds
 from bench.rounds import Options, surroundings_note
 
-FILES = 200
+FILES = 500
 LINES = 10
 WARM_UP = 5
 KEPT = "drop to visible, file kept"
@@ -29,7 +29,7 @@ NOTICE = "inotify alone: rename to event"
 WRITE = "bare client: one entry written"
 READ = "bare client: one entry read"
 
-_SEED = 200
+_SEED = 500
 _GAP_SECONDS = (0.005, 0.025)
 _DEADLINE_SECONDS = 20.0
 

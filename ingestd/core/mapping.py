@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterable
 from collections.abc import Mapping as MappingOf
 from dataclasses import asdict, dataclass
+from functools import cached_property
 
 import polars as pl
 
@@ -93,7 +94,7 @@ class Mapping:
         """The facts of a batch that the mapping uses, such as ``file.stem``."""
         return self._facts
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """What makes two readings comparable: the specifications, and the version that hashed the rows."""
         text = json.dumps([[asdict(spec) for spec in self._specs], pl.__version__], sort_keys=True)
