@@ -1,0 +1,91 @@
+"""What the page about files shows can be loaded, and does what the page says."""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from connectors.directory import DirectoryConnector, DirectoryOptions
+from connectors.directory.readiness.choice import ConfiguredRule
+from ingestd.sdk import SourceContext
+
+PAGE = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")
+SOURCES = re.findall(r"```yaml\n(connector: directory\n.*?)```", PAGE, re.DOTALL)
+WORKED = re.findall(r"```yaml\n(connector: directory\n[^`]*)```\n\n```sh\n(.*?)```", PAGE, re.DOTALL)
+RUN = "part,mass\nA,0.10\nB,2\n"
+
+
+def options_of(text: str) -> DirectoryOptions:
+    found: dict[str, Any] = YAML(typ="safe", pure=True).load(io.StringIO(text))
+    assert found.pop("connector") == "directory"
+    return DirectoryOptions.model_validate(found)
+
+
+def kinds() -> list[str]:
+    union = ConfiguredRule.__origin__.__args__  # type: ignore[attr-defined]
+    return [str(kind.model_fields["type"].default) for kind in union]
+
+
+@pytest.mark.parametrize("text", SOURCES)
+def test_every_example_can_be_loaded(text: str) -> None:
+    assert options_of(text).path
+
+
+def test_every_rule_has_a_worked_example_and_every_option_is_named() -> None:
+    shown = [rule.type for text, _ in WORKED for rule in options_of(text).rules]  # type: ignore[attr-defined]
+    assert sorted(shown) == sorted(kinds())
+    assert [name for name in DirectoryOptions.model_fields if f"`{name}`" not in PAGE] == []
+
+
+class Shell:
+    """Runs one line after the other, as somebody at a prompt does."""
+
+    def __init__(self, folder: Path) -> None:
+        self._process = subprocess.Popen(
+            ["sh"], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+    def run(self, line: str) -> None:
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        stdin.write(f"{line}\necho done $?\n")
+        stdin.flush()
+        assert stdout.readline() == "done 0\n", line
+
+    def close(self) -> None:
+        self._process.communicate("", timeout=10)
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    running = Shell(tmp_path)
+    yield running
+    running.close()
+
+
+@pytest.mark.parametrize(("text", "lines"), WORKED, ids=[options_of(text).rules[0].type for text, _ in WORKED])  # type: ignore[attr-defined]
+def test_a_worked_example_is_ready_after_its_last_line_and_not_before(
+    tmp_path: Path, shell: Shell, text: str, lines: str
+) -> None:
+    (tmp_path / "drop").mkdir()
+    (tmp_path / "run.csv").write_text(RUN)
+    (tmp_path / "run.json").write_text('[{"part": "A", "mass": 0.10}, {"part": "B", "mass": 2}]')
+    context = SourceContext(pipeline="page", base=tmp_path, now=lambda: 4e9)
+    connector = DirectoryConnector(options_of(text), context)
+    *before, last = lines.splitlines()
+    for line in before:
+        shell.run(line)
+        assert list(connector.partitions()) == [], line
+    shell.run(last)
+    ready = list(connector.partitions())
+    assert ready
+    for partition in ready:
+        assert sum(batch.records.height for batch in connector.read(partition, None)) == 2
