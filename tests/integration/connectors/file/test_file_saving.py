@@ -1,0 +1,184 @@
+"""One file that is saved again and again: when it is read, and when it is not believed."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.file import connector as connector_module
+from connectors.files import OpenFile, open_file
+from ingestd.sdk import Batch, Partition, SourceBroken, SourceUnavailable
+
+Read = Callable[..., list[Batch]]
+
+ROWS = [["part", "mass"], ["A", "0.10"], ["B", "2"]]
+
+
+def rows(batches: list[Batch]) -> list[tuple[str, ...]]:
+    return [row for batch in batches for row in batch.records.rows()]
+
+
+def test_each_settled_save_is_one_whole_reading(share: Any, read_all: Read) -> None:
+    connector = share.connector(settle_seconds=5, deletes="remove")
+    share.save(ROWS)
+    share.now += 10
+    batches = read_all(connector)
+    assert list(connector.partitions()) == [Partition(name="masses.xlsx", deletes="remove")]
+    assert rows(batches) == [("A", "0.10"), ("B", "2")]
+    assert batches[-1].facts["file.name"] == "masses.xlsx"
+    share.now += 60
+    share.save([*ROWS, ["C", "3"]])
+    assert read_all(connector, batches[-1].cursor) == []
+    assert connector.waiting() == 5
+    assert "must stand still for 5.0 more seconds" in str(connector.explain("masses.xlsx", batches[-1].cursor))
+    share.now += 5
+    after = read_all(connector, batches[-1].cursor)
+    assert rows(after) == [("A", "0.10"), ("B", "2"), ("C", "3")]
+    assert connector.explain("masses.xlsx", after[-1].cursor) is None
+    assert read_all(share.connector(), after[-1].cursor) == []
+    assert share.book.exists()
+
+
+def test_a_lock_file_beside_it_is_named_and_does_not_keep_what_was_saved_from_being_read(
+    share: Any, read_all: Read
+) -> None:
+    share.save(ROWS)
+    (share.folder / "~$masses.xlsx").write_bytes(b"\x05Alice")
+    connector = share.connector()
+    assert len(rows(read_all(connector))) == 2
+    assert "~$masses.xlsx lies beside it" in str(connector.explain("masses.xlsx"))
+    assert [step.name for step in connector.verify()] == ["folder", "file", "in use"]
+
+
+def test_the_same_content_saved_again_says_so(share: Any, read_all: Read) -> None:
+    connector = share.connector("masses.csv")
+    path = share.folder / "masses.csv"
+    path.write_text("part,mass\nA,1\n")
+    cursor = read_all(connector)[-1].cursor
+    os.utime(path, (1, 1))
+    (batch,) = read_all(connector, cursor)
+    assert batch.unchanged
+    assert batch.last
+
+
+def test_a_missing_file_is_away_and_never_an_empty_one(share: Any, read_all: Read) -> None:
+    connector = share.connector(deletes="remove")
+    with pytest.raises(SourceUnavailable, match=r"masses\.xlsx is not there\. Nothing that came from it is removed"):
+        connector.partitions()
+    assert [step.outcome for step in connector.verify()] == ["passed", "failed"]
+    share.save(ROWS)
+    assert len(rows(read_all(connector))) == 2
+    with pytest.raises(SourceUnavailable, match="is the share mounted"):
+        share.connector(path="nowhere/masses.xlsx").partitions()
+
+
+def test_the_moment_between_two_files_of_one_save_is_waited_for(share: Any, read_all: Read) -> None:
+    connector = share.connector(settle_seconds=5)
+    share.save(ROWS)
+    share.now += 10
+    cursor = read_all(connector)[-1].cursor
+    share.book.unlink()
+    assert list(connector.partitions()) == []
+    assert connector.waiting() == 5
+    share.now += 2
+    assert list(connector.partitions()) == []
+    share.save([*ROWS, ["C", "3"]])
+    assert list(connector.partitions()) == []
+    share.now += 5
+    assert len(rows(read_all(connector, cursor))) == 3
+    share.book.unlink()
+    connector.partitions()
+    share.now += 6
+    with pytest.raises(SourceUnavailable):
+        connector.partitions()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is empty"),
+        ("\n\n", "is empty"),
+        ("part,mass\n", "not a single row"),
+        ("part,mass\n\n\n", "not a single row"),
+    ],
+)
+def test_a_file_that_lost_its_rows_is_broken_and_no_reason_to_remove(
+    text: str, words: str, share: Any, read_all: Read
+) -> None:
+    connector = share.connector("masses.csv", deletes="remove")
+    path = share.folder / "masses.csv"
+    path.write_text("part,mass\nA,1\n")
+    cursor = read_all(connector)[-1].cursor
+    path.write_text(text)
+    with pytest.raises(SourceBroken, match=words):
+        read_all(connector, cursor)
+    assert words in str(connector.explain("masses.csv", cursor))
+    assert list(connector.partitions()) == []  # until it changes
+    path.write_text("part,mass\nA,2\n")
+    assert rows(read_all(connector, cursor)) == [("A", "2")]
+
+
+def test_a_file_without_rows_is_taken_where_nothing_would_be_removed(share: Any, read_all: Read) -> None:
+    (share.folder / "masses.csv").write_text("part,mass\n")
+    assert read_all(share.connector("masses.csv"))[-1].last
+
+
+def test_a_workbook_that_is_half_written_is_broken_until_it_is_saved_whole(share: Any, read_all: Read) -> None:
+    connector = share.connector(deletes="remove")
+    whole = share.save(ROWS).read_bytes()
+    share.book.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(SourceBroken, match=r"masses\.xlsx"):
+        read_all(connector)
+    share.save(ROWS)
+    assert len(rows(read_all(connector))) == 2
+
+
+def test_a_file_that_is_saved_while_it_is_read_is_read_again(
+    share: Any, partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = share.folder / "masses.csv"
+    path.write_text("part,mass\n" + "A,1\n" * 10)
+    connector = share.connector("masses.csv")
+    connector.partitions()
+
+    def saved_in_between(path: Path, name: str) -> OpenFile:
+        opened = open_file(path, name)
+        path.write_text("part,mass\nC,3\n")
+        return opened
+
+    with monkeypatch.context() as context:
+        context.setattr(connector_module, "open_file", saved_in_between)
+        with pytest.raises(SourceUnavailable, match="was written to while it was read"):
+            list(connector.read(partition, None))
+    assert rows(list(connector.read(partition, None))) == [("C", "3")]
+
+
+def test_a_file_that_another_program_keeps_to_itself_is_read_once_it_lets_go(
+    share: Any, partition: Partition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    share.save(ROWS)
+    connector = share.connector()
+    connector.partitions()
+
+    def refused(*_: object, **__: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as context:
+        context.setattr(os, "open", refused)
+        with pytest.raises(SourceUnavailable, match="it is read once that lets go"):
+            list(connector.read(partition, None))
+    assert len(rows(list(connector.read(partition, None)))) == 2
+
+
+def test_the_file_is_known_by_its_path(share: Any, read_all: Read) -> None:
+    share.save(ROWS)
+    connector = share.connector()
+    cursor = read_all(connector)[-1].cursor
+    assert connector.locate(share.book) == "masses.xlsx"
+    assert connector.locate(share.folder / "other.xlsx") is None
+    assert connector.whereabouts("masses.xlsx", cursor) == "it stays where it is"
+    share.save([*ROWS, ["C", "3"]])
+    assert connector.whereabouts("masses.xlsx", cursor) == "it was saved again since"
+    assert connector.explain("other.xlsx") is None
