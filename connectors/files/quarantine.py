@@ -280,7 +280,7 @@ def _shape(source: Source, top: Stretch) -> _Shape:
         return _Shape(suffix=suffix or ".csv", codec=codec, mark=mark, dialect=dialect, units=units)
     if isinstance(form, Ndjson):
         return _Shape(suffix=suffix or ".ndjson", codec=codec, mark=mark)
-    if str(form.model_fields["type"].default) in _TELLS_ABSENT:
+    if str(type(form).model_fields["type"].default) in _TELLS_ABSENT:
         return _Shape(suffix=".ndjson", sentence=f"Rows of {suffix or 'such'} files are written as NDJSON.")
     sentence = f"Rows of {suffix or 'such'} files are written as CSV in UTF-8."
     return _Shape(suffix=".csv", mark=codecs.BOM_UTF8, dialect=COMMA, sentence=sentence)

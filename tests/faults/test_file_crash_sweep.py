@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.daemon_process import ROOT
-from tests.support.file_crash_sweep import CONTENT, OLDER
+from tests.support.file_crash_sweep import CONTENT, OLDER, SHA256
 
 TEXT, OTHER = CONTENT.decode(), OLDER.decode()
 
@@ -45,7 +45,8 @@ def assert_archived_once(lives: list[dict[str, Any]]) -> None:
         assert TEXT in [*here.values(), *there.values()], f"operation {number}: the file was nowhere"
         assert life["drop"] == {}
         wanted = {"sub/a.csv": OTHER, "sub/a~2.csv": TEXT} if number % 2 else {"sub/a.csv": TEXT}
-        assert life["archive"] == wanted, f"operation {number}"
+        found = {name: text for name, text in life["archive"].items() if not name.startswith("failed/")}
+        assert found == wanted, f"operation {number}"
 
 
 def test_a_file_is_archived_once_whatever_operation_was_the_last(tmp_path: Path) -> None:
@@ -67,4 +68,61 @@ def test_a_file_is_deleted_whatever_operation_was_the_last(tmp_path: Path) -> No
     lives = sweep("delete", tmp_path / "drop", tmp_path / "done")
     assert len(lives) > 1
     for life in lives:
+        assert life["drop"] == {}
+
+
+ROWS = "rejected/sub/a.csv.rejected.csv"
+
+
+def assert_put_away_once(lives: list[dict[str, Any]]) -> None:
+    for number, life in enumerate(lives, start=1):
+        here, there = life["between"]
+        assert TEXT in [*here.values(), *there.values()], f"operation {number}: the file was nowhere"
+        if not here:
+            assert receipt_of(there), f"operation {number}: the file had gone, and nothing told what became of it"
+        assert life["drop"] == {}
+        found = {name: text for name, text in life["archive"].items() if not name.startswith("failed/")}
+        told = receipt_of(found)
+        name = "sub/a~2.csv" if number % 2 else "sub/a.csv"
+        others = {"sub/a.csv"} if number % 2 else set()
+        assert found.keys() == {name, f"{name}.receipt.json", ROWS} | others, f"operation {number}"
+        assert found[name] == TEXT
+        assert f"/{name}. The rejected rows are in " in told["summary"]
+        assert (told["sha256"], told["rejected"]["count"]) == (SHA256, 1)
+        header, row = found[ROWS].splitlines()
+        assert header.startswith("part,mass,_reason,")
+        assert row.startswith(",7,It is empty.,3,part,1-00aa/")
+
+
+def receipt_of(files: dict[str, str]) -> dict[str, Any]:
+    (text,) = [text for name, text in files.items() if name.endswith(".receipt.json")]
+    told: dict[str, Any] = json.loads(text)
+    return told
+
+
+def test_receipt_and_rejected_rows_are_there_once_whatever_operation_was_the_last(tmp_path: Path) -> None:
+    lives = sweep("put-away", tmp_path / "drop", tmp_path / "done")
+    assert len(lives) > 15
+    assert_put_away_once(lives)
+
+
+def test_receipt_and_rejected_rows_are_there_once_on_another_file_system_too(tmp_path: Path, elsewhere: Path) -> None:
+    lives = sweep("put-away", tmp_path / "drop", elsewhere / "done")
+    assert len(lives) > 18
+    assert_put_away_once(lives)
+
+
+@pytest.mark.parametrize("where", ["here", "elsewhere"])
+def test_an_unreadable_file_is_never_put_aside_without_its_reason(where: str, tmp_path: Path, elsewhere: Path) -> None:
+    lives = sweep("set-aside", tmp_path / "drop", (tmp_path if where == "here" else elsewhere) / "done")
+    assert len(lives) > 8
+    for number, life in enumerate(lives, start=1):
+        here, there = life["between"]
+        if not here:
+            assert any(name.endswith(".reason.txt") for name in there), f"operation {number}"
+        name = "failed/sub/a~2.csv" if number % 2 else "failed/sub/a.csv"
+        found = {path: text for path, text in life["archive"].items() if text != OTHER}
+        assert found.keys() == {name, f"{name}.reason.txt"}, f"operation {number}"
+        assert found[name] == TEXT
+        assert "It has no header." in found[f"{name}.reason.txt"]
         assert life["drop"] == {}

@@ -162,7 +162,10 @@ def test_fifty_kills_at_random_moments_end_in_the_exact_state(scene: Scene, seed
 
     assert scene.held("Files") == sources.entries
     assert scene.held("Table") == sources.rows
-    assert {path.name: path.read_bytes() for path in (scene.folder / "done").iterdir()} == sources.files
+    done = {path.name: path.read_bytes() for path in (scene.folder / "done").iterdir()}
+    receipts = {name for name in done if name.endswith(".receipt.json")}
+    assert {name: content for name, content in done.items() if name not in receipts} == sources.files
+    assert receipts == {f"{name}.receipt.json" for name in sources.files}
     assert list((scene.folder / "drop").iterdir()) == []
     again = ingestd(scene.folder, "sync", timeout=60)
     assert "0 entries delivered" in again.stdout

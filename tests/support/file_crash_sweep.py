@@ -1,8 +1,10 @@
 """Archives and deletes a file with SIGKILL before each file operation in turn; a process of its own, because it forks.
 
-``python -m tests.support.file_crash_sweep HOW DROP ARCHIVE`` with ``archive`` or ``delete`` does this for j = 1, 2, … in fresh
-sub-folders until one life gets through: a forked child whose audit hook kills it at its j-th file operation, then, in
-the parent, the same again undisturbed. Prints what is then in the folders, a JSON object a line.
+``python -m tests.support.file_crash_sweep HOW DROP ARCHIVE`` does this for j = 1, 2, … in fresh sub-folders until one life
+gets through: a forked child whose audit hook kills it at its j-th file operation, then another one that does the same
+again undisturbed. The parent itself only looks, for a fork does not survive threads that polars has started. Prints what is
+then in the folders, a JSON object a line. ``HOW``: ``archive`` or ``delete`` the bare file; ``put-away`` it with its receipt
+and its rejected rows; ``set-aside`` it as one that can't be read.
 """
 
 from __future__ import annotations
@@ -14,10 +16,15 @@ import signal
 import sys
 from pathlib import Path
 
-from connectors.directory import after
+from connectors.directory import DirectoryOptions, after
+from connectors.directory.putting_away import Leaving, PuttingAway
 from connectors.files.identity import Identity, identity_of
+from connectors.files.returning import form_of
+from ingestd.sdk import Rejected
+from ingestd.sdk.testing import settlement
 
-CONTENT = b"part,mass\nP-1,0.10\n"
+CONTENT = b"part,mass\nP-1,0.10\n,7\n"
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
 OLDER = b"of a file of the same name\n"
 _OPERATIONS = {"open", "os.rename", "os.link", "os.remove", "os.mkdir", "os.utime", "os.truncate"}
 
@@ -25,11 +32,32 @@ _OPERATIONS = {"open", "os.rename", "os.link", "os.remove", "os.mkdir", "os.utim
 def put_away(how: str, path: Path, archive: Path, identity: Identity) -> bool:
     if how == "delete":
         return after.delete(path, identity=identity)
-    return after.archive(path, archive, "sub/a.csv", identity=identity, sha256=hashlib.sha256(CONTENT).hexdigest())
+    if how in {"put-away", "set-aside"}:
+        return as_connector(how, path, archive, identity)
+    return after.archive(path, archive, "sub/a.csv", identity=identity, sha256=SHA256)
 
 
-def live(how: str, path: Path, archive: Path, identity: Identity, at: int) -> str:
-    """What became of a child that is killed before its operation ``at``: ``killed`` or ``through``."""
+def as_connector(how: str, path: Path, archive: Path, identity: Identity) -> bool:
+    """As the connector does; the second row of the file was rejected. A file that is gone is not asked about again."""
+    if not path.exists():
+        return False
+    base = path.parents[1]
+    options = DirectoryOptions(path=Path(path.parent.name), after="archive", archive=archive)
+    away = PuttingAway(options, base, form_of=lambda name: form_of(name, None, "*"), now=lambda: 2e9)
+    if how == "set-aside":
+        return away.set_aside(path, "sub/a.csv", identity, "It has no header.")
+    facts = {"file.sha256": SHA256}
+    bad = Rejected(
+        reference="1-00aa", subject="record", position=3, reason="It is empty.", field="part",
+        record={"part": "", "mass": "7"}, facts=facts,
+    )  # fmt: skip
+    told = settlement(rejects=[bad], records=2, facts=facts)
+    away.put_away(Leaving(path=path, name="sub/a.csv", identity=identity, sha256=SHA256, settlement=told))
+    return True
+
+
+def live(how: str, path: Path, archive: Path, identity: Identity, at: int = 0) -> str:
+    """What became of a child that is killed before its operation ``at`` (0: never): ``killed`` or ``through``."""
     child = os.fork()
     if child == 0:
         left = at
@@ -66,12 +94,13 @@ def main() -> None:
         path = here / "a.csv"
         path.write_bytes(CONTENT)
         if at % 2:
-            (there / "sub").mkdir(parents=True)
-            (there / "sub" / "a.csv").write_bytes(OLDER)
+            for older in ("sub/a.csv", "failed/sub/a.csv"):
+                (there / older).parent.mkdir(parents=True)
+                (there / older).write_bytes(OLDER)
         identity = identity_of(path.stat())
         life = live(how, path, there, identity, at)
         between = [tree(here), tree(there)]
-        put_away(how, path, there, identity)
+        live(how, path, there, identity)
         print(json.dumps({"life": life, "between": between, "drop": tree(here), "archive": tree(there)}))  # noqa: T201
 
 

@@ -6,6 +6,7 @@ The world remembers what was dropped; `check` compares with it what the service,
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sqlite3
 from collections import Counter
@@ -194,9 +195,12 @@ class World:
                 changes[key] += wanted.get(key) != value
                 wanted[key] = value
         assert self.service.values(self.label) == {key: (value, "scalar") for key, value in wanted.items()}
-        assert {path.name: path.read_text(encoding="utf-8") for path in (self.folder / "done").iterdir()} == archived(
-            drops
-        )
+        done = {path.name: path for path in (self.folder / "done").iterdir() if path.is_file()}
+        receipts = {name: json.loads(done.pop(name).read_bytes()) for name in list(done) if name.endswith(".json")}
+        assert {name: path.read_text(encoding="utf-8") for name, path in done.items()} == archived(drops)
+        assert receipts.keys() == {f"{name}.receipt.json" for name in done}
+        quarantined = {str(path.relative_to(self.folder)) for path in (self.folder / "done").glob("rejected/*")}
+        assert {told["rejected"]["rows_in"] for told in receipts.values()} - {""} == quarantined
         assert list((self.folder / "drop").iterdir()) == []
         status = SqliteMirror.observe(self.state)
         try:

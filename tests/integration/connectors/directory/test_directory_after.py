@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from connectors.directory import DirectoryConnector, after
+from connectors.files import durable
 from connectors.files.identity import identity_of
 from ingestd.sdk import Batch, Partition, SourceUnavailable
 from ingestd.sdk.testing import settlement
@@ -100,7 +101,7 @@ def test_a_file_replaced_in_the_instant_of_the_move_goes_back_unread(
 ) -> None:
     path = drop.write("a.csv")
     identity = identity_of(path.stat())
-    reserve = after.reserve
+    reserve = durable.reserve
 
     def replaced_meanwhile(target: Path) -> Path:
         (drop.base / "new").write_text("part\nnew\n")

@@ -1,0 +1,230 @@
+"""What a person finds beside a file: its receipt, the date of its folder, and why it could not be read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from connectors.directory import DirectoryOptions
+from connectors.files.receipt import REASONS
+from ingestd.telemetry.catalogue.intake import SettlingFailed
+from tests.support.file_flow import FileFlow
+
+Open = Callable[..., FileFlow]
+TEXT = "part;mass\nA;1\n;2\nC;3\n"
+
+
+@pytest.fixture
+def open_flow(tmp_path: Path) -> Iterator[Open]:
+    flows: list[FileFlow] = []
+
+    def opened(**options: Any) -> FileFlow:
+        flows.append(FileFlow(tmp_path, **options))
+        return flows[-1]
+
+    yield opened
+    for flow in flows:
+        flow.close()
+
+
+def test_a_receipt_tells_what_became_of_a_file(open_flow: Open) -> None:
+    flow = open_flow()
+    flow.write("a.csv", TEXT)
+    flow.pass_once()
+    told = flow.receipt("a.csv")
+    assert next(iter(told)) == "summary"
+    assert told["summary"] == (
+        "a.csv: 3 rows read, entries: 2 created; 1 rejected. It is archived as done/a.csv. The rejected rows are in"
+        " done/rejected/a.csv.rejected.csv: mend them and drop that file."
+    )
+    assert (told["sha256"], told["size"]) == (hashlib.sha256(TEXT.encode()).hexdigest(), len(TEXT))
+    assert (told["rows"], told["entries"]) == (3, {"created": 2, "updated": 0, "unchanged": 0, "removed": 0})
+    assert told["rejected"]["listed"] == [
+        {"row": 3, "reason": "'part' is empty; the key '{part}' needs it.", "field": "part"}
+    ]
+    assert told["found"] == {"encoding": "utf-8", "delimiter": "semicolon", "header_row": "1"}
+    assert (told["pipeline"], told["sink"], told["run"]) == ("flow", "Masses in bench", 1)
+    assert datetime.fromisoformat(told["ended"]).timestamp() == flow.now
+    assert len(told["configuration"]) == 64
+
+
+def test_each_reading_has_its_own_receipt_with_what_it_changed(open_flow: Open) -> None:
+    flow = open_flow()
+    for text in ("part,mass\nA,1\nB,1\n", "part,mass\nA,2\nB,1\nC,1\n", "part,mass\nA,2\nB,1\nC,1\n"):
+        flow.write("a.csv", text)
+        flow.pass_once()
+    assert flow.receipt("a~2.csv")["entries"] == {"created": 1, "updated": 1, "unchanged": 0, "removed": 0}
+    third = flow.receipt("a~3.csv")
+    assert third["rows"] is None
+    assert third["summary"].startswith("a.csv holds what it held when it was read before; nothing had to be sent.")
+
+
+def test_a_refusal_of_the_service_is_in_the_receipt_with_its_words(open_flow: Open) -> None:
+    flow = open_flow()
+    flow.refuses = {"3"}
+    flow.write("a.csv", TEXT)
+    flow.pass_once()
+    assert flow.receipt("a.csv")["rejected"]["listed"][1] == {
+        "row": 4, "reason": "Too heavy, says the service.", "key": "C", "status": 422,
+    }  # fmt: skip
+
+
+def test_of_very_many_rejected_rows_a_receipt_lists_the_first_and_says_how_many_more(open_flow: Open) -> None:
+    flow = open_flow()
+    flow.write("a.csv", "part,mass\n" + ",1\n" * (REASONS + 7))
+    flow.pass_once()
+    rejected = flow.receipt("a.csv")["rejected"]
+    assert (rejected["count"], len(rejected["listed"]), rejected["more"]) == (REASONS + 7, REASONS, 7)
+    assert len((flow.done / "rejected" / "a.csv.rejected.csv").read_text().splitlines()) == REASONS + 8
+
+
+def test_receipts_and_reasons_are_never_read(open_flow: Open) -> None:
+    flow = open_flow(after="keep", archive=None, receipts="drop", pattern="*")
+    flow.write("a.csv", TEXT)
+    flow.write("b.csv.reason.txt", "part,mass\nR,1\n")
+    flow.pass_once()
+    assert "a.csv.receipt.json" in flow.files(flow.drop)
+    assert [run.records for run in flow.pass_once().read] == []
+    assert flow.held == {"A": "1", "C": "3"}
+
+
+def test_receipts_can_be_put_elsewhere_or_left_out(open_flow: Open) -> None:
+    flow = open_flow(receipts="told", archive_folders="year")
+    flow.write("x.csv", "part,mass\nA,1\n")
+    flow.pass_once()
+    year = datetime.fromtimestamp(flow.now).astimezone().strftime("%Y")
+    assert flow.files(flow.base / "told") == [f"{year}/x.csv.receipt.json"]
+    flow.options["receipt"] = False
+    flow.restart()
+    flow.write("y.csv", "part,mass\nB,1\n")
+    flow.pass_once()
+    assert flow.files(flow.done) == [f"{year}/x.csv", f"{year}/y.csv"]
+
+
+def test_archive_folders_are_named_by_the_day_of_the_reading(open_flow: Open) -> None:
+    flow = open_flow(archive_folders="day", recursive=True)
+    flow.write("sub/a.csv", TEXT)
+    flow.pass_once()
+    day = datetime.fromtimestamp(flow.now).astimezone().strftime("%Y/%m/%d")
+    path = flow.done / day / "sub" / "a.csv"
+    assert path.read_text() == TEXT
+    assert (flow.done / "rejected" / "sub" / "a.csv.rejected.csv").exists()
+    connector = flow.reader.connector
+    assert connector.locate(path) == "sub/a.csv"  # type: ignore[attr-defined]
+    state = flow.mirror.intake.open_partition("flow", "sub/a.csv", flow.reader._sink, flow.reader._mapping.digest)
+    assert connector.whereabouts("sub/a.csv", state.cursor) == f"it was archived as {path}"  # type: ignore[attr-defined]
+
+
+def test_a_deletion_waits_for_its_grace_and_for_an_unchanged_file(open_flow: Open) -> None:
+    flow = open_flow(after="delete", archive=None, delete_grace_seconds=60, receipts="told")
+    path = flow.write("a.csv", TEXT)
+    flow.pass_once()
+    flow.now += 59
+    flow.restart()
+    flow.pass_once()
+    assert path.exists()
+    path.write_text("part;mass\nA;7\n")
+    flow.now += 2
+    flow.reader.acknowledge_settled()
+    assert path.exists(), "it has changed, so what is there now is still to be read"
+    flow.pass_once()
+    flow.now += 61
+    flow.pass_once()
+    assert not path.exists()
+    assert flow.held == {"A": "7", "C": "3"}
+    assert [event for event in flow.events if isinstance(event, SettlingFailed)] == []
+
+
+def test_a_folder_that_can_t_be_written_is_said_once_and_keeps_its_files_read(
+    open_flow: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = open_flow()
+    path = flow.write("a.csv", TEXT)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "access", lambda _, mode: mode != os.W_OK | os.X_OK)  # root may write everywhere
+        flow.pass_once()
+        flow.reader.acknowledge_settled()
+        flow.restart()
+        assert flow.pass_once().read == ()
+        assert path.exists()
+        assert not flow.done.exists()
+        first, second = [event for event in flow.events if isinstance(event, SettlingFailed)]
+        assert "can't be moved: its folder can't be written to" in first.sentence
+        assert first == second, "once by each process"
+    flow.pass_once()
+    assert flow.files(flow.done) == ["a.csv", "a.csv.receipt.json", "rejected/a.csv.rejected.csv"]
+
+
+def test_what_can_t_be_moved_is_said_once_for_each_reason(open_flow: Open) -> None:
+    flow = open_flow()
+    flow.write("a.csv", "part,mass\nA,1\n")
+    flow.done.write_text("a file where the archive should be")
+    for _ in range(3):
+        flow.pass_once()
+    assert len([event for event in flow.events if isinstance(event, SettlingFailed)]) == 1
+    flow.done.unlink()
+    flow.pass_once()
+    assert flow.files(flow.done) == ["a.csv", "a.csv.receipt.json"]
+
+
+# ------------------------------------------------------------------------------------------ files that can't be read
+
+
+def test_a_file_that_can_t_be_read_goes_where_such_files_go_with_its_reason(open_flow: Open) -> None:
+    flow = open_flow()
+    flow.write("a.csv", "part,part\nA,1\n")
+    report = flow.pass_once()
+    assert flow.files(flow.drop) == []
+    assert flow.files(flow.done) == ["failed/a.csv", "failed/a.csv.reason.txt"]
+    reason = (flow.done / "failed" / "a.csv.reason.txt").read_text()
+    assert report.parked[0].removeprefix("a.csv: ") in reason
+    assert reason.startswith("a.csv could not be read.")
+    assert flow.rejected() == [("a.csv", None)]
+    flow.write("a.csv", "part,mass\nA,1\n")
+    flow.pass_once()
+    assert (flow.held, flow.rejected()) == ({"A": "1"}, [])
+    assert flow.files(flow.done) == ["a.csv", "a.csv.receipt.json", "failed/a.csv", "failed/a.csv.reason.txt"]
+
+
+def test_what_only_the_mapping_can_t_take_stays_for_it_may_be_the_mapping_that_is_wrong(open_flow: Open) -> None:
+    flow = open_flow()
+    flow.write("a.csv", "part,weight\nA,1\n")
+    flow.pass_once()
+    assert flow.files(flow.drop) == ["a.csv"]
+    assert not (flow.done / "failed").exists()
+
+
+def test_an_unreadable_file_stays_where_files_are_kept(open_flow: Open) -> None:
+    flow = open_flow(after="keep", archive=None, failed="broken")
+    flow.write("a.csv", "part,part\nA,1\n")
+    flow.pass_once()
+    assert flow.files(flow.base / "drop") == ["a.csv"]
+
+
+def test_unreadable_files_can_be_put_aside_where_settled_ones_are_deleted(open_flow: Open) -> None:
+    flow = open_flow(after="delete", archive=None, failed="broken")
+    flow.write("a.csv", "part,part\nA,1\n")
+    flow.write("b.csv", "part,mass\nB,1\n")
+    flow.pass_once()
+    assert flow.files(flow.drop) == []
+    assert flow.files(flow.base / "broken") == ["a.csv", "a.csv.reason.txt"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"quarantine": "drop"}, "quarantine must be another folder than path"),
+        ({"failed": "drop"}, "failed must be another folder than path"),
+        ({"delete_grace_seconds": 5}, "delete_grace_seconds is for after: delete"),
+    ],
+)
+def test_settings_that_can_t_be_meant_are_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        DirectoryOptions.model_validate({"path": "drop"} | options)

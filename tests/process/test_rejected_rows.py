@@ -1,0 +1,102 @@
+"""The way of a bad row, with the real daemon: dropped, rejected, mended, dropped back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.daemon_process import ingestd, running_daemon
+from tests.support.document_server import DocumentServer
+
+QUARANTINED = "budget.csv.rejected.csv"
+
+
+@pytest.fixture
+def server() -> Iterator[DocumentServer]:
+    with DocumentServer() as running:
+        running.workspace("Bench")
+        yield running
+
+
+def configure(folder: Path, url: str) -> Path:
+    (folder / "drop").mkdir()
+    config = folder / "ingestd.yaml"
+    config.write_text(
+        f"""\
+service: {{url: {url}, api_key: test-key, client_id: test}}
+state: var/ingestd.db
+pipelines:
+  - name: mass
+    source: {{connector: directory, path: drop, pattern: "*.csv", settle_seconds: 0, after: archive, archive: done}}
+    entries: {{key: "{{part}}", value: "{{mass}}"}}
+    sink: {{workspace: Bench, label: Mass}}
+"""
+    )
+    return config
+
+
+def drop(folder: Path, name: str, text: str) -> None:
+    written = folder / "being-written"
+    written.write_bytes(text.encode("cp1252"))
+    written.rename(folder / "drop" / name)
+
+
+def test_of_a_thousand_rows_three_come_back_two_are_mended_and_one_is_rejected_again(
+    tmp_path: Path, server: DocumentServer
+) -> None:
+    config = configure(tmp_path, server.url)
+    rows = [f"{'' if n in {10, 500, 999} else f'Teil-{n}'};{n},5;Größe {n}" for n in range(1, 1001)]
+    with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
+        manager.wait_for("READY", "1")
+        drop(tmp_path, "budget.csv", "\r\n".join(["part;mass;note", *rows, ""]))
+        daemon.wait_for("partition_settled", partition="budget.csv")
+        assert len(server.values("Mass")) == 997
+
+        receipt = json.loads((tmp_path / "done" / "budget.csv.receipt.json").read_bytes())
+        assert (receipt["rows"], receipt["entries"]["created"], receipt["rejected"]["count"]) == (1000, 997, 3)
+        assert [one["row"] for one in receipt["rejected"]["listed"]] == [11, 501, 1000]
+        assert receipt["found"]["encoding"] == "windows-1252"
+        assert receipt["rejected"]["rows_in"] == f"done/rejected/{QUARANTINED}"
+
+        path = tmp_path / "done" / "rejected" / QUARANTINED
+        text = path.read_bytes().decode("cp1252")
+        assert text.splitlines()[0] == "part;mass;note;_reason;_row;_field;_origin"
+        mended = text.replace(";10,5;Größe 10", "Teil-10;10,5;Größe 10").replace(";500,5;", "Teil-500;500,5;")
+        path.unlink()
+        drop(tmp_path, QUARANTINED, mended)
+        daemon.wait_for("partition_settled", partition=QUARANTINED)
+        held = server.values("Mass")
+        assert len(held) == 999
+        assert (held["Teil-10"], held["Teil-500"]) == (("10,5", "scalar"), ("500,5", "scalar"))
+        assert (tmp_path / "done" / QUARANTINED).read_bytes().decode("cp1252") == mended
+        assert len(path.read_bytes().splitlines()) == 2, "one row is left, and is here again"
+        assert daemon.stop() == 0
+
+    trace = ingestd(tmp_path, "trace", "Teil-500", "-c", str(config))
+    assert "which is row 501 of budget.csv" in trace.stdout
+    status = ingestd(tmp_path, "status", "-c", str(config))
+    assert "1 rejected" in status.stdout, status.stdout
+    listed = ingestd(tmp_path, "rejected", "list", "-c", str(config))
+    assert "which is row 1000 of budget.csv" in listed.stdout, listed.stdout
+    assert "It came back as it was rejected: " in listed.stdout
+
+
+def test_a_file_that_can_t_be_read_is_put_aside_and_its_name_is_free(tmp_path: Path, server: DocumentServer) -> None:
+    config = configure(tmp_path, server.url)
+    with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
+        manager.wait_for("READY", "1")
+        drop(tmp_path, "budget.csv", "part;part\nA;1\n")
+        daemon.wait_for("partition_parked", partition="budget.csv")
+        drop(tmp_path, "other.csv", "part;mass\nB;2\n")
+        daemon.wait_for("partition_settled", partition="other.csv")
+        assert sorted(path.name for path in (tmp_path / "done" / "failed").iterdir()) == [
+            "budget.csv", "budget.csv.reason.txt",
+        ]  # fmt: skip
+        drop(tmp_path, "budget.csv", "part;mass\nA;1\n")
+        daemon.wait_for("partition_settled", partition="budget.csv")
+        assert daemon.stop() == 0
+    assert {key: value for key, (value, _) in server.values("Mass").items()} == {"A": "1", "B": "2"}
+    assert "0 rejected" in ingestd(tmp_path, "sync", "-c", str(config)).stdout

@@ -1,0 +1,104 @@
+"""What is written back reads as it was: rows of every dialect and encoding, lines of every record."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import BinaryIO, cast
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connectors.files.returning import fingerprint
+from connectors.formats.csv import Csv
+from connectors.formats.csv.dialect import Dialect
+from connectors.formats.csv.writing import RowWriter, delimiter_of
+from connectors.formats.ndjson import Ndjson
+from connectors.formats.ndjson.writing import line_of
+
+DELIMITERS = (",", ";", "\t", "|")
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12) | st.sampled_from(
+    [
+        "",
+        " ",
+        '"',
+        '""',
+        "#",
+        "\r\n",
+        "\n",
+        "\r",
+        ",",
+        ";",
+        "\t",
+        "|",
+        "0.10",
+        "-0",
+        "1e5",
+        "true",
+        "null",
+        "[1, 2]",
+        "ﬀ",
+    ]
+)
+NAMES = st.lists(
+    st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zs"]), min_size=1, max_size=6).filter(
+        lambda name: not name.startswith("\ufeff")
+    ),
+    min_size=2, max_size=4, unique=True,
+)  # fmt: skip
+
+
+def dialects() -> st.SearchStrategy[Dialect]:
+    return st.builds(
+        Dialect, delimiter=st.sampled_from(DELIMITERS), quote=st.sampled_from("\"'"), comment=st.sampled_from(["", "#"])
+    )
+
+
+def lines(names: list[str]) -> st.SearchStrategy[list[list[str]]]:
+    return st.lists(st.lists(TEXT, min_size=len(names), max_size=len(names)), min_size=1, max_size=6)
+
+
+@given(dialect=dialects(), names=NAMES, data=st.data(), end=st.sampled_from(["\r\n", "\n"]))
+def test_rows_that_were_written_read_as_they_were(
+    dialect: Dialect, names: list[str], data: st.DataObject, end: str
+) -> None:
+    rows = data.draw(lines(names))
+    writer = RowWriter(dialect=dialect, end=end)
+    text = "".join(map(writer.row, [names, *rows]))
+    form = Csv(
+        delimiter=dialect.delimiter, quote=dialect.quote, comment=dialect.comment, encoding="utf-8", header_row=1
+    )
+    stretches = list(form.read(cast("BinaryIO", io.BytesIO(text.encode())), "a.csv"))
+    assert [reject for stretch in stretches for reject in stretch.rejects] == []
+    assert [stretch.records.columns for stretch in stretches] == [names] * len(stretches)
+    assert [list(row) for stretch in stretches for row in stretch.records.iter_rows()] == rows
+    if not dialect.comment:
+        assert list(csv.reader(io.StringIO(text, newline=""), delimiter=dialect.delimiter, quotechar=dialect.quote)) == [
+            names, *rows,
+        ]  # fmt: skip
+
+
+@given(dialect=dialects())
+def test_a_delimiter_is_known_by_the_name_that_it_was_given(dialect: Dialect) -> None:
+    assert delimiter_of(dialect.spoken) == dialect.delimiter
+
+
+@given(
+    records=st.lists(
+        st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=5), TEXT | st.none(), min_size=1),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_lines_that_were_written_read_as_they_were(records: list[dict[str, str | None]]) -> None:
+    text = "".join(map(line_of, records))
+    read: list[dict[str, str | None]] = []
+    for stretch in Ndjson(encoding="utf-8").read(cast("BinaryIO", io.BytesIO(text.encode())), "a.ndjson"):
+        assert stretch.rejects == ()
+        read += stretch.records.iter_rows(named=True)
+    assert len(read) == len(records)
+    for before, after in zip(records, read, strict=True):
+        assert {name: value for name, value in after.items() if value is not None} == {
+            name: value for name, value in before.items() if value is not None
+        }
+        assert fingerprint(before) == fingerprint(after)

@@ -1,0 +1,99 @@
+"""A drop folder read into a real mirror, and a service that takes what it is told to take: files from drop to receipt."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Collection
+from collections.abc import Mapping as MappingOf
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from connectors.directory import DirectoryConnector, DirectoryOptions
+from ingestd.core.address import SinkAddress
+from ingestd.core.mapping import EntrySpec, Mapping
+from ingestd.intake import PassReport, Reader
+from ingestd.mirror.port import Parked
+from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.sdk import SourceContext
+from ingestd.telemetry import Event
+
+SINK = SinkAddress(workspace="bench", by="label", name="Masses")
+
+
+class FileFlow:
+    """One pipeline over ``base/drop``; ``held`` is what the service holds, ``refuses`` the values that it does not take."""
+
+    def __init__(self, base: Path, *, key: str = "{part}", value: str = "{mass}", **options: Any) -> None:
+        self.base = base
+        self.drop = base / "drop"
+        self.drop.mkdir(exist_ok=True)
+        self.done = base / "done"
+        self.now = 4_000_000_000.0
+        self.options = {"path": "drop", "settle_seconds": 0, "after": "archive", "archive": "done"} | options
+        self.held: dict[str, str] = {}
+        self.refuses: Collection[str] = ()
+        self.events: list[Event] = []
+        self.mirror = SqliteMirror.open(base / "ingestd.db", now=lambda: self.now)
+        self.mirror.intake.activate(["flow"])
+        self._mapping = Mapping([EntrySpec(key=key, value=value)])
+        self.restart()
+
+    def restart(self) -> None:
+        """A new connector, which remembers nothing."""
+        connector = DirectoryConnector(
+            DirectoryOptions.model_validate(self.options),
+            SourceContext(pipeline="flow", base=self.base, now=lambda: self.now),
+        )
+        self.reader = Reader(
+            pipeline="flow", connector=connector, mapping=self._mapping, sink=SINK, mirror=self.mirror.intake,
+            emit=self.events.append,
+        )  # fmt: skip
+
+    def write(self, name: str, content: str | bytes, encoding: str = "utf-8") -> Path:
+        path = self.drop / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode(encoding) if isinstance(content, str) else content)
+        return path
+
+    def pass_once(self) -> PassReport:
+        """Read, deliver, and let go of what is settled."""
+        report = self.reader.read_pass()
+        asyncio.run(self._deliver())
+        self.reader.acknowledge_settled()
+        return report
+
+    async def _deliver(self) -> None:
+        for lane in await self.mirror.delivery.lanes():
+            while (claim := await self.mirror.delivery.claim(lane.id, max_items=1000, max_bytes=10**6)) is not None:
+                items = [item for part in claim.parts for item in msgspec.json.decode(part.body)]
+                refused = [
+                    item["key"] for item in items if item.get("value") in self.refuses and not item.get("delete")
+                ]
+                for item in items:
+                    if item.get("delete"):
+                        del self.held[item["key"]]
+                    elif item["key"] not in refused:
+                        self.held[item["key"]] = item["value"]
+                await self.mirror.delivery.settle_some(
+                    claim,
+                    delivered=[item["key"] for item in items if item["key"] not in refused],
+                    parked=[Parked(key=key, reason="Too heavy, says the service.", status=422) for key in refused],
+                )
+                await self.mirror.delivery.release(claim)
+
+    def receipt(self, name: str) -> MappingOf[str, Any]:
+        told: MappingOf[str, Any] = json.loads((self.done / f"{name}.receipt.json").read_bytes())
+        return told
+
+    def rejected(self) -> list[tuple[str, object]]:
+        """What is parked: partition and position."""
+        return [(one.partition, one.position) for one in self.mirror.status.rejections(limit=1000)]
+
+    def files(self, folder: Path) -> list[str]:
+        return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+    def close(self) -> None:
+        self.mirror.close()
