@@ -24,7 +24,7 @@ demo: $(STAMP) ## drop engineering files, see their numbers arrive in a real wor
 	@$(BIN)/ingestd demo
 
 test: $(STAMP) ## run every test
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist loadfile
 
 check: $(STAMP) lint types contracts test ## format, lint, types, import contracts, tests: what CI runs
 
