@@ -157,6 +157,8 @@ def test_a_row_that_is_deleted_in_a_saved_file_leaves_the_sink_and_a_missing_fil
         sink.wait_for({"a": "1", "c": "3"})
         save("n,value\n")
         daemon.wait_for("partition_parked")
+        save("a,1\nc,3\n")
+        daemon.wait_for("partition_parked", nth=2)  # its header is lost
         path.unlink()
         daemon.wait_for("source_away")
         assert sink.values() == {"a": "1", "c": "3"}
