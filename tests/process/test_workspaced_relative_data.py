@@ -21,7 +21,7 @@ def test_what_runs_elsewhere_finds_the_data_folder(tmp_path: Path, monkeypatch: 
     with Path("log").open("w") as log:
         service = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, text=True)
     try:
-        assert service.stdout
+        assert service.stdout is not None
         url = service.stdout.readline().strip()
         with httpx.Client(base_url=url, headers={"x-api-key": key}, timeout=DEADLINE_SECONDS) as http:
             workspace = http.post("/v1/workspace", json={"label": "Rover"}).json()["id"]
@@ -34,5 +34,5 @@ def test_what_runs_elsewhere_finds_the_data_folder(tmp_path: Path, monkeypatch: 
     finally:
         service.terminate()
         service.wait(DEADLINE_SECONDS)
-        assert service.stdout
+        assert service.stdout is not None
         service.stdout.close()

@@ -1,0 +1,313 @@
+"""The contract's conformance table (section 9): of each of the 32 rows each failure and each event.
+
+The successes are in `test_interface_rows`. A failure changes nothing, so one world serves all of them, and is looked at in the
+end.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import httpx
+import pytest
+
+from tests.support.interface_rows import ROWS, Row
+from tests.support.one_of_each import World, one_of_each
+from workspaced.app import Application, running
+from workspaced.settings import Limits, Settings
+from workspaced.storage.address import postgres_address
+from workspaced.storage.choice import transact
+
+ABSENT: Final = "9c5b94b1-35ad-49bb-b118-8e8fc24abf80"
+UNSAFE: Final = "http://127.0.0.1/hook"
+
+# The table's last column, as it stands there. V: 400. V*: 400 in the document's words. N: 404, or (files) 403. K: ClientId.
+# T: 413 and 415. I: 412. Y: 422 for another body under the key.
+MARKS: Final = {
+    "DS1": "N 304", "DS2": "V* N", "DS3": "V* N", "DS4": "N V 304", "DS5": "K V T Y 409", "DS6": "V* K T N I",
+    "DS7": "K N I", "DS8": "K V T N Y 409", "DS9": "K V T N I", "DS10": "K N I", "DS11": "V* T Y N 409",
+    "BL1": "V N", "BL2": "V T Y 409 422", "BL3": "N 304", "BL4": "N I 409", "BL5": "V T N I 422",
+    "WS1": "V", "WS2": "V T Y 409", "WS3": "V N 304", "WS4": "V N I", "WS5": "V T N I 422",
+    "CS1": "V N I", "CS2": "V T N I", "CS3": "N 304", "CS4": "V T N I", "CS5": "V T Y N",
+    "WH1": "V", "WH2": "V T Y 409 422", "WH3": "N 304", "WH4": "N I", "WH5": "V T N I 422", "WH6": "V N Y",
+}  # fmt: skip
+
+# What is well-formed and can't be: the body, or the query, and the problem's code.
+STATES: Final[dict[str, tuple[tuple[dict[str, Any], int, str], ...]]] = {
+    "DS5": (({"json": {"label": "x", "id": "{sink}"}}, 409, "id_in_use"),),
+    "DS8": (
+        ({"json": {"key": "{key}", "dataType": "scalar"}}, 409, "duplicate_key"),
+        ({"json": {"key": "other", "dataType": "scalar", "id": "{entry}"}}, 409, "id_in_use"),
+    ),
+    "DS11": (({"json": {"key": "other", "value": "1"}, "params": {"create": "false"}}, 404, "entry_not_found"),),
+    "BL2": (
+        ({"json": {"workspace": ABSENT}}, 400, "workspace_mismatch"),
+        ({"json": {"workspace": "{workspace}", "id": "{block}"}}, 409, "id_in_use"),
+        ({"json": {"workspace": "{workspace}", "parentBlock": ABSENT}}, 422, "parent_not_found"),
+        ({"json": {"workspace": "{workspace}", "id": ABSENT, "parentBlock": ABSENT}}, 422, "cycle"),
+    ),
+    "BL4": (({"path": "/v1/workspace/{workspace}/blocks/{root}"}, 409, "root_block"),),
+    "BL5": (
+        ({"json": {"parentBlock": "{block}"}}, 422, "cycle"),
+        ({"json": {"parentBlock": ABSENT}}, 422, "parent_not_found"),
+    ),
+    "WS2": (({"json": {"label": "x", "id": "{workspace}"}}, 409, "id_in_use"),),
+    "WS5": (({"json": {"rootBlock": {"id": ABSENT}}}, 422, "root_block_not_found"),),
+    "WH2": (
+        ({"json": {"url": "https://hooks.example/", "id": "{webhook}"}}, 409, "id_in_use"),
+        ({"json": {"url": UNSAFE}}, 422, "unsafe_url"),
+    ),
+    "WH5": (({"json": {"url": UNSAFE}}, 422, "unsafe_url"),),
+}
+
+# Rows that no other body than none, or the one of `ROWS`, would change.
+CHANGING: Final = {"CS2": {"fileName": "other.bin"}}
+EVENTS: Final = {
+    "DS5": ["data_sink.created"],
+    "DS6": ["data_sink.updated"],
+    "DS7": ["data_sink.deleted"],
+    "DS8": ["data_sink.entry.created"],
+    "DS9": ["data_sink.entry.updated"],
+    "DS10": ["data_sink.entry.deleted"],
+    "DS11": ["data_sink.entry.created"],
+    "BL2": ["block.created"],
+    "BL4": ["block.deleted"],
+    "BL5": ["block.updated"],
+    "WS2": ["workspace.created", "block.created"],
+    "WS4": ["workspace.deleted"],
+    "WS5": ["block.updated", "block.updated", "workspace.updated"],  # the new root, and the old one below it
+    "CS1": ["cloud_storage.file.deleted"],
+    "CS2": ["cloud_storage.file.updated"],
+    "CS4": ["cloud_storage.metadata.updated"],
+    "CS5": ["cloud_storage.conversion.started"],
+}
+
+
+def test_every_row_of_the_document_has_its_failures() -> None:
+    assert set(MARKS) == {row.id for row in ROWS}
+    assert {row for row, marks in MARKS.items() if {"409", "422"} & set(marks.split())} <= set(STATES)
+
+
+async def test_the_failures_that_are_common_to_all_rows(
+    http: httpx.AsyncClient, transport: httpx.ASGITransport
+) -> None:
+    world = await one_of_each(http)
+    made = await http.post("/v1/api-keys", json={"name": "svc:narrow", "role": "owner", "scopes": ["audit:read"]})
+    narrow = {"x-api-key": made.json()["key"]}
+    got = {}
+    async with httpx.AsyncClient(transport=transport, base_url="http://service") as nobody:
+        for row in ROWS:
+            refused = await http.request("TRACE", _path(row, world))
+            got[row.id] = (
+                (await nobody.request(row.method, **_sound(row, world))).status_code,
+                (await http.request(row.method, **_sound(row, world, headers=narrow))).status_code,
+                refused.status_code,
+                row.method in refused.headers["Allow"].split(", "),
+            )
+    assert got == {row.id: (401, 403, 405, True) for row in ROWS}
+
+
+async def test_each_failure_of_each_row(http: httpx.AsyncClient, settings: Settings) -> None:
+    world = await one_of_each(http)
+    before = await _state(http, world)
+    wrong: list[tuple[object, ...]] = []
+    for row in ROWS:
+        for mark in MARKS[row.id].split():
+            for attempt, wanted in _attempts(row, mark, world, settings.limits):
+                answer = await http.request(row.method, **attempt)
+                if mark == "304":
+                    again = {**attempt["headers"], "If-None-Match": answer.headers["ETag"]}
+                    answer = await http.request(row.method, **{**attempt, "headers": again})
+                said = answer.headers.get("X-Error-Code", "")
+                if answer.status_code != wanted[0] or (wanted[1] and said != wanted[1]):
+                    wrong.append((row.id, mark, wanted, answer.status_code, said, answer.text[:200]))
+                if mark == "V*" and answer.content != b'{"error":"Invalid request"}':
+                    wrong.append((row.id, mark, answer.text[:200]))
+    assert wrong == []
+    assert await _state(http, world) == before
+
+
+async def test_the_same_key_of_idempotency_with_another_body_is_422_and_nothing_is_done(
+    settings: Settings, make_key: Callable[..., str]
+) -> None:
+    for row in ROWS:
+        if "Y" not in MARKS[row.id].split():
+            continue
+        async with _service(settings, make_key()) as (http, _):
+            world = await one_of_each(http)
+            headers = {"Idempotency-Key": f'"{row.id}"'}
+            first = await http.request(row.method, **_sound(row, world, headers=headers))
+            assert first.is_success, (row.id, first.text)
+            body = {**(_filled(row.json, world) or {}), "description": "another body", "force": False}
+            second = await http.request(row.method, **{**_sound(row, world, headers=headers), "json": body})
+            assert second.status_code == 422, (row.id, second.text)
+
+
+async def test_every_row_is_429_once_its_caller_has_come_too_often(
+    settings: Settings, make_key: Callable[..., str]
+) -> None:
+    limits = dataclasses.replace(settings.limits, requests_per_minute=10, request_burst=10)
+    async with _service(dataclasses.replace(settings, limits=limits), make_key()) as (http, _):
+        world = await one_of_each(http)
+        for _ in range(10):
+            await http.get("/v1/workspace")
+        for row in ROWS:
+            answer = await http.request(row.method, **_sound(row, world))
+            assert (answer.status_code, answer.json()["code"]) == (429, "rate_limited"), row.id
+            assert int(answer.headers["Retry-After"]) > 0
+
+
+async def test_every_row_is_503_while_the_database_is_away(settings: Settings) -> None:
+    away = dataclasses.replace(settings, postgres=postgres_address("postgresql://nobody@127.0.0.1:1/nowhere"))
+    world = World(**{field.name: ABSENT for field in dataclasses.fields(World)})
+    async with _service(away, "edw_any") as (http, _):
+        for row in ROWS:
+            answer = await http.request(row.method, **_sound(row, world))
+            assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5"), row.id
+
+
+@pytest.mark.parametrize(
+    ("row", "quota"),
+    [
+        ("DS5", "sinks_per_workspace"),
+        ("DS8", "entries_per_sink"),
+        ("DS11", "entries_per_sink"),
+        ("BL2", "blocks_per_workspace"),
+        ("WH2", "webhooks_per_owner"),
+    ],
+)
+async def test_a_quota_that_is_used_up_is_409(
+    settings: Settings, make_key: Callable[..., str], row: str, quota: str
+) -> None:
+    (the_row,) = (one for one in ROWS if one.id == row)
+    full = 2 if quota == "blocks_per_workspace" else 1
+    limits = dataclasses.replace(settings.limits, **{quota: full})
+    async with _service(dataclasses.replace(settings, limits=limits), make_key()) as (http, _):
+        world = await one_of_each(http)
+        answer = await http.request(the_row.method, **_sound(the_row, world))
+        assert (answer.status_code, answer.json()["code"]) == (409, "quota_exceeded")
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+async def test_each_row_tells_its_events_and_no_others(http: httpx.AsyncClient, settings: Settings, row: Row) -> None:
+    world = await one_of_each(http)
+    everything = {"dataEvents": ["data_sink.*", "block.*", "workspace.*", "cloud_storage.*"]}
+    if row.id == "CS5":  # the first conversion of the file would be told, too
+        everything = {"dataEvents": ["cloud_storage.conversion.started"]}
+        await _converted(http, world)
+    assert (await http.patch(f"/v1/webhooks/{world.webhook}", json=everything)).is_success
+    told_before = _told(settings)
+    sound = _sound(row, world)
+    if row.id in CHANGING:
+        sound["json"] = CHANGING[row.id]
+    answer = await http.request(row.method, **sound)
+    assert answer.is_success, answer.text
+    if row.id == "CS5":
+        await _converted(http, world)
+    told = [one for one in _told(settings)[len(told_before) :] if "conversion" not in one or row.id == "CS5"]
+    assert told == EVENTS.get(row.id, [])
+
+
+@asynccontextmanager
+async def _service(settings: Settings, key: str) -> AsyncIterator[tuple[httpx.AsyncClient, Application]]:
+    async with running(settings) as app:
+        transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+        headers = {"x-api-key": key, "ClientId": "tests"}
+        async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as http:
+            yield http, app
+
+
+def _attempts(row: Row, mark: str, world: World, limits: Limits) -> list[tuple[dict[str, Any], tuple[int, str]]]:
+    """Requests with one thing wrong each, and the status and code that they must have; an empty code: any."""
+    sound = _sound(row, world)
+    found: list[tuple[dict[str, Any], tuple[int, str]]] = []  # none for Y, which has a test of its own
+    if mark in {"V", "V*"}:
+        found = [(one, (400, "")) for one in _invalid(row, world)]
+    elif mark == "K":
+        found = [({**sound, "headers": {"ClientId": text}}, (400, "bad_client_id")) for text in ("", "no spaces")]
+    elif mark == "T":
+        most = limits.bulk_body_bytes if row.id in {"DS5", "DS11"} else limits.body_bytes
+        large = {**sound, "json": None, "content": b" " * (most + 1)}
+        other = {**sound, "json": None, "content": b"x", "headers": {"Content-Type": "text/plain"}}
+        found = [(large, (413, "too_large")), (other, (415, ""))]
+    elif mark == "N":
+        name = {"DS": "sink", "BL": "block", "WS": "workspace", "CS": "file", "WH": "webhook"}[row.id[:2]]
+        name = name if f"{{{name}}}" in row.path else "workspace"
+        absent = _sound(row, dataclasses.replace(world, **{name: ABSENT}))
+        found = [(absent, (403 if name == "file" else 404, "")), *_states(row, world, {404})]
+    elif mark == "I":
+        found = [({**sound, "headers": {"If-Match": '"999"'}}, (412, ""))]
+    elif mark == "304":
+        found = [(sound, (304, ""))]
+    elif mark in {"409", "422"}:
+        found = _states(row, world, {int(mark)})
+    return found
+
+
+def _states(row: Row, world: World, statuses: set[int]) -> list[tuple[dict[str, Any], tuple[int, str]]]:
+    return [
+        (
+            {
+                **_sound(row, world),
+                **{name: _filled(value, world) for name, value in more.items() if name != "path"},
+                **({"url": _filled(more["path"], world)} if "path" in more else {}),
+            },
+            (status, code),
+        )
+        for more, status, code in STATES.get(row.id, ())
+        if status in statuses
+    ]
+
+
+def _invalid(row: Row, world: World) -> list[dict[str, Any]]:
+    sound = _sound(row, world)
+    if row.id == "DS4":
+        return [{**sound, "url": sound["url"].rpartition("/")[0] + "/%ff"}]
+    if row.id in {"WS3", "WS4"}:
+        return [{**sound, "url": "/v1/workspace/no-uuid"}]
+    if row.id == "CS1":
+        return [{**sound, "params": {}}]
+    if row.method == "GET":
+        return [{**sound, "params": {"take": text}} for text in ("0", "x", "1001")]
+    broken = [{**sound, "json": None, "content": content} for content in (b"{", b'"text"', b'{"a": NaN}')]
+    return broken + [attempt for attempt, _ in _states(row, world, {400})]
+
+
+def _sound(row: Row, world: World, **more: Any) -> dict[str, Any]:
+    body = _filled(row.json, world)
+    query = {name: _filled(text, world) for name, text in row.query.items()}
+    return {"url": _path(row, world), "params": query, "json": body, "headers": {}, **more}
+
+
+def _path(row: Row, world: World) -> str:
+    return row.path.format(**dataclasses.asdict(world))
+
+
+def _filled(value: Any, world: World) -> Any:
+    """With the world's ids in their places."""
+    if value is None:
+        return None
+    text = json.dumps(value)
+    for name, known in dataclasses.asdict(world).items():
+        text = text.replace(f"{{{name}}}", known)
+    return json.loads(text)
+
+
+def _told(settings: Settings) -> list[str]:
+    rows = transact(settings.database, lambda tx: tx.all("SELECT type FROM event ORDER BY number"))
+    return [str(row[0]) for row in rows]
+
+
+async def _converted(http: httpx.AsyncClient, world: World) -> None:
+    while (await http.get(f"/v1/cloud-storage/{world.file}")).json()["conversion"]["state"] != "succeeded":
+        pass  # it asks the database, so others have their turn
+
+
+async def _state(http: httpx.AsyncClient, world: World) -> list[Any]:
+    base = f"/v1/workspace/{world.workspace}"
+    paths = (f"{base}/data-sink", f"{base}/blocks", f"/v1/webhooks/{world.webhook}", "/v1/workspace", "/v1/webhooks")
+    return [(await http.get(path)).json() for path in paths]
