@@ -34,7 +34,9 @@ from ingestd.core.outcome import Fault
 
 T = TypeVar("T")
 
-_NEVER_SENT = frozenset({Fault.REFUSED, Fault.UNRESOLVED, Fault.TLS, Fault.CONNECT_TIMEOUT, Fault.POOL_TIMEOUT})
+_NEVER_SENT = frozenset(
+    {Fault.REFUSED, Fault.UNRESOLVED, Fault.TLS, Fault.PROXY, Fault.CONNECT_TIMEOUT, Fault.POOL_TIMEOUT}
+)
 
 
 class ServiceError(Exception):

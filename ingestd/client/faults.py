@@ -16,6 +16,7 @@ _BY_TYPE: tuple[tuple[type[Exception], Fault], ...] = (
     (httpx.ReadTimeout, Fault.READ_TIMEOUT),
     (httpx.PoolTimeout, Fault.POOL_TIMEOUT),
     (httpx.ConnectError, Fault.REFUSED),
+    (httpx.ProxyError, Fault.PROXY),
     (httpx.NetworkError, Fault.BROKEN),
     (httpx.RemoteProtocolError, Fault.BROKEN),
     (httpx.DecodingError, Fault.UNREADABLE),

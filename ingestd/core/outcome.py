@@ -28,6 +28,7 @@ class Fault(Enum):
     REFUSED = "refused"
     UNRESOLVED = "unresolved"
     TLS = "tls"
+    PROXY = "proxy"
     CONNECT_TIMEOUT = "connect timeout"
     WRITE_TIMEOUT = "write timeout"
     READ_TIMEOUT = "read timeout"
@@ -91,6 +92,12 @@ FAULTS: dict[Fault, Rule] = {
         word="unreachable",
         remedy="retry",
         sentence="No trusted TLS connection to the service. Check its certificate, and that service.url says https.",
+    ),
+    Fault.PROXY: Rule(
+        word="unreachable",
+        remedy="retry",
+        sentence="The proxy does not lead to the service. Check service.proxy with its user and password, and whether it may "
+        "reach service.url.",
     ),
     Fault.CONNECT_TIMEOUT: Rule(
         word="unreachable",

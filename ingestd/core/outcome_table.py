@@ -10,6 +10,7 @@ _FAULTS: dict[Fault, str] = {
     Fault.REFUSED: "nothing listens there, or it refuses",
     Fault.UNRESOLVED: "the host name can't be resolved",
     Fault.TLS: "no TLS, or a certificate that is not trusted",
+    Fault.PROXY: "the proxy on the way refuses",
     Fault.CONNECT_TIMEOUT: "no connection in time",
     Fault.WRITE_TIMEOUT: "sending stands still",
     Fault.READ_TIMEOUT: "no answer in time",

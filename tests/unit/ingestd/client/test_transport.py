@@ -5,45 +5,16 @@ from __future__ import annotations
 import ssl
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from ingestd.client import AsyncClient, Client, ServiceClient, TransportOptions
 from ingestd.client.errors import Unreachable
 from ingestd.client.transport import UnusableCertificate
 from ingestd.core.outcome import Fault
-
-
-def _certificate(folder: Path, name: str, password: bytes | None = None) -> tuple[Path, Path]:
-    """A certificate that has signed itself, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    files = folder / f"{name}.pem", folder / f"{name}.key"
-    files[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    locked = serialization.BestAvailableEncryption(password) if password else serialization.NoEncryption()
-    files[1].write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, locked))
-    return files
+from tests.support.certificates import self_signed
 
 
 class _Healthy(BaseHTTPRequestHandler):
@@ -78,8 +49,8 @@ def server() -> Iterator[_Quiet]:
 async def test_only_the_authorities_that_are_named_are_trusted_and_a_certificate_is_shown(
     server: _Quiet, tmp_path: Path
 ) -> None:
-    serving = _certificate(tmp_path, "server")
-    ours = _certificate(tmp_path, "client", password=b"hidden")
+    serving = self_signed(tmp_path, "server")
+    ours = self_signed(tmp_path, "client", password=b"hidden")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*serving)
     context.load_verify_locations(ours[0])
@@ -120,7 +91,7 @@ async def test_requests_go_through_the_proxy_that_is_named_and_through_no_other(
 
 
 def test_files_that_are_no_certificates_are_refused_with_a_sentence(tmp_path: Path) -> None:
-    good, locked = _certificate(tmp_path, "locked", password=b"hidden")
+    good, locked = self_signed(tmp_path, "locked", password=b"hidden")
     empty = tmp_path / "empty.pem"
     empty.write_bytes(b"")
     for options, words in (

@@ -1,0 +1,115 @@
+"""Proxy, trusted authority and client certificate, from the configuration's file to the service and back."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.certificates import self_signed
+from tests.support.daemon_process import ingestd, write_configuration
+from tests.support.document_server import DocumentServer
+from tests.support.on_the_way import Proxy, tls_end, tunnelling_proxy
+
+SHOWN = {
+    "ca_file": "server.pem",
+    "client_certificate": "client.pem",
+    "client_key": "client.key",
+    "client_key_password": "hidden-word",
+}
+
+
+@pytest.fixture
+def service() -> Iterator[DocumentServer]:
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        yield server
+
+
+@pytest.fixture
+def url(service: DocumentServer, tmp_path: Path) -> Iterator[str]:
+    """The service behind TLS, which lets in only who shows the certificate ``client.pem``."""
+    ours, _ = self_signed(tmp_path, "client", password=b"hidden-word")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*self_signed(tmp_path, "server"))
+    context.load_verify_locations(ours)
+    context.verify_mode = ssl.CERT_REQUIRED
+    with tls_end(service.port, context) as address:
+        yield address
+
+
+@pytest.fixture
+def proxy() -> Iterator[Proxy]:
+    with tunnelling_proxy("us:hidden-pass") as standing:
+        yield standing
+
+
+def configured(folder: Path, url: str, **way: str) -> Path:
+    """Relative files are beside the configuration."""
+    path = write_configuration(folder, url, {"upto": 3})
+    settings = json.loads(path.read_text())
+    settings["service"] |= way
+    path.write_text(json.dumps(settings))
+    return path
+
+
+def with_password(proxy: Proxy, credentials: str) -> str:
+    return proxy.url.replace("://", f"://{credentials}@")
+
+
+@pytest.mark.parametrize("by_proxy", [False, True], ids=["direct", "by a proxy"])
+def test_a_service_that_wants_a_certificate_is_checked_and_delivered_to(
+    tmp_path: Path, service: DocumentServer, url: str, proxy: Proxy, by_proxy: bool
+) -> None:
+    more = {"proxy": with_password(proxy, "us:hidden-pass")} if by_proxy else {}
+    config = configured(tmp_path, url, **SHOWN, **more)
+    check = ingestd(tmp_path, "check", "--online", "-c", str(config))
+    assert (check.returncode, check.stderr) == (0, "")
+    assert f"passed  service · reachable: {url} answered" in check.stdout
+    sync = ingestd(tmp_path, "sync", "-c", str(config))
+    assert (sync.returncode, sync.stdout.splitlines()[-1]) == (0, "3 entries delivered, 0 waiting, 0 rejected.")
+    assert {key: value for key, (value, _) in service.values("Sink 0").items()} == {"0.0": "0", "0.1": "1", "0.2": "2"}
+    # Entries of a sink that is there go one by one, on another path through the client than those of a new one.
+    config = configured(tmp_path, url, **SHOWN, **more)
+    config.write_text(config.read_text().replace('"upto": 3', '"upto": 5'))
+    assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
+    assert len(service.values("Sink 0")) == 5
+    led_to = {url.removeprefix("https://")} if by_proxy else set()
+    assert set(proxy.led_to) == led_to
+    assert "hidden" not in check.stdout + sync.stdout + sync.stderr
+
+
+@pytest.mark.parametrize(
+    ("lacking", "sentence"),
+    [
+        ({"ca_file"}, "No trusted TLS connection to the service."),
+        ({"client_certificate", "client_key", "client_key_password"}, "The connection broke"),
+    ],
+    ids=["authority", "certificate"],
+)
+def test_what_is_missing_is_told_by_check(tmp_path: Path, url: str, lacking: set[str], sentence: str) -> None:
+    config = configured(tmp_path, url, **{name: value for name, value in SHOWN.items() if name not in lacking})
+    check = ingestd(tmp_path, "check", "--online", "-c", str(config))
+    assert check.returncode == 5
+    assert sentence in check.stdout
+
+
+def test_a_proxy_that_does_not_let_us_through_is_told_as_such(tmp_path: Path, url: str, proxy: Proxy) -> None:
+    config = configured(tmp_path, url, **SHOWN, proxy=with_password(proxy, "us:wrong-word"))
+    check = ingestd(tmp_path, "check", "--online", "-c", str(config))
+    assert check.returncode == 5
+    assert "The proxy does not lead to the service." in check.stdout
+    assert "wrong-word" not in check.stdout + check.stderr
+    assert proxy.led_to == []
+
+
+def test_a_key_that_can_not_be_opened_is_a_mistake_of_the_configuration(tmp_path: Path, url: str) -> None:
+    config = configured(tmp_path, url, **SHOWN | {"client_key_password": "another-word"})
+    for verb in ("check", "sync"):
+        run = ingestd(tmp_path, verb, *(["--online"] if verb == "check" else []), "-c", str(config))
+        assert run.returncode == 78
+        assert "client.pem and" in run.stderr
+        assert "another-word" not in run.stdout + run.stderr
