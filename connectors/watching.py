@@ -84,6 +84,7 @@ class FolderWatch:
         self._lock = threading.Lock()
         self._observer: BaseObserver | None = None
         self._watched: tuple[int, int] | None = None
+        self._root = ""
         self._open = False
         self._tried = False
         self._heard = threading.Event()
@@ -165,8 +166,9 @@ class FolderWatch:
     def _arm(self, identity: tuple[int, int]) -> None:
         self._tried = False
         observer = _Observer(self._wake)
+        self._root = str(self._folder.resolve())  # a link itself has no events
         try:
-            observer.schedule(_Waker(self), str(self._folder), recursive=self._recursive, event_filter=_EVENTS)
+            observer.schedule(_Waker(self), self._root, recursive=self._recursive, event_filter=_EVENTS)
             observer.start()
         except OSError as error:  # no such folder any more, or the system's limit of watches is reached
             self.failure = f"{self._folder} can't be watched: {error.strerror or error}"
@@ -185,7 +187,7 @@ class FolderWatch:
         if os.fsdecode(event.src_path).endswith(f"/{_PROBE}"):
             self._heard.set()
             return
-        if event.is_directory and event.event_type == "deleted" and Path(os.fsdecode(event.src_path)) == self._folder:
+        if event.is_directory and event.event_type == "deleted" and os.fsdecode(event.src_path) == self._root:
             self._watched = None  # an inode number may be given to the next folder of this name at once
         self._wake()
 

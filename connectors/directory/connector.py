@@ -40,8 +40,10 @@ from ingestd.sdk import (
     Step,
 )
 
-_SCANS_APART = 400
+_LOOKS_APART = 400
 """Where events come, looking for missed ones may cost a quarter of a percent of a processor, however large the folder is."""
+_POLLS_APART = 20
+"""Where none come, looking may cost five percent."""
 
 
 class DirectoryConnector(Connector):
@@ -71,7 +73,7 @@ class DirectoryConnector(Connector):
         self._parked: dict[str, str] = {}
         self._held: dict[str, tuple[Cursor, Settlement]] = {}
         self._unreadable: dict[str, Identity] = {}
-        self._scan_cost = 0.0
+        self._look_cost = 0.0
         self._watch: FolderWatch | None = None
 
     def partitions(self) -> Iterable[Partition]:
@@ -83,6 +85,12 @@ class DirectoryConnector(Connector):
             raise SourceBroken(f"The archive is the folder {self._folder} itself: archived files would be read again.")
         if self._watch is not None:
             self._watch.rearm()  # before the scan: what comes after it is an event
+        began = time.thread_time()
+        partitions = self._look()
+        self._look_cost = time.thread_time() - began
+        return partitions
+
+    def _look(self) -> list[Partition]:
         found = self._scan()
         now = self.context.now()
         self._memory.keep_only(found.files.keys() | found.empty.keys() if found.empty else found.files)
@@ -97,9 +105,7 @@ class DirectoryConnector(Connector):
 
     def _scan(self) -> Found:
         self._guard.check()
-        began = time.thread_time()
         found = self._scanner.scan()
-        self._scan_cost = time.thread_time() - began
         self._guard.check()  # what went away meanwhile left an empty folder
         if self.options.ready:
             for name in [name for name in (*found.files, *found.empty) if self._readiness.is_companion(name)]:
@@ -292,9 +298,10 @@ class DirectoryConnector(Connector):
     @property
     def rescan_seconds(self) -> float:
         """How long at the most a missed event goes unnoticed."""
+        options = self.options
         if self._watch is not None and self._watch.polling:
-            return min(self.options.poll_seconds, self.options.rescan_seconds)
-        return max(self.options.rescan_seconds, self._scan_cost * _SCANS_APART)
+            return max(min(options.poll_seconds, options.rescan_seconds), self._look_cost * _POLLS_APART)
+        return max(options.rescan_seconds, self._look_cost * _LOOKS_APART)
 
     def watch(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
         """Wake on every event below the folder, also once it appears or comes back."""

@@ -205,3 +205,13 @@ def test_more_events_than_the_kernel_keeps_wake_and_lose_no_sub_folder(tmp_path:
         deadline = time.monotonic() + DEADLINE_SECONDS
         while not woken.after(lambda: (tmp_path / "sub" / "a.csv").write_text("a\n")):
             assert time.monotonic() < deadline
+
+
+def test_a_folder_behind_a_link_is_watched_by_events(tmp_path: Path) -> None:
+    woken = Woken()
+    (tmp_path / "real").mkdir()
+    (tmp_path / "drop").symlink_to("real")
+    with FolderWatch(tmp_path / "drop", woken, recursive=True) as watch:
+        watch.rearm()
+        assert not watch.polling
+        assert woken.after(lambda: (tmp_path / "real" / "a.csv").write_text("a\n"))
