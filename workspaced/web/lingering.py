@@ -14,16 +14,23 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SILENCE_SECONDS = 5.0
 LONGEST_SECONDS = 30.0
+MOST_BYTES = 67_108_864
 
 
 class Lingering:
     """Plain ASGI middleware, for requests that have a body. The last bytes of an answer are never held back, only its end."""
 
     def __init__(
-        self, app: ASGIApp, *, silence_seconds: float = SILENCE_SECONDS, longest_seconds: float = LONGEST_SECONDS
+        self,
+        app: ASGIApp,
+        *,
+        silence_seconds: float = SILENCE_SECONDS,
+        longest_seconds: float = LONGEST_SECONDS,
+        most_bytes: int = MOST_BYTES,
     ) -> None:
-        """A caller that sends nothing for ``silence_seconds``, or has not ended after ``longest_seconds``, is given up."""
+        """A caller is given up that sends nothing for so long, or has not ended after so long or so many bytes more."""
         self._app = app
+        self._most_bytes = most_bytes
         self._silence_seconds = silence_seconds
         self._longest_seconds = longest_seconds
 
@@ -51,9 +58,11 @@ class Lingering:
         await self._app(scope, watched, unended)
         if held:
             with suppress(TimeoutError):  # then he has had his time to read the answer
+                dropped = 0
                 async with asyncio.timeout(self._longest_seconds):
-                    while arriving:
-                        await asyncio.wait_for(watched(), self._silence_seconds)
+                    while arriving and dropped < self._most_bytes:
+                        async with asyncio.timeout(self._silence_seconds):
+                            dropped += len((await watched()).get("body", b""))
             await send({"type": "http.response.body", "body": b""})
 
 
