@@ -201,7 +201,7 @@ class DirectoryConnector(Connector):
         would leave files that wait for ever for those that are gone.
 
         Raises:
-            SettleLater: others of its group are not settled yet.
+            SettleLater: others of its group are not settled yet, or a grace has not passed.
         """
         if "offset" in cursor:
             return
@@ -214,6 +214,8 @@ class DirectoryConnector(Connector):
         members = [member for member in self._group_members(name) if (self._folder / member).is_file()]
         if late := [member for member in members if not self._is_held(member)]:
             raise SettleLater(f"{name} goes together with {', '.join(late)}.")
+        for member in members:
+            self._away.check(self._path(member), member, self._held[member][1])
         for number, member in enumerate(members, start=1):
             last = [self._group_companion(name)] if number == len(members) else []
             self._let_go(member, *self._held[member], [*self._readiness.companions(member), *filter(None, last)])
@@ -252,6 +254,7 @@ class DirectoryConnector(Connector):
             raise SourceUnavailable(f"The status of {path} can't be read: {error.strerror}.") from error
         if not identity.is_at(cursor):
             return
+        self._away.check(path, name, settlement)
         if self.options.after != "keep":
             for companion in companions:  # first: without its marker a file waits, without its file a marker deceives
                 self._put_companion_away(companion, settlement.ended)
@@ -326,7 +329,14 @@ class DirectoryConnector(Connector):
     def verify(self) -> Iterable[Step]:
         """Whether the folder and the archive can be used as configured, and what is there."""
         archive = self._archive if self.options.after == "archive" else None
-        return steps(self._folder, archive, self._scanner, self.options, self._guard)
+        return steps(
+            self._folder,
+            archive,
+            self._away.places,
+            scanner=self._scanner,
+            options=self.options,
+            guard=self._guard,
+        )
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:
         """Why a file is not read as it is now."""

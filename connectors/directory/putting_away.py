@@ -62,34 +62,45 @@ class PuttingAway:
     @property
     def folders(self) -> tuple[Path, ...]:
         """Every folder that files are written to; no scan goes there."""
-        found = (self.archive, self.quarantine, self.failed, self.receipts)
-        return tuple(folder for folder in found if folder is not None)
+        return (*([self.archive] if self.archive is not None else []), *self.places.values())
 
-    def put_away(self, leaving: Leaving) -> None:
-        """A file is settled as it is.
+    @property
+    def places(self) -> dict[str, Path]:
+        """The folders besides the archive that files are written to, by the names of their settings."""
+        found = {"quarantine": self.quarantine, "failed": self.failed, "receipts": self.receipts}
+        return {name: folder for name, folder in found.items() if folder is not None}
+
+    def check(self, path: Path, name: str, settlement: Settlement) -> None:
+        """Whether a file may go now; looked at before anything that belongs to it goes.
 
         Raises:
             SettleLater: it is to stay for a while yet.
-            SourceUnavailable: something can't be written or moved; asked again, it is done then.
+            SourceUnavailable: it can't be moved.
         """
-        path, name, after_ = leaving.path, leaving.name, self._options.after
-        left = leaving.settlement.ended + self._options.delete_grace_seconds - self._now()
+        left = settlement.ended + self._options.delete_grace_seconds - self._now()
         if self._options.delete_grace_seconds and left > 0:
             raise SettleLater(f"{name} is deleted in {left:.0f} seconds if it is unchanged (delete_grace_seconds).")
-        if after_ != "keep" and not os.access(path.parent, os.W_OK | os.X_OK):
+        if self._options.after != "keep" and not os.access(path.parent, os.W_OK | os.X_OK):
             raise SourceUnavailable(
                 f"{path} can't be moved: its folder can't be written to. It was read and is not read again; allow writing to"
                 " the folder, or set after: keep."
             )
+
+    def put_away(self, leaving: Leaving) -> None:
+        """A file is settled as it is, and may go.
+
+        Raises:
+            SourceUnavailable: something can't be written or moved; asked again, it is done then.
+        """
         rows = self._quarantine(leaving)
-        match after_:
+        match self._options.after:
             case "keep":
                 self._leave_word(leaving, rows, "It stays where it is.")
             case "archive":
                 self._archive(leaving, rows)
             case "delete":
                 self._leave_word(leaving, rows, "It is deleted.")
-                after.delete(path, identity=leaving.identity)
+                after.delete(leaving.path, identity=leaving.identity)
 
     def put_companion_away(self, path: Path, name: str, identity: Identity, sha256: str, ended: float) -> None:
         """What lay beside a file goes where the file goes."""

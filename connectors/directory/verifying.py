@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from connectors.directory.options import DirectoryOptions
@@ -17,9 +17,18 @@ _NAMED = 5
 
 
 def steps(
-    folder: Path, archive: Path | None, scanner: Scanner, options: DirectoryOptions, guard: MountGuard
+    folder: Path,
+    archive: Path | None,
+    places: Mapping[str, Path],
+    *,
+    scanner: Scanner,
+    options: DirectoryOptions,
+    guard: MountGuard,
 ) -> Iterator[Step]:
-    """Each check in order; after a folder that can't be listed there is nothing more to say."""
+    """Each check in order; after a folder that can't be listed there is nothing more to say.
+
+    ``places``: the other folders that are written to, by the names of their settings.
+    """
     try:
         guard.check()
         found = scanner.scan()
@@ -37,6 +46,8 @@ def steps(
         yield Step(name="moving files", outcome="failed", sentence=sentence)
     if archive is not None:
         yield from _archive(folder, archive)
+    for name, place in places.items():
+        yield _written(name, place)
     unreadable = [name for name in found.files if not os.access(folder / name, os.R_OK)]
     if unreadable:
         sentence = f"{len(unreadable)} files can't be read ({_named(unreadable)}): allow reading them."
@@ -65,10 +76,8 @@ def _archive(folder: Path, archive: Path) -> Iterator[Step]:
         sentence = f"The archive {archive} is the folder itself: archived files would be read again. Choose another."
         yield Step(name="archive", outcome="failed", sentence=sentence)
         return
-    existing = archive
-    while not existing.exists() and existing != existing.parent:
-        existing = existing.parent
-    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+    existing = _nearest(archive)
+    if not _can_be_written(existing):
         sentence = f"The archive {archive} can't be written: make {existing} a folder that ingestd's user may write to."
         yield Step(name="archive", outcome="failed", sentence=sentence)
         return
@@ -78,6 +87,25 @@ def _archive(folder: Path, archive: Path) -> Iterator[Step]:
     else:
         sentence = "Folder and archive are on different file systems: a file is copied, checked and then deleted."
     yield Step(name="file system", outcome="passed", sentence=sentence)
+
+
+def _written(name: str, place: Path) -> Step:
+    existing = _nearest(place)
+    if _can_be_written(existing):
+        return Step(name=name, outcome="passed", sentence=f"Files can be put into {place}.")
+    sentence = f"{place} can't be written: make {existing} a folder that ingestd's user may write to."
+    return Step(name=name, outcome="failed", sentence=sentence)
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder, or the one above it in which it is to be made."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder
+
+
+def _can_be_written(folder: Path) -> bool:
+    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
 
 
 def _named(names: list[str]) -> str:

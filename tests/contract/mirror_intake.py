@@ -379,7 +379,15 @@ class IntakeSuite:
         stage.read([("a", "1")], rejects=[(reject(3), None), (reject(4), 44)])
         references = self.references(stage)
         number, _, sign = references[1].partition("-")
-        forged = [f"{number}-{(int(sign, 16) + 1) % 65536:04x}", "0-0000", "word", "9" * 30, ""]
+        forged = [
+            f"{number}-{(int(sign, 16) + 1) % 65536:04x}",
+            "0-0000",
+            "0" + references[1],
+            "٣-0000",
+            "word",
+            "9" * 30,
+            "",
+        ]
         run = self.amend(stage, "fix", [("b", "2")], resolved=[references[0], *forged])
         assert run.created == 1
         assert self.references(stage) == references[1:]

@@ -35,10 +35,11 @@ def settlement_of(
 
 def resolve(connection: sqlite3.Connection, pipeline: str, references: Sequence[str]) -> None:
     """Forget what the references name, if it is still the same."""
-    wanted = {reference.partition("-")[0]: reference for reference in references}
-    ids = [int(number) for number in wanted if number.isdecimal() and len(number) < _DIGITS]
+    wanted = set(references)
+    numbers = {reference.partition("-")[0] for reference in wanted}
+    ids = [int(number) for number in numbers if number.isascii() and number.isdecimal() and len(number) < _DIGITS]
     found = connection.execute(SQL["parked_since"], (pipeline, json.dumps(ids))).fetchall()
-    meant = [number for number, at in found if _reference(number, at) == wanted[str(number)]]
+    meant = [number for number, at in found if _reference(number, at) in wanted]
     connection.execute(SQL["rejected_drop"], (json.dumps(meant),))
 
 

@@ -147,7 +147,7 @@ def test_verify_names_what_is_wrong_and_what_is_there(drop: Any) -> None:
     drop.write("a.csv")
     drop.write("b.csv", "")
     steps = {step.name: step for step in drop.connector(after="archive", archive="done").verify()}
-    assert [step.outcome for step in steps.values()] == ["passed"] * 6
+    assert [step.outcome for step in steps.values()] == ["passed"] * 8
     assert "is watched by events" in steps["watching"].sentence
     assert "one file system" in steps["file system"].sentence
     assert "1 files match" in steps["files"].sentence

@@ -142,6 +142,30 @@ def test_a_deletion_waits_for_its_grace_and_for_an_unchanged_file(open_flow: Ope
     assert [event for event in flow.events if isinstance(event, SettlingFailed)] == []
 
 
+def test_a_marker_stays_with_its_file_until_both_may_go(open_flow: Open) -> None:
+    flow = open_flow(after="delete", archive=None, delete_grace_seconds=60, ready=["marker"])
+    flow.write("a.csv", "part,mass\nA,1\n")
+    flow.write("a.csv.done", "")
+    flow.pass_once()
+    assert flow.held == {"A": "1"}
+    assert flow.files(flow.drop) == ["a.csv", "a.csv.done"]
+    flow.now += 61
+    flow.pass_once()
+    assert flow.files(flow.drop) == []
+
+
+def test_each_folder_that_is_written_to_is_checked(open_flow: Open) -> None:
+    flow = open_flow(quarantine="a file/rejected", receipts="told")
+    (flow.base / "a file").write_text("")
+    told = {step.name: step for step in flow.reader.connector.verify()}  # type: ignore[attr-defined]
+    assert (told["quarantine"].outcome, told["failed"].outcome, told["receipts"].outcome) == (
+        "failed",
+        "passed",
+        "passed",
+    )
+    assert "a file a folder that ingestd's user may write to" in told["quarantine"].sentence
+
+
 def test_a_folder_that_can_t_be_written_is_said_once_and_keeps_its_files_read(
     open_flow: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
