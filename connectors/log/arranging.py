@@ -104,7 +104,9 @@ class Arranger:
         if part.packed != bool(packed_suffix(name)):
             return False
         if part.packed:
-            return not part.done or part.is_quiet(identity)
+            return part.is_quiet(identity) or (
+                not part.done and self._common(replace(part, marks=()), name, identity) is not None
+            )
         if name != log and part.is_quiet(identity):
             return True
         if identity.size < part.offset:

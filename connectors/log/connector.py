@@ -107,8 +107,11 @@ class LogConnector(Connector):
                     if step.stretch is not None:
                         yield self._batch(log, found.name, identity, step, now), now
             except Damaged as error:
-                if not self._waiting.is_over(log, found.part, identity, quoted=False):
-                    break  # it is being packed; what follows it comes after it
+                packing = (
+                    f"{found.name} can't be unpacked to its end yet; {log} is read on once it can, or is left alone."
+                )
+                if not self._waiting.is_over(log, found.part, identity, sentence=packing):
+                    break  # what follows it comes after it
                 memory.damaged.add(identity)
                 self.context.tell(
                     f"{found.name} in {self._folder.path} can't be unpacked to its end ({error}), so what is in it and was not"

@@ -6,16 +6,14 @@ import fnmatch
 import glob
 import re
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
 
 from connectors.files import Identity
 from connectors.formats.packing import inner_name, packed_suffix
 
-T = TypeVar("T")
-
 NAME = "{name}"
 ANY_NAME = re.compile(r"[*?\[]")
 _NUMBER = re.compile(r"\d+")
+_REMEMBERED = 10_000
 
 
 class Names:
@@ -25,10 +23,13 @@ class Names:
         self._patterns = tuple(patterns)
         self._rotated = tuple(rotated)
         self._fixed = [pattern for pattern in self._patterns if not ANY_NAME.search(pattern)]
+        self._known: dict[str, str | None] = {}
 
     def is_log(self, name: str) -> bool:
         """Whether a file of this name is one that is being written."""
-        return not name.startswith((".", "~$")) and any(fnmatch.fnmatchcase(name, glob) for glob in self._patterns)
+        return not name.startswith((".", "~$")) and any(
+            fnmatch.fnmatchcase(name, pattern) for pattern in self._patterns
+        )
 
     def is_rotated(self, name: str, log: str) -> bool:
         """Whether a file of this name is an older one of this log."""
@@ -39,6 +40,16 @@ class Names:
 
     def log_of(self, name: str) -> str | None:
         """The log to which a file belongs, the one with the longest name; None: to none."""
+        try:
+            return self._known[name]
+        except KeyError:
+            log = self._log_of(name)
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        self._known[name] = log
+        return log
+
+    def _log_of(self, name: str) -> str | None:
         if self.is_log(name):
             return name
         beginnings = [name[:end] for end in range(len(name) - 1, 0, -1)]
@@ -51,5 +62,5 @@ class Names:
 
     def older(self, log: str, files: Mapping[str, Identity]) -> list[str]:
         """The rotated files of a log, oldest first."""
-        found = [name for name in files if self.is_rotated(name, log)]
+        found = [name for name in files if name != log and self.log_of(name) == log]
         return sorted(found, key=lambda name: (files[name].mtime_ns, [-int(n) for n in _NUMBER.findall(name)], name))

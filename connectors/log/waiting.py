@@ -37,10 +37,10 @@ class Waiting:
             log, self._now() + _SOON_SECONDS, f"The files of {log} are being renamed; they are looked at again at once."
         )
 
-    def is_over(self, log: str, part: Part, identity: Identity, *, quoted: bool) -> bool:
-        """Whether what stands behind ``part`` has waited long enough.
+    def is_over(self, log: str, part: Part, identity: Identity, *, quoted: bool = False, sentence: str = "") -> bool:
+        """Whether what stands behind ``part`` has waited long enough; ``sentence`` tells of it where it is not a last row.
 
-        A half line waits from the last time that its file was written; a quote that is not closed from when it was seen.
+        It waits from the last time that its file was written; a quote that is not closed from when it was seen.
         """
         key, now = (log, part.id, part.offset), self._now()
         self._since = {other: seen for other, seen in self._since.items() if other[:2] != key[:2] or other == key}
@@ -53,11 +53,10 @@ class Waiting:
         self._since[key] = (identity.size, since)
         if now - since >= self._idle_seconds:
             return True
-        what = "opens a quote that is not closed yet" if quoted else "has no line end yet"
-        sentence = (
-            f"The last row of {log} {what}; it is taken as it is after {self._idle_seconds:g} seconds (idle_seconds)."
-        )
-        self._wait(log, since + self._idle_seconds, sentence)
+        half = f"The last row of {log} has no line end yet; it is taken as it is"
+        quote = f"A row of {log} opens a quote that is not closed yet; it is parked"
+        told = sentence or f"{quote if quoted else half} after {self._idle_seconds:g} seconds (idle_seconds)."
+        self._wait(log, since + self._idle_seconds, told)
         return False
 
     def seconds(self) -> float | None:
