@@ -358,7 +358,9 @@ class Lane:
         self._on_settled()
 
     def _narrow(self, max_bytes: int) -> None:
-        self._most_bytes = min(max_bytes, self._most_bytes or max_bytes)
+        if self._most_bytes is not None and self._most_bytes <= max_bytes:
+            return
+        self._most_bytes = max_bytes
         self._emit(BatchNarrowed(sink=str(self._address), max_bytes=self._most_bytes))
 
     def _stand(self, standing: Standing) -> None:

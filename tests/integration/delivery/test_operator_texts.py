@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import os
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,12 +20,11 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.backoff import Backoff
 from ingestd.delivery.pace import Pace
 from ingestd.mirror.sqlite import SqliteMirror
-from ingestd.telemetry.event import Event, event_name
 from tests.support.delivery_rig import rig, waking
 from tests.support.document_server import Delay, DocumentServer, DropAfter, Fault, Garbage, Refuse, Truncate
+from tests.support.operator_texts import GOLDEN, expect_golden, logged, masked
 from tests.support.sqlite_desires import desire_all
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "delivery"
 PATIENT = Pace(
     retry=Backoff(base_seconds=3_600, cap_seconds=3_600),
     pause=Backoff(base_seconds=3_600, cap_seconds=3_600),
@@ -68,6 +65,9 @@ def _by(by: str, name: str) -> SinkAddress:
     return SinkAddress(workspace="Bench", by=by, name=name)  # type: ignore[arg-type]
 
 
+OF_LIMITS = {"takes-no-connection", "does-not-read", "connections-busy", "entry-refused", "request-too-large"}
+"""They stand in `test_operator_texts_of_limits`."""
+
 SITUATIONS = {
     "nothing-listens": Situation(url=lambda _: "http://127.0.0.1:1"),
     "host-unknown": Situation(url=lambda _: "http://no-such-host.invalid"),
@@ -98,23 +98,6 @@ SITUATIONS = {
     "operation-not-offered": Situation(prepare=_sink, fault=Refuse(status=501), when=_writes),
     "not-the-service": Situation(fault=Refuse(status=405)),
 }
-
-
-def masked(text: str) -> str:
-    for pattern, mask in (
-        (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "TIME"),
-        (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID"),
-        (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
-    ):
-        text = re.sub(pattern, mask, text)
-    return text
-
-
-def logged(event: Event) -> str:
-    """A line of the log without its numbers of seconds, which chance decides."""
-    fields = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
-    fields.pop("seconds", None)
-    return f"{event.level}: {event_name(type(event))} " + " ".join(f"{name}={value}" for name, value in fields.items())
 
 
 async def told(situation: Situation, folder: Path) -> str:
@@ -149,9 +132,7 @@ async def told(situation: Situation, folder: Path) -> str:
 @pytest.mark.parametrize("name", SITUATIONS)
 async def test_status_and_log_say_what_is_wrong_and_what_to_do(name: str, tmp_path: Path) -> None:
     text = await told(SITUATIONS[name], tmp_path)
-    if os.environ.get("INGESTD_WRITE_GOLDEN"):
-        (GOLDEN / f"{name}.txt").write_text(text, encoding="utf-8")
-    assert text == (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
+    expect_golden(name, text)
     assert "since TIME" in text
     assert "3 waiting" in text
     assert "secret" not in text
@@ -178,10 +159,8 @@ async def test_a_deleted_sink_stops_its_lane_where_that_is_configured(tmp_path: 
         assert server.store.by_label("Mass budget") == []
     finally:
         mirror.close()
-    if os.environ.get("INGESTD_WRITE_GOLDEN"):
-        (GOLDEN / "sink-deleted.txt").write_text(f"{line}\n", encoding="utf-8")
-    assert line == (GOLDEN / "sink-deleted.txt").read_text(encoding="utf-8").rstrip("\n")
+    expect_golden("sink-deleted", f"{line}\n")
 
 
 def test_every_golden_text_belongs_to_a_situation() -> None:
-    assert {path.stem for path in GOLDEN.glob("*.txt")} == {*SITUATIONS, "sink-deleted"}
+    assert {path.stem for path in GOLDEN.glob("*.txt")} == {*SITUATIONS, "sink-deleted", *OF_LIMITS}

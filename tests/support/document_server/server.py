@@ -72,6 +72,13 @@ class _Handler(BaseHTTPRequestHandler):
         """Requests are recorded, not logged."""
 
     def _serve(self) -> None:
+        if self.command != "GET" and self.server.owner.unread.is_set():
+            self.server.owner.over.wait()
+            self._drop()
+        else:
+            self._act()
+
+    def _act(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         headers = {name.lower(): value for name, value in self.headers.items()}
         request = Request(method=self.command, path=self.path, headers=headers, body=body)
@@ -131,6 +138,7 @@ class DocumentServer:
         self.errors = 0
         self.arrived = threading.Event()
         """Set by each request that arrives; whoever waits clears it."""
+        self.unread, self.over = threading.Event(), threading.Event()
         self._queued: deque[tuple[Fault, Callable[[Request], bool]]] = deque()
         self._lock = threading.Lock()
         self._http = _Http(("127.0.0.1", port), self)
@@ -149,6 +157,7 @@ class DocumentServer:
 
     def stop(self) -> None:
         """Close every connection and wait for every thread."""
+        self.over.set()
         self._http.shutdown()
         for connection in list(self._http.open):
             try:
@@ -180,6 +189,11 @@ class DocumentServer:
         """Do these to the next requests for which ``when`` holds, one after the other."""
         with self._lock:
             self._queued.extend((fault, when) for fault in queued)
+
+    def stop_reading_writes(self) -> None:
+        """From now on a request that changes something is not read, and little of it fits into the system's buffers."""
+        self.unread.set()
+        self._http.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
 
     def writes(self) -> list[Request]:
         """The requests that change something, as far as they arrived."""

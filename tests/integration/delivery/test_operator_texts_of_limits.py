@@ -1,0 +1,154 @@
+"""What an operator reads where a limit is met: of time on the way to the service, or of what the service takes.
+
+As `test_operator_texts`, with situations that no answer of a service makes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+
+from ingestd.cli.status import sink_line
+from ingestd.client.transport import Timeouts
+from ingestd.core.address import SinkAddress
+from ingestd.delivery.pace import Pace
+from ingestd.mirror.port import SinkStatus
+from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.telemetry.catalogue.delivery import BatchNarrowed, DeliveryDelayed, EntriesParked
+from ingestd.telemetry.event import Event
+from tests.integration.delivery.test_operator_texts import MASS_BUDGET, PATIENT
+from tests.support.bulk_service import BulkService
+from tests.support.delivery_rig import QUICK, Rig, rig, waking
+from tests.support.document_server import Delay, DocumentServer, Refuse
+from tests.support.memory_mirror import Desired
+from tests.support.operator_texts import expect_golden, logged, masked
+from tests.support.sqlite_desires import desire_all
+
+THREE: dict[str, Desired] = {f"P-{n}": ("1.50", "scalar") for n in range(3)}
+PATIENTLY = Timeouts(connect_seconds=60, write_seconds=60, read_seconds=60, pool_seconds=60)
+SHORT = 0.1
+
+
+@asynccontextmanager
+async def delivering(
+    folder: Path,
+    *,
+    url: str = "http://service.test",
+    transport: httpx.AsyncBaseTransport | None = None,
+    timeouts: Timeouts = PATIENTLY,
+    pace: Pace = PATIENT,
+) -> AsyncIterator[tuple[Rig, SqliteMirror]]:
+    mirror = SqliteMirror.open(folder / "ingestd.db")
+    try:
+        async with rig(
+            url=url, transport=transport, deliverable=mirror.delivery, pace=pace, timeouts=timeouts
+        ) as running:
+            mirror.on_pending = waking(running)
+            yield running, mirror
+    finally:
+        mirror.close()
+
+
+async def in_trouble(mirror: SqliteMirror, sentence: str, *, of: str = "") -> SinkStatus:
+    """A sink with a trouble that says so; ``of``: a line of the log that names it."""
+    async with asyncio.timeout(60):
+        while True:
+            for sink in await asyncio.to_thread(mirror.status.sinks):
+                named = not of or f"sink={sink.address} " in of
+                if named and sink.trouble is not None and sentence in sink.trouble.sentence:
+                    return sink
+
+
+def told(sink: SinkStatus, events: list[Event]) -> str:
+    return masked("\n".join([sink_line(sink), *map(logged, events)])) + "\n"
+
+
+@contextlib.contextmanager
+def full() -> Iterator[str]:
+    """The address of somebody who listens and takes nobody: the system's queue of connections is full."""
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        with contextlib.suppress(TimeoutError):
+            while True:
+                stack.enter_context(socket.create_connection(listener.getsockname(), timeout=0.2))
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+async def test_nobody_takes_the_connection(tmp_path: Path) -> None:
+    with full() as url:
+        timeouts = Timeouts(connect_seconds=SHORT, read_seconds=60)
+        async with delivering(tmp_path, url=url, timeouts=timeouts) as (running, mirror):
+            await asyncio.to_thread(desire_all, mirror, MASS_BUDGET, THREE)
+            sink = await in_trouble(mirror, "")
+            expect_golden("takes-no-connection", told(sink, running.told(DeliveryDelayed)))
+
+
+async def test_the_service_does_not_read_what_is_sent(tmp_path: Path) -> None:
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        server.stop_reading_writes()
+        timeouts = Timeouts(connect_seconds=60, write_seconds=SHORT, read_seconds=60)
+        async with delivering(tmp_path, url=server.url, timeouts=timeouts) as (running, mirror):
+            # More than what the system takes off a sender's hands.
+            large: dict[str, Desired] = dict.fromkeys(THREE, ("x" * 1300000, "text"))
+            await asyncio.to_thread(desire_all, mirror, MASS_BUDGET, large)
+            sink = await in_trouble(mirror, "")
+            expect_golden("does-not-read", told(sink, running.told(DeliveryDelayed)))
+
+
+async def test_every_connection_of_ours_is_busy(tmp_path: Path) -> None:
+    """A hundred connections are allowed, and more sinks than that are looked for at once."""
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        server.fault_of = lambda _: Delay(seconds=1)
+        timeouts = Timeouts(connect_seconds=60, read_seconds=60, pool_seconds=SHORT)
+        async with delivering(tmp_path, url=server.url, timeouts=timeouts) as (running, mirror):
+            mirror.on_pending = lambda: None
+            for n in range(104):
+                sink = SinkAddress(workspace="Bench", by="label", name=f"S{n}")
+                await asyncio.to_thread(desire_all, mirror, sink, {f"{n}": ("1", "scalar")})
+            running.dispatcher.wake()
+            await in_trouble(mirror, "All connections")
+            first = logged(running.told(DeliveryDelayed)[0])
+            status = await in_trouble(mirror, "All connections", of=first)
+            text = f"{sink_line(status)}\n{first}\n".replace(str(status.address), "SINK")
+            expect_golden("connections-busy", masked(text))
+
+
+async def test_one_entry_is_refused_and_the_others_arrive(tmp_path: Path) -> None:
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        bad = Refuse(status=400, body=b'{"error":"The value is out of range."}')
+        server.fault_of = lambda request: bad if request.writes and b'"P-1"' in request.body else None
+        async with delivering(tmp_path, url=server.url, pace=QUICK) as (running, mirror):
+            await asyncio.to_thread(desire_all, mirror, MASS_BUDGET, THREE)
+            assert await running.drained() == []
+            (sink,) = await asyncio.to_thread(mirror.status.sinks)
+            text = told(sink, running.told(EntriesParked))
+        assert set(server.values("Mass budget")) == {"P-0", "P-2"}
+    assert "0 waiting, 1 rejected" in text
+    assert "The value is out of range." in text
+    expect_golden("entry-refused", text)
+
+
+async def test_what_is_too_large_is_learned_and_nothing_is_left(tmp_path: Path) -> None:
+    """Something on the way takes less than the service announces, as a proxy with a limit of its own does."""
+    service = BulkService()
+    service.store.create_workspace({"label": "Bench"})
+    async with delivering(tmp_path, transport=service, pace=QUICK) as (running, mirror):
+        await asyncio.to_thread(desire_all, mirror, MASS_BUDGET, THREE)
+        assert await running.drained() == []
+        service.real_max_bytes = 2_000
+        many: dict[str, Desired] = {f"K-{n:03}": ("1.50", "scalar") for n in range(100)}
+        await asyncio.to_thread(desire_all, mirror, MASS_BUDGET, many)
+        assert await running.drained() == []
+        (sink,) = await asyncio.to_thread(mirror.status.sinks)
+        text = told(sink, running.told(BatchNarrowed))
+    assert "0 waiting, 0 rejected" in text
+    expect_golden("request-too-large", text)
