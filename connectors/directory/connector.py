@@ -353,8 +353,8 @@ class DirectoryConnector(Connector):
         return explainer.explain(name, cursor, self.context.now())
 
     def locate(self, path: Path) -> str | None:
-        """The path below the folder, also of a file that was archived."""
-        return locate(path, self._folder, self._archive, self.options)
+        """The path below the folder, also of a file that was archived or put aside, and of the file of rejected rows."""
+        return locate(path, self._folder, self._away, self.options)
 
     def whereabouts(self, name: str, cursor: Cursor) -> str:
         """Where the file is that was read up to ``cursor``."""

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from connectors.directory.options import DirectoryOptions
+from connectors.directory.putting_away import PuttingAway
 from connectors.files.identity import Identity, identity_of
+from connectors.files.returning import origin_name
 from ingestd.sdk import Cursor
 
 _ARCHIVED = 10_000
@@ -16,17 +18,28 @@ _COARSE_SECONDS = 2
 _DEPTHS = {"none": 0, "year": 1, "month": 2, "day": 3}
 
 
-def locate(path: Path, folder: Path, archive: Path | None, options: DirectoryOptions) -> str | None:
-    """The path below the folder, or below a folder of the archive, of an absolute path; None: it lies in neither."""
-    for place in (archive, folder):
-        if place is None:
-            continue
-        for spelled in (path, path.parent.resolve() / path.name):
-            for root in (Path(os.path.abspath(place)), place.resolve()):  # noqa: PTH100 - as written, without following links
-                if spelled.is_relative_to(root) and spelled != root:
-                    parts = spelled.relative_to(root).parts
-                    depth = _DEPTHS[options.archive_folders] if place == archive else 0
-                    return PurePosixPath(*(parts[depth:] or parts)).as_posix()
+def locate(path: Path, folder: Path, away: PuttingAway, options: DirectoryOptions) -> str | None:
+    """The path below the folder of the file that an absolute path is, was, or holds the rejected rows of; None: of none."""
+    # Those that may lie in another come before it.
+    if (failed := _below(path, away.failed)) is not None:
+        return PurePosixPath(*failed).as_posix()
+    if (rows := _below(path, away.quarantine)) is not None:
+        name = PurePosixPath(*rows)
+        return name.with_name(origin_name(name.name) or name.name).as_posix()
+    if (archived := _below(path, away.archive)) is not None:
+        return PurePosixPath(*(archived[_DEPTHS[options.archive_folders] :] or archived)).as_posix()
+    dropped = _below(path, folder)
+    return PurePosixPath(*dropped).as_posix() if dropped is not None else None
+
+
+def _below(path: Path, folder: Path | None) -> tuple[str, ...] | None:
+    """The steps from a folder down to a path; None where the path is not in it."""
+    if folder is None:
+        return None
+    for spelled in (path, path.parent.resolve() / path.name):
+        for root in (Path(os.path.abspath(folder)), folder.resolve()):  # noqa: PTH100 - as written, without following links
+            if spelled.is_relative_to(root) and spelled != root:
+                return spelled.relative_to(root).parts
     return None
 
 
