@@ -35,7 +35,7 @@ def kinds() -> list[str]:
 
 @pytest.mark.parametrize("text", SOURCES)
 def test_every_example_can_be_loaded(text: str) -> None:
-    assert options_of(text).path
+    assert options_of(text).path.name
 
 
 def test_every_rule_has_a_worked_example_and_every_option_is_named() -> None:
