@@ -8,7 +8,7 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import BinaryIO, ClassVar, cast
 
 from connectors.directory.explaining import Explainer
@@ -369,4 +369,4 @@ class DirectoryConnector(Connector):
 
 def _came_back(name: str) -> bool:
     """Whether a file holds rejected rows, going by its name."""
-    return origin_name(PurePosixPath(name).name) is not None
+    return origin_name(name.rpartition("/")[2]) is not None
