@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+
+import pytest
+
+from connectors.log.prefix import Prefix, common_prefix, holds
+from connectors.log.trail import Part, Top, Trail, trail_of
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def test_a_trail_survives_json_with_all_that_it_knows() -> None:
+    top = Top(encoding="cp1252", delimiter=";", header_row=3, end=40, rows=4)
+    part = Part(
+        device=1, inode=2, size=3, mtime_ns=4, offset=5, sha256="a", top=top, half=6, half_row=7, marks=((1, "b"),)
+    )
+    trail = Trail(rows=9, parts=(Part(device=1, inode=1, packed=True, done=True, lost=True, skips=True), part))
+    assert trail_of(json.loads(json.dumps(trail.token()))) == trail
+    assert trail_of(None) == Trail()
+
+
+def test_marks_are_few_and_the_latest_are_all_there() -> None:
+    part = Part(device=1, inode=1, top=Top(encoding="utf-8"))
+    for offset in range(1, 1000):
+        part = Part(**{**{name: getattr(part, name) for name in part.__slots__}, "offset": offset}).marked()
+        assert len(part.marks) <= 16
+    offsets = [offset for offset, _ in part.marks]
+    assert offsets == sorted(offsets)
+    assert offsets[-4:] == [996, 997, 998, 999]
+
+
+def test_a_prefix_proves_a_whole_file_and_a_mark_a_shorter_one() -> None:
+    read, marks = b"header\none\ntwo\n", [(7, digest(b"header\n")), (11, digest(b"header\none\n"))]
+    whole = (len(read), digest(read))
+    assert common_prefix(io.BytesIO(read + b"three\n"), *whole, marks) == whole
+    assert common_prefix(io.BytesIO(b"header\none\ntw"), *whole, marks) == marks[1]
+    assert common_prefix(io.BytesIO(b"header\nON"), *whole, marks) == marks[0]
+    assert common_prefix(io.BytesIO(b"header\nONE\nTWO\nTHREE\n"), *whole, marks) is None
+    assert common_prefix(io.BytesIO(b"head"), *whole, marks) is None
+    assert common_prefix(io.BytesIO(b"header\none\n"), *whole, []) is None
+
+
+@pytest.mark.parametrize(
+    ("longer", "shorter", "held"), [(b"ab", b"a", True), (b"ab", b"ab", True), (b"ab", b"abc", False)]
+)
+def test_a_file_holds_another_that_it_begins_with(longer: bytes, shorter: bytes, held: bool) -> None:
+    assert holds(io.BytesIO(longer), io.BytesIO(shorter)) is held
+
+
+def test_a_prefix_is_the_hash_of_all_that_was_added() -> None:
+    prefix = Prefix()
+    for piece in (b"a" * 70_000, b"", b"b" * 70_000):
+        prefix.add(piece)
+    assert (prefix.offset, prefix.sha256) == (140_000, digest(b"a" * 70_000 + b"b" * 70_000))
