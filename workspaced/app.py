@@ -26,7 +26,7 @@ from workspaced.blobs.disk import DiskBlobs
 from workspaced.blocks import routes as blocks
 from workspaced.blocks import store as block_store
 from workspaced.chapters import chapters
-from workspaced.clock import Clock, SystemClock
+from workspaced.clock import Clock, SystemClock, now_ms
 from workspaced.cloud_storage import conversion_routes, download_routes, file_routes, upload_routes
 from workspaced.cloud_storage import retention as file_retention
 from workspaced.cloud_storage import store as file_store
@@ -65,11 +65,6 @@ from workspaced.workspaces import routes as workspaces
 
 # What belongs to a workspace, in the order in which rows refer to each other.
 _PURGE_STEPS = (sink_store.purge, file_store.purge, block_store.purge, access_store.purge)
-
-
-def now_ms() -> int:
-    """Milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 class Application:

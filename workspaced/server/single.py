@@ -10,7 +10,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import structlog
 
 from ingestd.process.notify import Notifier
-from workspaced.app import Application, create_app, now_ms
+from workspaced.app import Application, create_app
+from workspaced.clock import now_ms
 from workspaced.problems import Problem
 from workspaced.server.admin import Admin
 from workspaced.server.http import HttpServer, listening

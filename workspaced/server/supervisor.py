@@ -19,7 +19,7 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 
 from ingestd.process.logs import Level
 from ingestd.process.notify import Notifier
-from workspaced.app import now_ms
+from workspaced.clock import now_ms
 from workspaced.server.admin import Admin
 from workspaced.server.http import DRAIN_SECONDS, HttpServer, listening
 from workspaced.server.listening import PortTaken, url_of

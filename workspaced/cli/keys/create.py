@@ -7,10 +7,10 @@ import click
 from workspaced.access import store
 from workspaced.access.key_form import key_id_of
 from workspaced.access.permissions import EVERYWHERE, ROLES
-from workspaced.app import now_ms
 from workspaced.audit.log import SYSTEM, Deed, note
 from workspaced.cli.database import address_option, in_transaction
 from workspaced.cli.failure import Failure
+from workspaced.clock import now_ms
 from workspaced.storage.address import Address
 from workspaced.storage.port import Transaction
 from workspaced.text import as_uuid, has_controls

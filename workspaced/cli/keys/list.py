@@ -6,8 +6,8 @@ import click
 
 from workspaced.access import store
 from workspaced.access.store import StoredKey
-from workspaced.app import now_ms
 from workspaced.cli.database import address_option, in_transaction
+from workspaced.clock import now_ms
 from workspaced.storage.address import Address
 from workspaced.timestamps import stamp
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from workspaced.access import store
-from workspaced.app import now_ms
 from workspaced.audit.log import SYSTEM, Deed, note
 from workspaced.cli.database import address_option, in_transaction
 from workspaced.cli.keys.naming import the_key
+from workspaced.clock import now_ms
 from workspaced.storage.address import Address
 from workspaced.storage.port import Transaction
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from workspaced.app import now_ms
 from workspaced.cli.database import address_option, in_transaction
 from workspaced.cli.failure import Failure
+from workspaced.clock import now_ms
 from workspaced.problems import Conflict, NotFound
 from workspaced.storage.address import Address
 from workspaced.storage.port import Transaction
