@@ -69,7 +69,7 @@ def test_every_setting_and_every_option_of_a_connector_is_in_the_examples_with_e
 
 
 def test_every_format_is_in_the_examples() -> None:
-    types = {str(pipeline.source.options.format.type) for pipeline in loaded("formats.yaml").pipelines}
+    types = {pipeline.source.options.model_dump()["format"]["type"] for pipeline in loaded("formats.yaml").pipelines}
     assert types == {str(kind.model_fields["type"].default) for kind in FORMATS}
 
 

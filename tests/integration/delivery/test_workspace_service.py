@@ -36,7 +36,8 @@ def mirror(tmp_path: Path) -> Iterator[SqliteMirror]:
 def key(tmp_path: Path) -> str:
     now = int(time.time() * 1000)
     made: str = in_transaction(
-        sqlite_address(tmp_path / "service"), lambda tx: create_key(tx, name="bench", role="owner", now=now, expires_at=None)
+        sqlite_address(tmp_path / "service"),
+        lambda tx: create_key(tx, name="bench", role="owner", now=now, expires_at=None),
     )
     return made
 
