@@ -81,24 +81,30 @@ class Arranger:
             if name and not self._stands(part, name, files[name], log):
                 self._memory.forget(part.id)
                 name = ""
-            found.append(Found(part=replace(part, lost=False) if name else part, name=name))
+            found.append(Found(part=replace(part, lost=False, rotated=name != log) if name else part, name=name))
         claimed = {known.name for known in found}
         fresh: list[Found] = []
         for name in (*self._names.older(log, files), *([log] if log in files else [])):
             if name in claimed or not files[name].size or self._is_being_packed(name, files):
                 continue
-            if (adopted := self._adopts(found, name, files[name], log)) is not None:
-                found[adopted[0]] = Found(part=adopted[1], name=name)
-            elif name == log or not self._is_copy(log, name, files, found):
+            adopted = self._adopts(found, name, files[name], whole=True)
+            if adopted is None and name != log:  # what is being written is no copy, it only begins alike
+                if self._is_copy(log, name, files, found):
+                    continue
+                adopted = self._adopts(found, name, files[name], whole=False)
+            if adopted is not None:
+                found[adopted[0]] = Found(part=replace(adopted[1], rotated=name != log), name=name)
+            else:
                 packed = bool(packed_suffix(name))
                 device, inode = files[name][:2]
-                fresh.append(Found(part=Part(device=device, inode=inode, packed=packed), name=name))
+                part = Part(device=device, inode=inode, packed=packed, rotated=name != log)
+                fresh.append(Found(part=part, name=name))
         last = trail.parts[-1] if trail.parts else None
-        missed = last if last is not None and not last.lost and not found[-1].name and found[-1].part == last else None
+        gone = last is not None and not found[-1].name and last.has_rows and not (last.lost or last.is_through)
         found = [known if known.name else Found(part=replace(known.part, lost=True), name="") for known in found]
         everything = [*found, *fresh]
         everything.sort(key=lambda known: known.name == log)  # stable: what is being written comes last
-        return Arrangement(found=tuple(everything), missed=missed)
+        return Arrangement(found=tuple(everything), missed=last if gone else None)
 
     def _stands(self, part: Part, name: str, identity: Identity, log: str) -> bool:
         if part.packed != bool(packed_suffix(name)):
@@ -120,14 +126,16 @@ class Arranger:
     def _is_being_packed(self, name: str, files: Mapping[str, Identity]) -> bool:
         return bool(packed_suffix(name)) and inner_name(name) in files
 
-    def _adopts(self, found: list[Found], name: str, identity: Identity, log: str) -> tuple[int, Part] | None:
-        """The lost file, the latest first, whose content is in this one now."""
+    def _adopts(self, found: list[Found], name: str, identity: Identity, *, whole: bool) -> tuple[int, Part] | None:
+        """The lost file, the latest first, whose content is in this one now.
+
+        All that was read of it (``whole``), or some: a copy may have been made before the last lines came.
+        """
         for at in reversed(range(len(found))):
             part = found[at].part
-            if found[at].name or not part.offset:
+            if found[at].name or not part.has_rows:
                 continue
-            # A copy may have been made before the last lines came. What is being written is no copy, it only begins alike.
-            proven = self._common(part if name != log else replace(part, marks=()), name, identity)
+            proven = self._common(replace(part, marks=()) if whole else part, name, identity)
             if proven is not None:
                 packed = bool(packed_suffix(name))
                 return at, part.moved(identity, packed=packed, offset=proven[0], sha256=proven[1])

@@ -32,8 +32,8 @@ class Part:
     ``size`` and ``mtime_ns`` are those at its last reading. Everything before ``offset`` was read, ``sha256`` is its hash;
     ``marks`` are earlier such pairs. ``half``: so many bytes behind it were taken as a line without end, the row after
     ``half_row``. ``skips``: what comes up to the next line's end belongs to a line that was parked for its size.
-    ``packed``: it is read unpacked, offsets are those of what is inside; ``done``: to its end. ``lost``: it was not found,
-    and that was said.
+    ``rotated``: it is no longer the one that is written. ``packed``: it is read unpacked, offsets are those of what is
+    inside; ``done``: to its end. ``lost``: it was not found, and that was said.
     """
 
     device: int
@@ -46,6 +46,7 @@ class Part:
     half: int = 0
     half_row: int = 0
     skips: bool = False
+    rotated: bool = False
     packed: bool = False
     done: bool = False
     lost: bool = False
@@ -55,6 +56,11 @@ class Part:
     def id(self) -> tuple[int, int]:
         """Device and inode."""
         return self.device, self.inode
+
+    @property
+    def is_through(self) -> bool:
+        """Whether it was read to the end that it will keep."""
+        return self.rotated and (self.done if self.packed else self.offset + self.half == self.size)
 
     def is_quiet(self, identity: Identity) -> bool:
         """Whether nothing suggests that there is more in the file than was read."""
@@ -83,7 +89,11 @@ class Part:
 
     def marked(self) -> Part:
         """With its present position among the marks: the latest ones, and fewer the farther back."""
-        marks = [*self.marks, (self.offset, self.sha256)] if self.offset and self.top is not None else list(self.marks)
+        marks = (
+            [*self.marks, (self.offset, self.sha256)]
+            if self.top is not None and self.offset > self.top.end
+            else list(self.marks)
+        )
         if len(marks) > _MARKS:
             del marks[: _MARKS // 2 : 2]
         return replace(self, marks=tuple(marks))

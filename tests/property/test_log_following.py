@@ -81,6 +81,27 @@ class LogMachine(RuleBasedStateMachine):
             self.log.rename(self.folder / "bench.csv.1")
 
     @rule(looks=st.booleans())
+    def rotate_under_a_writer(self, looks: bool) -> None:
+        """Which goes on in the renamed file for a line, and then begins a new one."""
+        if not self.log.exists() or self.half or not self.log.stat().st_size:
+            return
+        self.shift()
+        with self.log.open("a", newline="") as log:
+            self.log.rename(self.folder / "bench.csv.1")
+            if looks:
+                self.look()
+            log.write(f"{len(self.appended)},late\n")
+            self.appended.append("late")
+
+    @rule()
+    def forget_the_oldest(self) -> None:
+        """It was read, as the operator made sure, and so was something in the newest one."""
+        older = sorted(self.folder.glob("bench.csv.*"), key=lambda path: int(path.name.split(".")[2]))
+        if older and self.log.exists() and self.log.stat().st_size > len(_HEADER) and not self.half:
+            self.look()
+            older[-1].unlink()
+
+    @rule(looks=st.booleans())
     def copy_and_truncate(self, looks: bool) -> None:
         if not self.log.exists() or self.half:
             return
