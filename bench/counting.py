@@ -73,6 +73,9 @@ class _Desk:
             count, fresh = self._count(body)
             counts = {"created": fresh, "updated": count - fresh, "unchanged": 0, "deleted": 0}
             return 200, json.dumps({"accepted": count, **counts}).encode()
+        return self._take_one(path, body)
+
+    def _take_one(self, path: bytes, body: bytes) -> tuple[int, bytes]:
         if path == b"/lines":
             self._count(body)
             return 200, b"{}"
