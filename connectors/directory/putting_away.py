@@ -42,7 +42,7 @@ class Leaving:
 
 
 class PuttingAway:
-    """Moves files out of ``folder`` as the options say; ``base`` is what relative paths start at."""
+    """Moves files out of a drop folder as its options say; ``base`` is what relative paths start at."""
 
     def __init__(
         self, options: DirectoryOptions, base: Path, *, form_of: Callable[[str], Format], now: Callable[[], float]
@@ -53,7 +53,6 @@ class PuttingAway:
         self._base = base
         self._form_of = form_of
         self._now = now
-        self.folder = base / options.path
         self.archive = archive
         self.quarantine = _folder(base, options.quarantine, inner, "rejected")
         self.failed = _folder(base, options.failed, inner, "failed")
