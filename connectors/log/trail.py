@@ -58,6 +58,11 @@ class Part:
         return self.device, self.inode
 
     @property
+    def has_rows(self) -> bool:
+        """Whether more was read of it than its header, which is that of other files, too."""
+        return self.top is not None and self.offset > self.top.end
+
+    @property
     def is_through(self) -> bool:
         """Whether it was read to the end that it will keep."""
         return self.rotated and (self.done if self.packed else self.offset + self.half == self.size)
@@ -89,11 +94,7 @@ class Part:
 
     def marked(self) -> Part:
         """With its present position among the marks: the latest ones, and fewer the farther back."""
-        marks = (
-            [*self.marks, (self.offset, self.sha256)]
-            if self.top is not None and self.offset > self.top.end
-            else list(self.marks)
-        )
+        marks = [*self.marks, (self.offset, self.sha256)] if self.has_rows else list(self.marks)
         if len(marks) > _MARKS:
             del marks[: _MARKS // 2 : 2]
         return replace(self, marks=tuple(marks))

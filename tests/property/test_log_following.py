@@ -174,5 +174,5 @@ class LogMachine(RuleBasedStateMachine):
 
 TestLogMachine = LogMachine.TestCase
 TestLogMachine.settings = settings(
-    max_examples=100, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=100, derandomize=True, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
