@@ -42,7 +42,7 @@ class Reading:
         self.cursor: Cursor | None = None
         self.batches: list[Batch] = []
 
-    def look(self, connector: LogConnector) -> list[tuple[int, ...]]:
+    def look(self, connector: LogConnector) -> list[tuple[Any, ...]]:
         """The records that are new: position and fields of each."""
         connector.partitions()
         batches = list(connector.read(Partition(name=self.name, snapshot=False), self.cursor))

@@ -25,7 +25,7 @@ def packed(path: Path) -> Path:
     return target
 
 
-def values(records: list[tuple[int, ...]]) -> list[int]:
+def values(records: list[tuple[Any, ...]]) -> list[Any]:
     return [record[1] for record in records]
 
 
