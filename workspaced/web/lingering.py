@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SILENCE_SECONDS = 5.0
 LONGEST_SECONDS = 30.0
-MOST_BYTES = 67_108_864
+MOST_BYTES = 8_388_608
 
 
 class Lingering:
