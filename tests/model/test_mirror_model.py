@@ -226,7 +226,8 @@ class MirrorModel(RuleBasedStateMachine):
             return
         self.service.clear()
         self.run(self.mirror.delivery.forget_sink(sink))
-        for excuse in (self.refused, self.dropped, self.strange, self.adopted):
+        # What was adopted, be it a value or that a key is gone, stays the truth until its record is mapped again.
+        for excuse in (self.refused, self.dropped, self.strange):
             excuse.clear()
 
     @rule(strange=st.dictionaries(KEYS, VALUES, max_size=3))

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SILENCE_SECONDS = 5.0
 LONGEST_SECONDS = 30.0
-MOST_BYTES = 8_388_608
+MOST_BYTES = 33_554_432
 
 
 class Lingering:
