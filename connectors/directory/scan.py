@@ -42,10 +42,6 @@ class Scanner:
         self._by_name = _any_of([pattern for pattern in patterns if "/" not in pattern])
         self._by_path = _any_of([pattern for pattern in patterns if "/" in pattern])
 
-    def matches(self, name: str) -> bool:
-        """Whether a file of this path below the folder is wanted, going by its name alone."""
-        return self._matches(name.rpartition("/")[2], name)
-
     def _matches(self, base: str, name: str) -> bool:
         if not self._fits(base, name):
             # Rejected rows that come back are wanted where their file was, whatever format they are written in.

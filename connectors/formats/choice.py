@@ -24,10 +24,10 @@ ConfiguredFormat: TypeAlias = Annotated[
 ]
 FORMATS: tuple[type[Format], ...] = (Csv, Ndjson, Json, FixedWidth, Yaml, Toml, Ini, Excel, Xml, Parquet, Arrow)
 
-SUFFIXES = {suffix: kind for kind in FORMATS for suffix in kind.suffixes}
+_SUFFIXES = {suffix: kind for kind in FORMATS for suffix in kind.suffixes}
 PATTERNS = (
-    [f"*{suffix}" for suffix in SUFFIXES]
-    + [f"*{suffix}{packed}" for suffix in SUFFIXES for packed in PACKED_SUFFIXES if packed != ".zip"]
+    [f"*{suffix}" for suffix in _SUFFIXES]
+    + [f"*{suffix}{packed}" for suffix in _SUFFIXES for packed in PACKED_SUFFIXES if packed != ".zip"]
     + ["*.zip"]
 )
 """Globs of every name whose end is known."""
@@ -47,9 +47,9 @@ def format_of(name: str, configured: FormatName | Format | None, *, member: str 
         return configured
     if configured is not None:
         return _BY_NAME[configured]()
-    for suffix, kind in SUFFIXES.items():
+    for suffix, kind in _SUFFIXES.items():
         if name.lower().endswith(suffix):
             return kind()
     raise SourceBroken(
-        f"{name}: its name ends in none of {', '.join(SUFFIXES)}. Set format to one of {', '.join(_BY_NAME)}."
+        f"{name}: its name ends in none of {', '.join(_SUFFIXES)}. Set format to one of {', '.join(_BY_NAME)}."
     )

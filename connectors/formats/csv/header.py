@@ -9,8 +9,8 @@ from itertools import islice
 from connectors.formats.csv.detection import DELIMITERS, SAMPLE_RECORDS, Record, choose_delimiter, header_of
 from connectors.formats.csv.dialect import Dialect
 from connectors.formats.csv.layout import Layout
-from connectors.formats.csv.naming import named_columns
 from connectors.formats.csv.tolerant import is_unterminated, records_of
+from connectors.formats.naming import named_columns
 from connectors.formats.stretch import Place, showable
 from connectors.formats.text import TextFile
 from ingestd.sdk import SourceBroken
@@ -132,4 +132,4 @@ def _checked(fields: list[str], file: str, layout: Layout, encoding: str) -> tup
         raise SourceBroken(
             f"{file}: the header row is not {encoding.upper()} text. Save the file as CSV UTF-8, or say in which encoding it is."
         )
-    return named_columns(fields, file, layout)
+    return named_columns(fields, file, layout.naming)

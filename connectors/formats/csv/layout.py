@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from connectors.formats.naming import AS_USUAL, Naming
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
@@ -12,15 +14,14 @@ class Layout:
 
     ``header_row``: the header's row number (None: the first row that can be one). ``columns``: names for a file without
     header. ``units_row``: the row below the header gives the columns' units. ``ragged``: what becomes of a record with
-    fewer fields than columns. ``unnamed`` and ``repeated``: of columns without a name, and of a name given twice.
+    fewer fields than columns.
     """
 
     header_row: int | None = None
     columns: tuple[str, ...] = ()
     units_row: bool = False
     ragged: Literal["park", "fill"] = "park"
-    unnamed: Literal["number", "refuse"] = "number"
-    repeated: Literal["number", "refuse"] = "refuse"
+    naming: Naming = AS_USUAL
 
 
 PLAIN = Layout()

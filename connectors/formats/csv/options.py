@@ -11,6 +11,7 @@ from connectors.formats.csv.dialect import Dialect
 from connectors.formats.csv.layout import Layout
 from connectors.formats.csv.reader import read_csv
 from connectors.formats.format import Format
+from connectors.formats.naming import Naming
 from connectors.formats.stretch import Stretch
 from connectors.formats.text import DETECT, EncodingName
 
@@ -95,8 +96,7 @@ class Csv(Format):
             columns=tuple(self.columns or ()),
             units_row=self.units_row,
             ragged=self.ragged,
-            unnamed=self.unnamed_columns,
-            repeated=self.repeated_columns,
+            naming=Naming(unnamed=self.unnamed_columns, repeated=self.repeated_columns),
         )
 
     def read(self, file: BinaryIO, name: str) -> Iterator[Stretch]:

@@ -13,7 +13,8 @@ from connectors.formats.csv.fast import end_of_last_record, is_utf8, read_proven
 from connectors.formats.csv.header import Header, read_header
 from connectors.formats.csv.layout import PLAIN, Layout
 from connectors.formats.csv.scanner import RecordScanner
-from connectors.formats.csv.tolerant import fault_of, frame_of, is_unterminated, records_of, reject_of
+from connectors.formats.csv.tolerant import fault_of, is_unterminated, records_of, reject_of
+from connectors.formats.frames import frame_of
 from connectors.formats.stretch import BLOCK_BYTES, RECORD_BYTES, Place, Stretch, showable
 from connectors.formats.text import DETECT, TextFile, open_text
 from ingestd.sdk import Reject

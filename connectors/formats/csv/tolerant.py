@@ -7,8 +7,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-import polars as pl
-
 from connectors.formats.csv.dialect import COMMA, Dialect
 from connectors.formats.csv.scanner import RecordScanner, State
 from connectors.formats.stretch import showable
@@ -93,12 +91,6 @@ def reject_of(fields: Sequence[str], names: Sequence[str], row: int, reason: str
     labels = [*names, *(f"field {number}" for number in range(len(names) + 1, len(fields) + 1))]
     record = {label: showable(text).replace("\0", "\\x00") for label, text in zip(labels, fields, strict=False)}
     return Reject(position=row, reason=reason, record=record)
-
-
-def frame_of(rows: Sequence[Sequence[str | None]], names: Sequence[str]) -> pl.DataFrame:
-    """Records as columns of text."""
-    columns = zip(*rows, strict=True) if rows else [()] * len(names)
-    return pl.DataFrame([pl.Series(name, column, dtype=pl.String) for name, column in zip(names, columns, strict=True)])
 
 
 def _count(fields: int) -> str:

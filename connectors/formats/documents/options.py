@@ -11,6 +11,7 @@ from pydantic import Field
 from connectors.formats.documents.flat import flat
 from connectors.formats.documents.parsing import NotParsed, Parser, parse_ini, parse_toml, parse_yaml
 from connectors.formats.format import Format
+from connectors.formats.frames import frame_of_records
 from connectors.formats.stretch import RECORD_BYTES, Place, Stretch
 from connectors.formats.text import DETECT, EncodingName, open_text
 from ingestd.sdk import SourceBroken
@@ -48,7 +49,7 @@ class _Document(Format):
         except NotParsed as error:
             raise SourceBroken(f"{name} can't be read as {self.spoken}: {error}.") from error
         yield Stretch(
-            records=pl.DataFrame({key: pl.Series(key, [value], dtype=pl.String) for key, value in record.items()}),
+            records=frame_of_records([record], tuple(record)),
             positions=pl.Series("position", [1], dtype=pl.Int64),
             rejects=(),
             end=Place(offset=len(data), row=1),

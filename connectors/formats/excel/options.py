@@ -7,10 +7,10 @@ from typing import Annotated, BinaryIO, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from connectors.formats.csv.layout import Layout
 from connectors.formats.excel.area import Area, parse_area
 from connectors.formats.excel.reader import SheetLayout, read_excel
 from connectors.formats.format import Format
+from connectors.formats.naming import Naming
 from connectors.formats.stretch import Stretch
 
 
@@ -65,6 +65,6 @@ class Excel(Format):
             header_rows=self.header_rows,
             units_row=self.units_row,
             errors=self.errors,
-            names=Layout(unnamed=self.unnamed_columns, repeated=self.repeated_columns),
+            naming=Naming(unnamed=self.unnamed_columns, repeated=self.repeated_columns),
         )
         return read_excel(file, name, sheet=self.sheet, layout=layout)

@@ -9,12 +9,12 @@ from typing import BinaryIO, Literal
 
 import polars as pl
 
-from connectors.formats.csv.layout import PLAIN, Layout
-from connectors.formats.csv.naming import named_columns
 from connectors.formats.excel.area import Area, column_letters
 from connectors.formats.excel.cells import text_of
 from connectors.formats.excel.errors import Cell, NotRead, error_cells
 from connectors.formats.excel.workbook import open_sheet, read_workbook
+from connectors.formats.frames import frame_of
+from connectors.formats.naming import AS_USUAL, Naming, named_columns
 from connectors.formats.stretch import Place, Stretch
 from ingestd.sdk import Reject, SourceBroken
 
@@ -38,7 +38,7 @@ class SheetLayout:
     header_rows: int = 1
     units_row: bool = False
     errors: Literal["park", "missing"] = "park"
-    names: Layout = PLAIN
+    naming: Naming = AS_USUAL
 
 
 def read_excel(file: BinaryIO, name: str, *, sheet: str | int | None, layout: SheetLayout) -> Iterator[Stretch]:
@@ -96,7 +96,7 @@ def _top(rows: Iterator[Row], layout: SheetLayout, merged: Sequence[tuple[Cell, 
         joined.pop()  # columns behind the last name that hold nothing but formats
     if not any(joined):
         raise SourceBroken(f"{name}: row {first[0]}, where its header should be (header_row), is blank.")
-    names = named_columns(joined, name, layout.names)
+    names = named_columns(joined, name, layout.naming)
     facts = {"file.header_row": str(first[0])}
     if layout.units_row:
         units = next(rows, (0, []))[1]
@@ -167,10 +167,8 @@ def _stretch(
     place: Place,
     facts: Mapping[str, str],
 ) -> Stretch:
-    columns = zip(*(fields for _, fields in records), strict=True) if records else [()] * len(names)
-    pairs = zip(names, columns, strict=True)
     return Stretch(
-        records=pl.DataFrame({name: pl.Series(name, column, dtype=pl.String) for name, column in pairs}),
+        records=frame_of([fields for _, fields in records], names),
         positions=pl.Series("position", [number for number, _ in records], dtype=pl.Int64),
         rejects=tuple(rejects),
         end=place,

@@ -7,6 +7,7 @@ from typing import BinaryIO, NamedTuple
 
 import polars as pl
 
+from connectors.formats.frames import frame_of
 from connectors.formats.stretch import BLOCK_BYTES, RECORD_BYTES, Place, Stretch, showable
 from connectors.formats.text import DETECT, open_text
 from ingestd.sdk import Reject, SourceBroken
@@ -84,10 +85,8 @@ class _Lines:
             fields = [line[cut] for cut in self._cuts]
             rows.append([field.strip(" \t") for field in fields] if self._trim else fields)
             numbers.append(number)
-        columns = zip(*rows, strict=True) if rows else [()] * len(self._names)
-        pairs = zip(self._names, columns, strict=True)
         return Stretch(
-            records=pl.DataFrame({name: pl.Series(name, column, dtype=pl.String) for name, column in pairs}),
+            records=frame_of(rows, self._names),
             positions=pl.Series("position", numbers, dtype=pl.Int64),
             rejects=tuple(rejects),
             end=Place(offset=place.offset + len(block), row=place.row + len(lines)),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 
 import polars as pl
 
+from connectors.formats.frames import frame_of_records, names_of
 from connectors.formats.ndjson.exact import LineUnreadable, Record, record_of
 from connectors.formats.ndjson.fast import TooManyCells, may_hold_minus_zero, read_flat
 from connectors.formats.stretch import Place, Stretch, showable
@@ -110,8 +110,7 @@ def _one_by_one(
         if fault:
             shown = showable(text[:_SHOWN_BYTES].decode("utf-8", "surrogateescape"))
             rejects.append(Reject(position=number, reason=f"{unit} {number} {fault}.", record={"text": shown}))
-    names = dict.fromkeys(chain.from_iterable(rows))
+    names = names_of(rows)
     if len(names) * len(rows) > cells:
         raise TooManyCells
-    columns = {name: pl.Series(name, [row.get(name) for row in rows], dtype=pl.String) for name in names}
-    return pl.DataFrame(columns), places, rejects
+    return frame_of_records(rows, names), places, rejects

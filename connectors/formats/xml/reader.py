@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import BinaryIO
 from xml.etree.ElementTree import Element, ParseError
 
@@ -11,6 +10,7 @@ import polars as pl
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
+from connectors.formats.frames import frame_of_records, names_of
 from connectors.formats.stretch import RECORD_BYTES, Place, Stretch
 from connectors.formats.xml.record import Record, local, record_of
 from ingestd.sdk import SourceBroken
@@ -99,7 +99,7 @@ class _Bounded:
 
 
 def _stretch(records: Sequence[Record], row: int) -> Stretch:
-    names = dict.fromkeys(chain.from_iterable(records))
-    columns = {name: pl.Series(name, [record.get(name) for record in records], dtype=pl.String) for name in names}
     positions = pl.Series("position", range(row - len(records) + 1, row + 1), dtype=pl.Int64)
-    return Stretch(records=pl.DataFrame(columns), positions=positions, rejects=(), end=Place(row=row))
+    return Stretch(
+        records=frame_of_records(records, names_of(records)), positions=positions, rejects=(), end=Place(row=row)
+    )

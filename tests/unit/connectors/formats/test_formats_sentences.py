@@ -7,6 +7,7 @@ import pytest
 from connectors.formats import format_of
 from connectors.formats.csv import Csv, read_csv
 from connectors.formats.csv.layout import Layout
+from connectors.formats.naming import Naming
 from connectors.formats.ndjson import Ndjson, read_ndjson
 from ingestd.sdk import Reject, SourceBroken
 
@@ -27,7 +28,7 @@ from ingestd.sdk import Reject, SourceBroken
 )
 def test_a_file_without_a_usable_header_is_broken_in_one_sentence(data: bytes, words: str) -> None:
     with pytest.raises(SourceBroken, match=words):
-        list(read_csv(io.BytesIO(data), "parts.csv", encoding="utf-8", layout=Layout(unnamed="refuse")))
+        list(read_csv(io.BytesIO(data), "parts.csv", encoding="utf-8", layout=Layout(naming=Naming(unnamed="refuse"))))
 
 
 def test_a_header_without_rows_is_a_file_without_records() -> None:
