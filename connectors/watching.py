@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypeAlias
@@ -190,6 +191,42 @@ class FolderWatch:
         if event.is_directory and event.event_type == "deleted" and os.fsdecode(event.src_path) == self._root:
             self._watched = None  # an inode number may be given to the next folder of this name at once
         self._wake()
+
+
+class Watching:
+    """What a connector has of a folder's watch: one while somebody listens, and none otherwise."""
+
+    def __init__(self, folder: Path, *, recursive: bool, how: How, tell: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._recursive = recursive
+        self._how: How = how
+        self._tell = tell
+        self._watch: FolderWatch | None = None
+
+    @property
+    def polling(self) -> bool:
+        """Whether somebody listens, and events can't be relied on."""
+        return self._watch is not None and self._watch.polling
+
+    def rearm(self) -> None:
+        """To be called before each look: what comes after it is an event."""
+        if self._watch is not None:
+            self._watch.rearm()
+
+    def interval(self, poll_seconds: float, rescan_seconds: float) -> float:
+        """How often to look, going by whether events come."""
+        return min(poll_seconds, rescan_seconds) if self.polling else rescan_seconds
+
+    @contextmanager
+    def listen(self, wake: Callable[[], None]) -> Iterator[None]:
+        """While the context is open, ``wake`` is called on every event, also once the folder appears or comes back."""
+        watch = FolderWatch(self._folder, wake, recursive=self._recursive, how=self._how, tell=self._tell)
+        with watch:
+            self._watch = watch
+            try:
+                yield
+            finally:
+                self._watch = None
 
 
 class _Waker(FileSystemEventHandler):

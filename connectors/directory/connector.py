@@ -7,7 +7,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import BinaryIO, ClassVar, cast
 
@@ -26,7 +26,7 @@ from connectors.files.returning import form_of, origin_name
 from connectors.files.stillness import Stillness
 from connectors.formats import Format
 from connectors.mounts import MountGuard
-from connectors.watching import FolderWatch
+from connectors.watching import Watching
 from ingestd.sdk import (
     Batch,
     Connector,
@@ -74,7 +74,7 @@ class DirectoryConnector(Connector):
         self._held: dict[str, tuple[Cursor, Settlement]] = {}
         self._unreadable: dict[str, Identity] = {}
         self._look_cost = 0.0
-        self._watch: FolderWatch | None = None
+        self._watching = Watching(self._folder, recursive=options.recursive, how=options.watch, tell=self._tell_how)
 
     def partitions(self) -> Iterable[Partition]:
         """The files that are ready and may have something to tell, those written first come first.
@@ -83,8 +83,7 @@ class DirectoryConnector(Connector):
         """
         if self._archive is not None and self._archive.resolve() == self._folder.resolve():
             raise SourceBroken(f"The archive is the folder {self._folder} itself: archived files would be read again.")
-        if self._watch is not None:
-            self._watch.rearm()  # before the scan: what comes after it is an event
+        self._watching.rearm()
         began = time.thread_time()
         partitions = self._look()
         self._look_cost = time.thread_time() - began
@@ -178,9 +177,8 @@ class DirectoryConnector(Connector):
         return not judged or seen is None or opened.identity.same_content(seen)
 
     def _read(self, opened: OpenFile, cursor: Cursor | None) -> Iterator[Batch]:
-        sha256 = opened.sha256()
-        opened.check_unchanged()
-        if cursor is not None and "offset" not in cursor and cursor.get("sha256") == sha256:
+        sha256, known = opened.content(cursor)
+        if known:
             yield unchanged(opened, sha256)
             return
         trailer = self.options.trailer if not _came_back(opened.name) else None
@@ -302,27 +300,15 @@ class DirectoryConnector(Connector):
     def rescan_seconds(self) -> float:
         """How long at the most a missed event goes unnoticed."""
         options = self.options
-        if self._watch is not None and self._watch.polling:
-            return max(min(options.poll_seconds, options.rescan_seconds), self._look_cost * _POLLS_APART)
-        return max(options.rescan_seconds, self._look_cost * _LOOKS_APART)
+        apart = _POLLS_APART if self._watching.polling else _LOOKS_APART
+        return max(self._watching.interval(options.poll_seconds, options.rescan_seconds), self._look_cost * apart)
 
     def watch(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
         """Wake on every event below the folder, also once it appears or comes back."""
-        return self._watching(wake)
-
-    @contextmanager
-    def _watching(self, wake: Callable[[], None]) -> Iterator[None]:
-        options = self.options
-        watch = FolderWatch(self._folder, wake, recursive=options.recursive, how=options.watch, tell=self._tell_how)
-        with watch:
-            self._watch = watch
-            try:
-                yield
-            finally:
-                self._watch = None
+        return self._watching.listen(wake)
 
     def _tell_how(self, sentence: str) -> None:
-        polling = self._watch is not None and self._watch.polling
+        polling = self._watching.polling
         every = self.rescan_seconds
         self.context.tell(f"{sentence}. It is looked through {'' if polling else 'besides '}every {every:g} seconds.")
 

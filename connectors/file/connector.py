@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ from connectors.file.options import FileOptions
 from connectors.file.verifying import steps, who_has_it_open
 from connectors.files import Identity, OpenFile, Stillness, batches_of, identity_of, open_file, unchanged
 from connectors.formats import Format, format_of
-from connectors.watching import FolderWatch
+from connectors.watching import Watching
 from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceBroken, SourceContext, SourceUnavailable, Step
 
 
@@ -29,15 +29,16 @@ class FileConnector(Connector):
         self._gone_since: float | None = None
         self._seen: Identity | None = None
         self._broken: tuple[Identity, str] | None = None
-        self._watch: FolderWatch | None = None
+        self._watching = Watching(
+            self._path.parent, recursive=False, how=options.watch, tell=lambda text: context.tell(f"{text}.")
+        )
 
     def partitions(self) -> Iterable[Partition]:
         """The file, once it stands still; not while it can't be read as it is.
 
         Programs save by writing another file and giving it the name, so for a moment there may be none. That is waited for.
         """
-        if self._watch is not None:
-            self._watch.rearm()  # before the look: what comes after it is an event
+        self._watching.rearm()
         now = self.context.now()
         seen, self._seen = self._seen, self._look(now)
         if self._seen is None:
@@ -103,9 +104,8 @@ class FileConnector(Connector):
             raise SourceBroken(
                 f"{self._name} is empty. Nothing that came from it is removed. Save it again with its content."
             )
-        sha256 = opened.sha256()
-        opened.check_unchanged()
-        if cursor is not None and "offset" not in cursor and cursor.get("sha256") == sha256:
+        sha256, known = opened.content(cursor)
+        if known:
             yield unchanged(opened, sha256)
             return
         rows = 0
@@ -137,28 +137,11 @@ class FileConnector(Connector):
     @property
     def rescan_seconds(self) -> float:
         """How long at the most a missed event goes unnoticed."""
-        polling = self._watch is not None and self._watch.polling
-        return min(self.options.poll_seconds, self.options.rescan_seconds) if polling else self.options.rescan_seconds
+        return self._watching.interval(self.options.poll_seconds, self.options.rescan_seconds)
 
     def watch(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
         """Wake on every event in the file's folder, also once it appears or comes back."""
-        return self._watching(wake)
-
-    @contextmanager
-    def _watching(self, wake: Callable[[], None]) -> Iterator[None]:
-        watch = FolderWatch(
-            self._path.parent,
-            wake,
-            recursive=False,
-            how=self.options.watch,
-            tell=lambda text: self.context.tell(f"{text}."),
-        )
-        with watch:
-            self._watch = watch
-            try:
-                yield
-            finally:
-                self._watch = None
+        return self._watching.listen(wake)
 
     def verify(self) -> Iterable[Step]:
         """Whether the file is there and can be read, and whether somebody has it open."""

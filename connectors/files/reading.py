@@ -20,7 +20,7 @@ from connectors.files.beginning import Beginning
 from connectors.files.identity import Identity, identity_of
 from connectors.files.returning import Piece, pieces_of
 from connectors.formats import Format
-from ingestd.sdk import Batch, SourceBroken, SourceUnavailable
+from ingestd.sdk import Batch, Cursor, SourceBroken, SourceUnavailable
 
 _CHUNK_BYTES = 2**20
 
@@ -39,6 +39,16 @@ class OpenFile:
         digest = hashlib.file_digest(self.file, "sha256").hexdigest()
         self.file.seek(0)
         return digest
+
+    def content(self, cursor: Cursor | None) -> tuple[str, bool]:
+        """The hash of the content, and whether the reading that ``cursor`` ended was of the same.
+
+        Raises:
+            SourceUnavailable: the file was written to meanwhile.
+        """
+        sha256 = self.sha256()
+        self.check_unchanged()
+        return sha256, cursor is not None and "offset" not in cursor and cursor.get("sha256") == sha256
 
     def check_unchanged(self) -> None:
         """Raises `SourceUnavailable` where the file was written to since it was opened."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -21,7 +21,7 @@ from connectors.log.rows import Growing, growing
 from connectors.log.trail import Part, Trail, trail_of
 from connectors.log.verifying import steps
 from connectors.log.waiting import Waiting
-from connectors.watching import FolderWatch
+from connectors.watching import Watching
 from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceBroken, SourceContext, SourceUnavailable
 from ingestd.sdk import Step as CheckStep
 
@@ -39,12 +39,13 @@ class LogConnector(Connector):
         self._memories: dict[str, Memory] = {}
         self._trails: dict[str, tuple[Cursor | None, Trail]] = {}
         self._waiting = Waiting(options.idle_seconds, context.now)
-        self._watch: FolderWatch | None = None
+        self._watching = Watching(
+            self._folder.path, recursive=False, how=options.watch, tell=lambda text: context.tell(f"{text}.")
+        )
 
     def partitions(self) -> Iterable[Partition]:
         """The logs of which there is a file, be it an older one."""
-        if self._watch is not None:
-            self._watch.rearm()  # before the look: what comes after it is an event
+        self._watching.rearm()
         logs = self._names.logs(self._folder.files())
         for gone in self._memories.keys() - set(logs):
             del self._memories[gone]
@@ -167,28 +168,11 @@ class LogConnector(Connector):
     @property
     def rescan_seconds(self) -> float:
         """How long at the most a missed event goes unnoticed."""
-        polling = self._watch is not None and self._watch.polling
-        return min(self.options.poll_seconds, self.options.rescan_seconds) if polling else self.options.rescan_seconds
+        return self._watching.interval(self.options.poll_seconds, self.options.rescan_seconds)
 
     def watch(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
         """Wake on every event in the folder, also once it appears or comes back."""
-        return self._watching(wake)
-
-    @contextmanager
-    def _watching(self, wake: Callable[[], None]) -> Iterator[None]:
-        watch = FolderWatch(
-            self._folder.path,
-            wake,
-            recursive=False,
-            how=self.options.watch,
-            tell=lambda text: self.context.tell(f"{text}."),
-        )
-        with watch:
-            self._watch = watch
-            try:
-                yield
-            finally:
-                self._watch = None
+        return self._watching.listen(wake)
 
     def verify(self) -> Iterable[CheckStep]:
         """Whether the folder can be read, which logs there are, and which files count as older ones."""
