@@ -55,7 +55,7 @@ async def list_keys(call: Call) -> Answer:
             found.sort(key=lambda key: (getattr(key, page.sorted_by), key.id))
         if page.descending:
             found.reverse()
-        shown = found[page.skip : None if page.take is None else page.skip + page.take]
+        shown = page.of(found)
         return len(found), [_record(reader, key) for key in shown]
 
     total, records = await call.store.read(question)

@@ -124,7 +124,7 @@ def _paged(places: list[Place], page: Page) -> Sequence[Place]:
         places = sorted(places, key=lambda place: (getattr(place, field), place.id))
     if page.descending:
         places = places[::-1]
-    return places[page.skip : None if page.take is None else page.skip + page.take]
+    return page.of(places)
 
 
 def _parts(reader: Reader, tree: Tree, places: Sequence[Place], workspace_id: str) -> Iterator[bytes]:

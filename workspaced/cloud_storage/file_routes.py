@@ -122,7 +122,7 @@ async def list_files(call: Call) -> Answer:
             found.sort(key=lambda file: (getattr(file, _FIELDS[page.sorted_by]), file.id))
         if page.descending:
             found.reverse()
-        stretch = found[page.skip : None if page.take is None else page.skip + page.take]
+        stretch = page.of(found)
         return len(found), [happenings.shown(reader, file) for file in stretch]
 
     if call.principal is None and as_uuid(call.query.get("workspaceId", "")) is None:
@@ -144,7 +144,7 @@ async def list_versions(call: Call) -> Answer:
             found.sort(key=lambda version: _sort_key(version, page.sorted_by), reverse=page.descending)
         elif "sortOrder" in call.query and not page.descending:
             found.reverse()
-        stretch = found[page.skip : None if page.take is None else page.skip + page.take]
+        stretch = page.of(found)
         return len(found), [
             version_record(version, current=version.ordinal == file.current_version) for version in stretch
         ]

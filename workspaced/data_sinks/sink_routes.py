@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ingestd.wire import names
 from workspaced.data_sinks import csv_form, entry_store, mass_store, store
@@ -132,15 +132,14 @@ def named(call: Call) -> SinkName | None:
     return sink_name(call.names["sink"], prefix=call.settings.visible_id_prefix)
 
 
-def _listed(reader: Reader, call: Call, page: Page) -> tuple[int, list[StoredSink]]:
+def _listed(reader: Reader, call: Call, page: Page) -> tuple[int, Sequence[StoredSink]]:
     sinks = store.list_sinks(reader, call.workspace_id)
     if page.sorted_by:
         attribute = {"createdAt": "created_at", "updatedAt": "updated_at"}.get(page.sorted_by, page.sorted_by)
         sinks.sort(key=lambda sink: (getattr(sink, attribute), sink.id))
     if page.descending:
         sinks.reverse()
-    end = None if page.take is None else page.skip + page.take
-    return len(sinks), sinks[page.skip : end]
+    return len(sinks), page.of(sinks)
 
 
 def _sink_parts(reader: Reader, sink: StoredSink, call: Call) -> Iterator[bytes]:
@@ -154,7 +153,7 @@ def _parts(chunks_of_rows: Iterator[list[Row]], sink: StoredSink, call: Call) ->
     yield b"]}"
 
 
-def _list_parts(reader: Reader, sinks: list[StoredSink], call: Call) -> Iterator[bytes]:
+def _list_parts(reader: Reader, sinks: Sequence[StoredSink], call: Call) -> Iterator[bytes]:
     yield b"["
     for index, sink in enumerate(sinks):
         if index:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 from urllib.parse import quote, urlencode
 
 from workspaced.problems import Invalid
 from workspaced.web.answers import Headers
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +26,10 @@ class Page:
     def paged(self) -> bool:
         """Whether the caller asked for a stretch."""
         return self.take is not None or self.skip > 0
+
+    def of(self, records: Sequence[T]) -> Sequence[T]:
+        """The stretch of a list that is in its order already."""
+        return records[self.skip : None if self.take is None else self.skip + self.take]
 
     def headers(self, *, total: int, path: str, query: Mapping[str, str]) -> Headers:
         """X-Total-Count and, where paged, Link to the neighbours."""

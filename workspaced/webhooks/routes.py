@@ -82,7 +82,7 @@ async def list_webhooks(vault: Vault, call: Call) -> Answer:
         if wanted in webhook.definition.label.casefold() or wanted in webhook.definition.url.casefold()
     ]
     matching.sort(key=lambda one: (str(one[0][page.sorted_by]), one[1].id), reverse=page.descending)
-    shown = [one for one, _ in matching[page.skip : page.skip + (page.take or 0)]]
+    shown = [one for one, _ in page.of(matching)]
     headers = page.headers(total=len(matching), path=call.path, query=call.query)
     return json_answer(shown, headers=(*headers, *NO_STORE))
 

@@ -46,8 +46,7 @@ async def list_workspaces(call: Call) -> Answer:
             found.sort(key=lambda workspace: (filterable(workspace)[page.sorted_by], workspace.id))
         if page.descending:
             found.reverse()
-        end = None if page.take is None else page.skip + page.take
-        shown = found[page.skip : end]
+        shown = page.of(found)
         return len(found), [record(workspace, store.collections(reader, workspace)) for workspace in shown]
 
     total, records = await call.store.read(question)
