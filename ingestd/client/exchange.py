@@ -40,6 +40,23 @@ class Opened:
     started: float
 
 
+@contextmanager
+def _judged(judgement: Judgement, request: Request[Any], started: float) -> Iterator[None]:
+    """What goes wrong while an answer is read, as the reply that it comes to.
+
+    Raises:
+        BrokenOff: something did.
+    """
+    try:
+        yield
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise BrokenOff(judgement.no_answer(request.operation, fault_of(error), started)) from None
+    except Unreadable:
+        raise BrokenOff(judgement.unreadable(request.operation, started, 200)) from None
+    except Mismatch as mismatch:
+        raise BrokenOff(judgement.mismatched(request.operation, started, 200, mismatch)) from None
+
+
 class AsyncExchange:
     """Over ``httpx.AsyncClient``."""
 
@@ -67,7 +84,7 @@ class AsyncExchange:
         """
         message = self._caller.message(self.http, request)
         started = time.perf_counter()
-        try:
+        with _judged(self._judgement, request, started):
             response = await self.http.send(message, stream=True)
             try:
                 if not response.is_success:
@@ -76,12 +93,6 @@ class AsyncExchange:
                 yield Opened(response, started)
             finally:
                 await response.aclose()
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise BrokenOff(self._judgement.no_answer(request.operation, fault_of(error), started)) from None
-        except Unreadable:
-            raise BrokenOff(self._judgement.unreadable(request.operation, started, 200)) from None
-        except Mismatch as mismatch:
-            raise BrokenOff(self._judgement.mismatched(request.operation, started, 200, mismatch)) from None
 
     async def close(self) -> None:
         """Close the connections."""
@@ -115,7 +126,7 @@ class BlockingExchange:
         """
         message = self._caller.message(self.http, request)
         started = time.perf_counter()
-        try:
+        with _judged(self._judgement, request, started):
             response = self.http.send(message, stream=True)
             try:
                 if not response.is_success:
@@ -124,12 +135,6 @@ class BlockingExchange:
                 yield Opened(response, started)
             finally:
                 response.close()
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise BrokenOff(self._judgement.no_answer(request.operation, fault_of(error), started)) from None
-        except Unreadable:
-            raise BrokenOff(self._judgement.unreadable(request.operation, started, 200)) from None
-        except Mismatch as mismatch:
-            raise BrokenOff(self._judgement.mismatched(request.operation, started, 200, mismatch)) from None
 
     def close(self) -> None:
         """Close the connections."""
