@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import traceback
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
@@ -14,23 +13,25 @@ from ingestd.core.errors import ConfigurationError, IngestdError, MirrorBusy, Mi
 from ingestd.daemon.control.refusal import Refused
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.process.redaction import redact_text
+from ingestd.process.verbs import Verbs
 
-VERBS = ("check", "sync", "run", "status", "why", "trace", "rejected", "drift", "demo", "schema")
 
+class DaemonVerbs(Verbs):
+    """The verbs of `ingestd`, and what their errors come to."""
 
-class Verbs(click.Group):
-    """Finds each verb in the module of its name, when it is needed: `--version` need not load polars."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """The verbs, in the order in which a newcomer meets them."""
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
-        """The verb, or None, for which click has a sentence."""
-        if cmd_name not in VERBS:
-            return None
-        command: click.Command = getattr(importlib.import_module(f"ingestd.cli.{cmd_name}"), cmd_name)
-        return command
+    verbs: ClassVar[tuple[str, ...]] = (
+        "check",
+        "sync",
+        "run",
+        "status",
+        "why",
+        "trace",
+        "rejected",
+        "drift",
+        "demo",
+        "schema",
+    )
+    package: ClassVar[str] = "ingestd.cli"
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb; what it raises on purpose ends in a sentence on standard error and the exit code that fits."""
@@ -61,7 +62,7 @@ _CONFIG = "The configuration; else INGESTD_CONFIG, ./ingestd.yaml or /etc/ingest
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=DaemonVerbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option("-c", "--config", type=_FILE, help=_CONFIG)
 @click.version_option(version("ingestd"), prog_name="ingestd", message="%(prog)s %(version)s")
 @click.pass_context

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from ingestd.cli import main
-from ingestd.cli.app import VERBS
+from ingestd.cli.app import DaemonVerbs
 from ingestd.cli.rejected import rejected
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "cli"
@@ -24,7 +24,7 @@ def helped(*verb: str) -> str:
     return result.output
 
 
-HELPS = ["", *VERBS, *(f"rejected {name}" for name in sorted(rejected.commands))]
+HELPS = ["", *DaemonVerbs.verbs, *(f"rejected {name}" for name in sorted(rejected.commands))]
 
 
 @pytest.mark.parametrize("verb", HELPS)
@@ -37,7 +37,7 @@ def test_help_says_what_the_golden_file_says(verb: str) -> None:
 
 
 def test_every_verb_is_listed_and_has_a_golden_file() -> None:
-    assert all(f"\n  {verb} " in helped() for verb in VERBS)
+    assert all(f"\n  {verb} " in helped() for verb in DaemonVerbs.verbs)
     assert {path.stem for path in GOLDEN.glob("*.txt")} == {verb.replace(" ", "-") or "ingestd" for verb in HELPS}
 
 
