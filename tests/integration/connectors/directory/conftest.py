@@ -1,6 +1,6 @@
 """A drop folder with a clock that is set by hand."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +8,7 @@ import pytest
 
 from connectors.directory import DirectoryConnector, DirectoryOptions
 from ingestd.sdk import Batch, Cursor, Partition, SourceContext
+from tests.support.file_flow import FileFlow
 
 
 class Drop:
@@ -52,3 +53,17 @@ def names_of() -> Callable[[DirectoryConnector], list[str]]:
 @pytest.fixture
 def read_all() -> Callable[..., list[Batch]]:
     return read
+
+
+@pytest.fixture
+def open_flow(tmp_path: Path) -> Iterator[Callable[..., FileFlow]]:
+    """A whole way from the folder to the mirror; asked again, one over the same state, as after a restart."""
+    flows: list[FileFlow] = []
+
+    def opened(**options: Any) -> FileFlow:
+        flows.append(FileFlow(tmp_path, **options))
+        return flows[-1]
+
+    yield opened
+    for flow in flows:
+        flow.close()

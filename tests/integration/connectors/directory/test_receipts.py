@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,19 +18,6 @@ from tests.support.file_flow import FileFlow
 
 Open = Callable[..., FileFlow]
 TEXT = "part;mass\nA;1\n;2\nC;3\n"
-
-
-@pytest.fixture
-def open_flow(tmp_path: Path) -> Iterator[Open]:
-    flows: list[FileFlow] = []
-
-    def opened(**options: Any) -> FileFlow:
-        flows.append(FileFlow(tmp_path, **options))
-        return flows[-1]
-
-    yield opened
-    for flow in flows:
-        flow.close()
 
 
 def test_a_receipt_tells_what_became_of_a_file(open_flow: Open) -> None:

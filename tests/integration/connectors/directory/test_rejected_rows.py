@@ -6,7 +6,7 @@ import codecs
 import gzip
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,18 +20,6 @@ from tests.support.file_flow import FileFlow
 
 Open = Callable[..., FileFlow]
 REJECTED = "a.csv.rejected.csv"
-
-
-@pytest.fixture
-def open_flow(tmp_path: Path) -> Iterator[Open]:
-    flows: list[FileFlow] = []
-
-    def opened(**options: Any) -> FileFlow:
-        flows.append(FileFlow(tmp_path, **options))
-        return flows[-1]
-
-    yield opened
-    flows[-1].close()
 
 
 def mend(
