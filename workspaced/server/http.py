@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -10,9 +11,13 @@ from contextlib import asynccontextmanager, contextmanager
 import uvicorn
 from starlette.types import ASGIApp
 
+from workspaced.server.gathering import GatheringProtocol
+
 DRAIN_SECONDS = 30
 # Longer than clients keep an idle connection in their pool, so that they do not find it closed under them.
 KEEP_ALIVE_SECONDS = 75
+# Python looks for cycles each time 700 objects more are there, which is every few requests; nearly none are found.
+_COLLECTED_OBJECTS = 20_000
 
 
 class HttpServer(uvicorn.Server):
@@ -27,6 +32,7 @@ class HttpServer(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
+                http=GatheringProtocol,
                 ws="none",
                 timeout_graceful_shutdown=drain_seconds,
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
@@ -37,6 +43,9 @@ class HttpServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """As uvicorn's, and told."""
         await super().startup(sockets=sockets)
+        # What is here now stays as long as the process: not to be looked through again and again.
+        gc.freeze()
+        gc.set_threshold(_COLLECTED_OBJECTS)
         self.listening.set()
 
     @contextmanager

@@ -1,0 +1,74 @@
+"""An answer's head and body in one write to the socket, where uvicorn makes two.
+
+A write to a socket of this machine's own network costs as much as the rest of uvicorn's part in a small request, and wakes the
+caller each time; he can't do anything with a head alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+# More than this is written at once: a stream's pieces are not copied once more.
+_GATHERED_BYTES = 65_536
+
+
+class GatheringProtocol(HttpToolsProtocol):
+    """uvicorn's protocol over a transport that gathers what is written within one turn of the loop."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """As uvicorn's."""
+        super().connection_made(
+            _Gathering(cast("asyncio.Transport", transport), self.loop)
+        )  # uvloop's is none by class
+
+
+class _Gathering(asyncio.Transport):
+    """What uvicorn asks of a transport, of another one."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self._transport = transport
+        self._loop = loop
+        self._waiting: list[bytes] = []
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Send it before the loop's next turn ends, behind what was written before."""
+        if not self._waiting:
+            self._loop.call_soon(self._flush)
+        self._waiting.append(bytes(data))
+        if len(data) > _GATHERED_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            data = self._waiting[0] if len(self._waiting) == 1 else b"".join(self._waiting)
+            self._waiting.clear()
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """Close when everything has been sent."""
+        self._flush()
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        """Whether it was closed."""
+        return self._transport.is_closing()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """As the transport below."""
+        return self._transport.get_extra_info(name, default)
+
+    def pause_reading(self) -> None:
+        """As the transport below."""
+        self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """As the transport below."""
+        self._transport.resume_reading()
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        """As the transport below."""
+        self._transport.set_protocol(protocol)
