@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ingestd.wire import names
-from workspaced.data_sinks import entry_store, mass_store, store
-from workspaced.data_sinks.deeds import note_bulk, note_entry
-from workspaced.data_sinks.happenings import tell_entry, telling_entries
+from workspaced.data_sinks import mass_store, store
+from workspaced.data_sinks.deeds import note_bulk
+from workspaced.data_sinks.happenings import telling_entries
 from workspaced.data_sinks.mass_body import Bulk, Single, read_mass
 from workspaced.data_sinks.records import entry_record
+from workspaced.data_sinks.single_upsert import STALE_WRITE, SingleUpsert
 from workspaced.data_sinks.sink_routes import named
-from workspaced.data_sinks.values import Change, StoredEntry, StoredSink, Tally, written
-from workspaced.problems import Invalid, Mistake, NotFound, Problem
+from workspaced.data_sinks.values import Change, StoredEntry, StoredSink, Tally
+from workspaced.problems import Invalid, Mistake, Problem
 from workspaced.storage.port import Transaction
-from workspaced.web.answers import Answer, Headers, etag, json_answer
+from workspaced.web.answers import Answer, Headers, json_answer
 from workspaced.web.operations import Call, Work
-
-STALE_WRITE = "X-Stale-Write"
 
 
 def update_mass(call: Call) -> Work:
@@ -38,23 +37,7 @@ def _single(call: Call, single: Single, *, may_create: bool) -> Work:
     if change[5]:
         raise Invalid.at("/delete", "delete_needs_bulk", "Only an item of the bulk form can delete.")
 
-    def act(tx: Transaction) -> Answer:
-        sink = store.get_sink(tx, call.workspace_id, named(call))
-        existing = entry_store.find_entry(tx, sink, change[0])
-        if existing is None and not may_create:
-            raise NotFound("entry_not_found", "There is no such entry, and create=false was asked for.")
-        entry = entry_store.upsert_entry(
-            tx, sink, change, existing, actor=call.actor, now=call.now, limits=call.settings.limits
-        )
-        note_entry(tx, call, before=existing, after=entry)
-        tell_entry(tx, call, sink, before=existing, after=entry)
-        stale = existing is not None and existing.version == entry.version
-        headers: Headers = ((STALE_WRITE, "ignored"),) if stale else ()
-        return json_answer(
-            entry_record(entry, sink.id), headers=(*headers, etag(entry.version)), written=written(existing, entry)
-        )
-
-    return Work(act=act, ignored=single.ignored)
+    return Work(act=SingleUpsert(call, change, may_create), ignored=single.ignored)
 
 
 def _atomic(call: Call, bulk: Bulk, *, may_create: bool) -> Work:

@@ -70,8 +70,26 @@ def entries_of(tx: Transaction, sink: StoredSink, changes: Sequence[Change]) -> 
     """The entries that the changes' keys have now."""
     keys = dict.fromkeys(change[0] for change in changes)
     _stage(tx, [(key, None, None, None, None, False) for key in sorted(keys)])
-    rows = tx.all(_SQL["entries_of_stage"], {"sink": sink.number})
-    return {row[2]: StoredEntry._make(row) for row in rows}
+    return _staged_entries(tx, sink)
+
+
+def upsert_each(
+    tx: Transaction, sink: StoredSink, changes: Sequence[Change], *, actor: str, now: int
+) -> list[tuple[StoredEntry | None, StoredEntry]]:
+    """Write entries of different keys, without ids of their own; each before and after, in the order of the changes.
+
+    An older observation changes nothing (M6).
+    """
+    _stage(tx, sorted(changes, key=_key))
+    before = _staged_entries(tx, sink) if sink.entry_count else {}
+    if any(change[2] is None for change in changes):
+        tx.run(_SQL["keep_data_types"], {"sink": sink.number})
+    _upsert(tx, sink, len(changes), actor=actor, now=now)
+    after = _staged_entries(tx, sink)
+    states = [(before.get(change[0]), after[change[0]]) for change in changes]
+    if any(former is None or former.version != entry.version for former, entry in states):
+        touch_sink(tx, sink, added=len(after) - len(before), actor=actor, now=now)
+    return states
 
 
 def fault_of(tx: Transaction, sink: StoredSink, changes: Sequence[Change], *, may_create: bool) -> Problem | None:
@@ -137,6 +155,12 @@ def _stage(tx: Transaction, part: Sequence[Change]) -> None:
     tx.run(_SQL["make_stage"])
     tx.run(_SQL["clear_stage"])
     tx.load(_SQL["stage"], part)
+
+
+def _staged_entries(tx: Transaction, sink: StoredSink) -> Mapping[str, StoredEntry]:
+    """The entries that the staged keys have now."""
+    rows = tx.all(_SQL["entries_of_stage"], {"sink": sink.number})
+    return {row[2]: StoredEntry._make(row) for row in rows}
 
 
 def _compare(tx: Transaction, sink: StoredSink, accepted: int) -> tuple[Tally, int]:

@@ -2,6 +2,9 @@
 
 A commit costs a flush of the disk, whoever needs it; so concurrent callers pay for one together. Nothing waits for a
 timer: a lone piece of work is committed at once. How a group becomes durable is the database's own affair.
+
+What comes within one turn of the loop is handed to the thread in one go: to wake it for each piece would make it and the loop
+take the interpreter from each other in turns.
 """
 
 from __future__ import annotations
@@ -9,16 +12,16 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from workspaced.problems import Unavailable
+from workspaced.storage.joint import Work
 from workspaced.storage.port import Transaction, Witness
 
 T = TypeVar("T")
-Work: TypeAlias = Callable[[Transaction], Any]
 Outcome: TypeAlias = tuple[Any, BaseException | None]
 """What a piece of work returned, or what it raised."""
 
@@ -31,8 +34,7 @@ GROUP_CALLERS = 256
 GROUP_ROWS = 20_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Piece:
+class _Piece(NamedTuple):
     work: Work
     weight: int
     answer: asyncio.Future[Any]
@@ -54,7 +56,9 @@ class GroupCommit:
         self._perform = perform
         self._callers = callers
         self._witness = witness
-        self._queue: SimpleQueue[_Piece | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._gathered: list[_Piece] = []
+        self._queue: SimpleQueue[list[_Piece] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._stopped = False
 
@@ -64,48 +68,61 @@ class GroupCommit:
 
     def stop(self) -> None:
         """Finish what was handed in, then end; returns when the thread has ended."""
-        if not self._stopped:
-            self._stopped = True
-            self._queue.put(None)
+        with self._lock:
+            if not self._stopped:
+                self._stopped = True
+                self._queue.put(self._gathered)
+                self._gathered = []
+                self._queue.put(None)
         if self._thread.is_alive():
             self._thread.join()
 
     async def write(self, work: Callable[[Transaction], T], *, weight: int = 1) -> T:
         """As `workspaced.storage.port.Store.write`."""
-        if self._stopped or not self._thread.is_alive():
-            raise Unavailable("stopping", "The service is stopping.")
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
-        self._queue.put(_Piece(work=work, weight=weight, answer=answer, loop=loop))
+        with self._lock:
+            if self._stopped or not self._thread.is_alive():
+                raise Unavailable("stopping", "The service is stopping.")
+            if not self._gathered:
+                loop.call_soon(self._hand_over)
+            self._gathered.append(_Piece(work, weight, answer, loop))
         return cast("T", await answer)
 
-    def _run(self) -> None:
-        waiting: _Piece | None = None
-        while True:
-            first = waiting or self._queue.get()
-            if first is None:
-                return
-            group, waiting, ended = self._gather(first)
-            self._commit(group)
-            if ended:
-                return
+    def _hand_over(self) -> None:
+        """What came within this turn of the loop; nothing, where `stop` was quicker."""
+        with self._lock:
+            if self._gathered:
+                self._queue.put(self._gathered)
+                self._gathered = []
 
-    def _gather(self, first: _Piece) -> tuple[list[_Piece], _Piece | None, bool]:
-        """What is waiting now, up to the bounds; the piece that no longer fitted; whether the end was reached."""
-        group = [first]
-        rows = first.weight
-        while len(group) < self._callers:
-            try:
-                piece = self._queue.get_nowait()
-            except Empty:
-                return group, None, False
-            if piece is None:
-                return group, None, True
-            if rows + piece.weight > GROUP_ROWS:
-                return group, piece, False
-            rows += piece.weight
-            group.append(piece)
-        return group, None, False
+    def _run(self) -> None:
+        waiting: deque[_Piece] = deque()
+        ended = False
+        while not ended or waiting:
+            ended = self._take(waiting) or ended
+            if waiting:
+                self._commit(self._group(waiting))
+
+    def _take(self, waiting: deque[_Piece]) -> bool:
+        """Add what was handed in by now, or wait for it where nothing waits; whether the end was reached."""
+        try:
+            handed = self._queue.get(block=not waiting)
+            while handed is not None:
+                waiting.extend(handed)
+                handed = self._queue.get_nowait()
+        except Empty:
+            return False
+        return True
+
+    def _group(self, waiting: deque[_Piece]) -> list[_Piece]:
+        """The first that waits, and those behind it, up to the bounds."""
+        group = [waiting.popleft()]
+        rows = group[0].weight
+        while waiting and len(group) < self._callers and rows + waiting[0].weight <= GROUP_ROWS:
+            group.append(waiting.popleft())
+            rows += group[-1].weight
+        return group
 
     def _commit(self, group: list[_Piece]) -> None:
         begun = time.monotonic()

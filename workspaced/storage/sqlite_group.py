@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
-from workspaced.storage.group_commit import Outcome, Work
+from workspaced.storage.group_commit import Outcome
+from workspaced.storage.joint import Work, in_one_go, runs
 from workspaced.storage.sqlite import SqliteTransaction, as_problem, transaction
 
 
@@ -37,18 +39,33 @@ class SqliteGroup:
             Unavailable: SQLite could not; nobody's work is kept.
         """
         if len(works) == 1:
-            return self._shared(works, lambda work, shared: (work(shared), None))
+            return self._shared(lambda shared: [(works[0](shared), None)])
         try:
-            return self._shared(works, self._attempt)
+            return self._shared(lambda shared: [done for run in runs(works) for done in self._attempted(run, shared)])
         except _HalfDone:
-            return self._shared(works, self._guarded)
+            return self._shared(lambda shared: [self._guarded(work, shared) for work in works])
 
-    def _shared(self, works: Sequence[Work], make: Callable[[Work, SqliteTransaction], Outcome]) -> list[Outcome]:
+    def _shared(self, make: Callable[[SqliteTransaction], list[Outcome]]) -> list[Outcome]:
         with transaction(self._connection, write=True) as shared:
-            outcomes = [make(work, shared) for work in works]
+            outcomes = make(shared)
         if shared.notified:
             self._announce(shared.notified)
         return outcomes
+
+    def _attempted(self, run: Sequence[Work], shared: SqliteTransaction) -> list[Outcome]:
+        """Work that can be done together, and where it can't after all, one after the other.
+
+        Raises:
+            _HalfDone: as `_attempt`.
+        """
+        results: Sequence[Any] = [None] * len(run)
+        if whole := in_one_go(run):
+            together, error = self._attempt(whole, shared)
+            results = results if error else together
+        return [
+            self._attempt(work, shared) if result is None else (result, None)
+            for work, result in zip(run, results, strict=True)
+        ]
 
     def _attempt(self, work: Work, shared: SqliteTransaction) -> Outcome:
         """Without a savepoint.
