@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from tests.support.outsider import Outsider
 from workspaced.problems import Conflict, Unavailable
 from workspaced.storage.address import Address, PostgresAddress, sqlite_address
 from workspaced.storage.choice import create_store, migrate, transact
+from workspaced.storage.joint import Joint
 from workspaced.storage.leases import JobLeases
 from workspaced.storage.port import Reader, StoreOfProcess, Transaction
 
@@ -108,6 +109,65 @@ async def test_of_those_who_share_a_transaction_only_who_fails_is_undone(store: 
     assert isinstance(outcomes[3], Exception)
     assert outcomes[4] == "d"
     assert await store.read(_names) == ["a", "c", "d"]
+
+
+class _Pair(Joint[str]):
+    """Puts a name; how it was done is written beside it."""
+
+    def __init__(self, name: str, kind: str, *, fail: str = "") -> None:
+        """``fail``: where what is done together raises, ``before`` or ``after`` it put the names; or ``leaves`` this one."""
+        self.name = name
+        self._kind = kind
+        self._fail = fail
+
+    @property
+    def kind(self) -> str:
+        return self._kind
+
+    def __call__(self, tx: Transaction, /) -> str:
+        tx.run(_PUT, {"name": self.name, "value": "alone"})
+        return "alone"
+
+    def together(self, tx: Transaction, pieces: Sequence[_Pair], /) -> Sequence[str | None]:
+        failing = {piece._fail for piece in pieces}
+        if "before" in failing:
+            raise Conflict("no", "Not together.")
+        mine = [piece for piece in pieces if piece._fail != "leaves"]
+        for piece in mine:
+            tx.run(_PUT, {"name": piece.name, "value": "together"})
+        if "after" in failing:
+            raise Conflict("no", "Not together.")
+        return ["together" if piece in mine else None for piece in pieces]
+
+
+async def _done(store: StoreOfProcess, *works: Callable[[Transaction], Any]) -> tuple[list[Any], dict[str, str]]:
+    outcomes = await _Gate().together(store, *works)
+    rows = await store.read(lambda reader: reader.all("SELECT name, value FROM fixed_setting"))
+    return outcomes, dict(rows)
+
+
+async def test_neighbours_of_a_kind_are_done_in_one_go_and_others_alone(store: StoreOfProcess) -> None:
+    outcomes, kept = await _done(
+        store, _Pair("a", "x"), _Pair("b", "x"), _put("c"), _Pair("d", "x"), _Pair("e", "y"), _Pair("f", "y")
+    )
+    assert outcomes == ["together", "together", "c", "alone", "together", "together"]
+    assert kept == {"a": "together", "b": "together", "c": "v", "d": "alone", "e": "together", "f": "together"}
+
+
+async def test_what_one_go_leaves_is_done_alone_and_fails_alone(store: StoreOfProcess) -> None:
+    outcomes, kept = await _done(
+        store, _Pair("a", "x"), _Pair("b", "x", fail="leaves"), _Pair("a", "x", fail="leaves"), _Pair("c", "x")
+    )
+    assert isinstance(outcomes.pop(2), Exception)  # the name is there
+    assert outcomes == ["together", "alone", "together"]
+    assert kept == {"a": "together", "b": "alone", "c": "together"}
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_where_one_go_fails_each_is_done_alone(store: StoreOfProcess, when: str) -> None:
+    outcomes, kept = await _done(store, _put("n"), _Pair("a", "x"), _Pair("b", "x", fail=when), _Pair("c", "x"))
+    assert outcomes == ["n", "alone", "alone", "alone"]
+    assert kept == {"n": "v", "a": "alone", "b": "alone", "c": "alone"}
 
 
 async def test_a_part_can_be_undone_within_a_piece_of_work(store: StoreOfProcess) -> None:
