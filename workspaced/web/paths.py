@@ -51,36 +51,57 @@ class Match(Generic[OperationT]):
     allowed: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Shape(Generic[OperationT]):
+    """The patterns of one length that have their fixed words at the same places.
+
+    ``by_words`` has, for the words at those places, what each method leads to: the operation, and its names by place.
+    """
+
+    words: tuple[int, ...]
+    names: tuple[int, ...]
+    by_words: dict[tuple[Segment, ...], dict[str, tuple[OperationT, tuple[tuple[str, int], ...]]]]
+
+
 class Routes(Generic[OperationT]):
     """A table from (method, path) to operations; a literal segment goes before a ``{name}``."""
 
     def __init__(self) -> None:
-        self._by_length: dict[int, list[tuple[tuple[str, ...], str, OperationT]]] = {}
+        self._by_length: dict[int, list[_Shape[OperationT]]] = {}
 
     def add(self, method: str, path: str, operation: OperationT) -> None:
         """``path`` is written like ``/v1/workspace/{workspace}``."""
-        pattern = tuple(path.split("/")[1:])
-        rows = self._by_length.setdefault(len(pattern), [])
-        rows.append((pattern, method, operation))
-        rows.sort(key=lambda row: tuple(part.startswith("{") for part in row[0]))
+        pattern = path.split("/")[1:]
+        named = tuple(place for place, part in enumerate(pattern) if part.startswith("{"))
+        shape = self._shape(tuple(place for place in range(len(pattern)) if place not in named), named)
+        offered = shape.by_words.setdefault(tuple(pattern[place] for place in shape.words), {})
+        offered[method] = operation, tuple((pattern[place][1:-1], place) for place in named)
+
+    def _shape(self, words: tuple[int, ...], names: tuple[int, ...]) -> _Shape[OperationT]:
+        length = len(words) + len(names)
+        shapes = self._by_length.setdefault(length, [])
+        for shape in shapes:
+            if shape.words == words:
+                return shape
+        made: _Shape[OperationT] = _Shape(words, names, {})
+        shapes.append(made)
+        shapes.sort(key=lambda shape: [place in shape.names for place in range(length)])
+        return made
 
     def find(self, method: str, path: tuple[Segment, ...]) -> Match[OperationT] | None:
         """None where no operation has such a path. HEAD is answered by what answers GET."""
         wanted = "GET" if method == "HEAD" else method
         methods: set[str] = set()
-        for pattern, offered, operation in self._by_length.get(len(path), ()):
-            if not _fits(pattern, path):
+        for shape in self._by_length.get(len(path), ()):
+            offered = shape.by_words.get(tuple([path[place] for place in shape.words]))
+            if offered is None or "" in [path[place] for place in shape.names]:
                 continue
-            if offered == wanted:
-                names = {part[1:-1]: value for part, value in zip(pattern, path, strict=True) if part[0] == "{"}
-                return Match(operation=operation, names=names, allowed=())
-            methods.add(offered)
+            if found := offered.get(wanted):
+                operation, names = found
+                return Match(operation=operation, names={name: path[place] for name, place in names}, allowed=())
+            methods.update(offered)
         if not methods:
             return None
         if "GET" in methods:
             methods.add("HEAD")
         return Match(operation=None, names={}, allowed=tuple(sorted(methods | {"OPTIONS"})))
-
-
-def _fits(pattern: tuple[str, ...], path: tuple[Segment, ...]) -> bool:
-    return all(value != "" if part[0] == "{" else part == value for part, value in zip(pattern, path, strict=True))

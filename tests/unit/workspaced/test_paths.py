@@ -71,3 +71,44 @@ def test_a_name_is_never_empty_and_other_methods_are_all_told() -> None:
     match = _routes().find("DELETE", ("s", "list"))
     assert match
     assert match.allowed == ("GET", "HEAD", "OPTIONS", "PATCH")
+
+
+_PART = st.sampled_from(["{a}", "{b}", "x", "y"])
+_PATTERN = st.lists(_PART, min_size=1, max_size=3).filter(
+    lambda parts: len({*parts} & {"{a}", "{b}"}) == sum(part[0] == "{" for part in parts)
+)
+_METHOD = st.sampled_from(["GET", "POST"])
+
+
+@given(
+    st.sets(st.tuples(_METHOD, _PATTERN.map(tuple)), max_size=12),
+    _METHOD,
+    st.lists(st.sampled_from(["x", "y", "z", "", None]), min_size=1, max_size=3),
+)
+def test_of_the_patterns_that_fit_the_one_with_the_earlier_word_is_found(
+    table: set[tuple[str, tuple[str, ...]]], method: str, path: list[str | None]
+) -> None:
+    """The same as looking through all of them."""
+    routes: Routes[str] = Routes()
+    by_words = {
+        (verb, tuple("{}" if part[0] == "{" else part for part in parts)): parts for verb, parts in sorted(table)
+    }
+    for (verb, _), parts in by_words.items():
+        routes.add(verb, "/" + "/".join(parts), f"{verb} {parts}")
+    fitting = sorted(
+        ([part[0] == "{" for part in parts], verb, parts)
+        for (verb, _), parts in by_words.items()
+        if len(parts) == len(path)
+        and all(value != "" if part[0] == "{" else value == part for part, value in zip(parts, path, strict=True))
+    )
+    match = routes.find(method, tuple(path))
+    if not fitting:
+        assert match is None
+        return
+    assert match
+    first = next((parts for _, verb, parts in fitting if verb == method), None)
+    assert match.operation == (first and f"{method} {first}")
+    if first:
+        assert match.names == {part[1:-1]: value for part, value in zip(first, path, strict=True) if part[0] == "{"}
+    else:
+        assert set(match.allowed) - {"HEAD", "OPTIONS"} == {verb for _, verb, _ in fitting}
