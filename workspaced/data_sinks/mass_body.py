@@ -103,10 +103,15 @@ def _quick_single(text: bytes, limits: Limits) -> Single | None:
         return None
     try:
         item = _ITEM.decode(text)
+        change = _change_of(item)
     except MALFORMED:
         return None
-    changes = None if item.delete else _plain_changes([item], limits)
-    return Single(change=changes[0]) if changes else None
+    key, value, data_type, entry_id, _, remove = change
+    if remove or value is None or byte_length(value) > limits.value_bytes:
+        return None
+    if (item.id is not None and not entry_id) or (data_type is not None and not is_data_type(data_type, limits)):
+        return None
+    return Single(change=change) if key == normalised(key) and key_fault(key, limits) is None else None
 
 
 def _quickly(text: bytes, limits: Limits) -> Bulk | None:
@@ -125,17 +130,7 @@ def _quickly(text: bytes, limits: Limits) -> Bulk | None:
 def _plain_changes(items: Sequence[_Item], limits: Limits) -> list[Change] | None:
     """The items as changes, if nothing is wrong with any."""
     try:
-        changes: list[Change] = [
-            (
-                item.key,
-                None if item.delete or item.value is UNSET else item.value,
-                item.data_type,
-                item.id and as_uuid(item.id),
-                None if item.observed_at is None else microseconds(item.observed_at),
-                item.delete,
-            )
-            for item in items
-        ]
+        changes = [_change_of(item) for item in items]
     except MALFORMED:
         return None
     complete = all(change[1] is not None or change[5] for change in changes)
@@ -145,6 +140,17 @@ def _plain_changes(items: Sequence[_Item], limits: Limits) -> list[Change] | Non
         return None
     values = [item.value for item in items if not isinstance(item.value, UnsetType)]
     return changes if _short_values(values, limits) else None
+
+
+def _change_of(item: _Item) -> Change:
+    return (
+        item.key,
+        None if item.delete or item.value is UNSET else item.value,
+        item.data_type,
+        item.id and as_uuid(item.id),
+        None if item.observed_at is None else microseconds(item.observed_at),
+        item.delete,
+    )
 
 
 def _plain_keys(keys: Sequence[str], limits: Limits) -> bool:

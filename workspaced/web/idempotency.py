@@ -10,7 +10,7 @@ import dataclasses
 import hashlib
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from ingestd.wire import names
@@ -99,16 +99,16 @@ class InFlight:
     def __init__(self) -> None:
         self._slots: set[bytes] = set()
 
-    @contextmanager
-    def claim(self, slot: Slot | None) -> Iterator[None]:
-        """Hold the slot for the block.
+    def claim(self, slot: Slot | None) -> AbstractContextManager[None]:
+        """Hold the slot, if there is one, for the block.
 
         Raises:
-            Conflict: an earlier request with the same key is not answered yet.
+            Conflict: an earlier request with the same key is not answered yet; on entering the block.
         """
-        if slot is None:
-            yield
-            return
+        return self._held(slot) if slot else _NOTHING_TO_HOLD
+
+    @contextmanager
+    def _held(self, slot: Slot) -> Iterator[None]:
         if slot.digest in self._slots:
             raise Conflict("request_in_progress", "A request with this Idempotency-Key is still in progress.")
         self._slots.add(slot.digest)
@@ -116,3 +116,6 @@ class InFlight:
             yield
         finally:
             self._slots.discard(slot.digest)
+
+
+_NOTHING_TO_HOLD = nullcontext()

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+import msgspec
 from starlette.datastructures import Headers
 
 from ingestd.wire import names
@@ -22,9 +23,8 @@ from workspaced.web.bodies import StreamedBody
 from workspaced.web.json_body import decode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """One authorized request.
+class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """One authorized request. A struct, since there is one a request: it is made in a fifth of a data class's time.
 
     ``path`` is the path as sent; ``wants_body`` is False for HEAD; ``now`` is milliseconds since 1970; ``address`` is the
     caller's, empty where the server does not tell; ``scheme`` is http or https, as the caller reached us.
