@@ -43,6 +43,7 @@ class ConversionWorker:
         self._wake = asyncio.Event()
         self._stopping = False
         self._postponed = False
+        self._claiming: dict[str, asyncio.Future[Claim | None]] = {}
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._holders: set[asyncio.Event] = set()
         self._name = f"{os.getpid()}-{secrets.token_hex(4)}"
@@ -51,13 +52,16 @@ class ConversionWorker:
     async def run(self) -> None:
         """Convert until `stop` or cancellation."""
         self._store.listen(CONVERSIONS, self._heard)
-        async with asyncio.TaskGroup() as converting:
-            while not self._stopping:
-                self._wake.clear()
-                now = self._clock.now()  # one for both questions, so that nothing falls due between them
-                while (claimed := await self._next(now)) is not None:
-                    self._under_way[claimed.lease] = converting.create_task(self._carry(claimed))
-                await self._clock.wait(self._wake, await self._next_look(now))
+        try:
+            async with asyncio.TaskGroup() as converting:
+                while not self._stopping:
+                    self._wake.clear()
+                    now = self._clock.now()  # one for both questions, so that nothing falls due between them
+                    while (claimed := await self._next(now)) is not None:
+                        self._under_way[claimed.lease] = converting.create_task(self._carry(claimed))
+                    await self._clock.wait(self._wake, await self._next_look(now))
+        finally:
+            await asyncio.shield(self._give_back_unbegun())
 
     def stop(self) -> None:
         """Begin nothing more."""
@@ -79,15 +83,30 @@ class ConversionWorker:
             # Asked first, since only a claim needs the one writer.
             if not await self._store.read(lambda reader: conversion_store.is_due(reader, now=now)):
                 return None
-            return await self._store.write(
-                lambda tx: conversion_store.claim(tx, lease=lease, pace=self._pace, now=self._clock.now())
-            )
+            return await self._claim(lease)
         except Problem as problem:
             structlog.get_logger().warning("conversions_postponed", reason=problem.detail)
         except Exception:  # noqa: BLE001  told, and tried again: the requests of this process go on, so must conversions
             structlog.get_logger().exception("conversions_broke")
         self._postponed = True
         return None
+
+    async def _claim(self, lease: str) -> Claim | None:
+        """Who cancels this does not cancel the claim, which is on its way to the database already."""
+        claiming = asyncio.ensure_future(
+            self._store.write(
+                lambda tx: conversion_store.claim(tx, lease=lease, pace=self._pace, now=self._clock.now())
+            )
+        )
+        self._claiming[lease] = claiming
+        try:
+            claimed = await asyncio.shield(claiming)
+        except Exception:
+            del self._claiming[lease]
+            raise
+        if claimed is None:
+            del self._claiming[lease]
+        return claimed
 
     async def _next_look(self, now: int) -> int:
         """The instant after ``now`` at which something is due, or might be."""
@@ -102,6 +121,7 @@ class ConversionWorker:
 
     async def _carry(self, claimed: Claim) -> None:
         """One conversion from its claim to its end; whoever takes it from us ends it."""
+        del self._claiming[claimed.lease]
         log = structlog.get_logger().bind(file=claimed.file_id, lease=claimed.lease)
         working = asyncio.create_task(self._convert(claimed))
         holding = asyncio.create_task(self._hold(claimed))
@@ -211,6 +231,13 @@ class ConversionWorker:
                     held = await self._store.read(lambda reader: conversion_store.is_held(reader, claimed))
                 if not held:
                     return
+
+    async def _give_back_unbegun(self) -> None:
+        """Where the service stops between a claim's way to the database and the conversion's first step, nobody else does."""
+        for claiming in self._claiming.values():
+            with suppress(Problem):  # then it was not claimed
+                if claimed := await claiming:
+                    await self._give_back(claimed)
 
     async def _give_back(self, claimed: Claim) -> None:
         try:

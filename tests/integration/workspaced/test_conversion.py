@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,13 @@ from tests.support.webhook_receiver import WebhookReceiver
 from workspaced.app import running
 from workspaced.cloud_storage import conversion_store
 from workspaced.cloud_storage.conversion_rules import ConversionPace
+from workspaced.cloud_storage.conversion_store import Claim
 from workspaced.egress.rules import EgressRules
 from workspaced.settings import Settings
 from workspaced.storage.choice import transact
+from workspaced.storage.port import StoreOfProcess, Transaction
+from workspaced.storage.postgres_store import PostgresStore
+from workspaced.storage.sqlite_store import SqliteStore
 
 CSV = b"part,mass\n00417,1.5\n"
 # What is cut off before it is of use: long enough to be met while it runs, whatever the machine does.
@@ -181,6 +185,35 @@ async def test_a_service_that_stops_gives_back_what_it_was_converting(settings: 
     row = transact(settings.database, lambda tx: tx.one("SELECT state, lease, attempt, failures FROM conversion"))
     assert row is not None
     assert tuple(row) == ("pending", None, 1, 0), "that was no attempt"
+
+
+async def test_a_service_that_stops_while_it_claims_gives_that_back_too(
+    settings: Settings, make_key: MakeKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claimed, answering = asyncio.Event(), asyncio.Event()
+
+    def late(store: type[StoreOfProcess]) -> None:
+        write = store.write
+
+        async def held(self: StoreOfProcess, work: Callable[[Transaction], Any], *, weight: int = 1) -> Any:
+            result = await write(self, work, weight=weight)
+            if isinstance(result, Claim):
+                claimed.set()
+                await answering.wait()
+            return result
+
+        monkeypatch.setattr(store, "write", held)
+
+    late(SqliteStore)
+    late(PostgresStore)
+    async with _service(settings, make_key()) as files:
+        await files.upload("long.csv", LONG_CSV)
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            await claimed.wait()
+        asyncio.get_running_loop().call_later(0.2, answering.set)
+    row = transact(settings.database, lambda tx: tx.one("SELECT state, lease FROM conversion"))
+    assert row is not None
+    assert tuple(row) == ("pending", None)
 
 
 async def test_what_ran_out_of_time_is_tried_again_later_and_given_up_after_three_times(
