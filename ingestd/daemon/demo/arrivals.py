@@ -64,6 +64,14 @@ class Arrivals:
 
         await self._until(more, f"The pipeline {pipeline!r} was not settled")
 
+    async def delivered_again(self, sink: str, before: int) -> None:
+        """Wait until the daemon has told of more than ``before`` entries to a sink: it may tell of the file's end first."""
+
+        async def more() -> bool:
+            return self.delivered(sink) > before
+
+        await self._until(more, f"The daemon did not tell of entries for {sink!r}")
+
     async def _until(self, holds: Callable[[], Awaitable[bool]], sentence: str) -> None:
         try:
             async with asyncio.timeout(ARRIVAL_SECONDS):

@@ -108,6 +108,7 @@ async def _two_cells_travel(say: Say, folder: Path, arrivals: Arrivals) -> None:
     samples.drop(folder, sample.file, text)
     milliseconds = await arrivals.visible(sample.sink, entries, since=dropped)
     await arrivals.settled_again(sample.pipeline, settled)
+    await arrivals.delivered_again(address, delivered)
     travelled = arrivals.delivered(address) - delivered
     say("")
     say(f"Two cells of {sample.file} changed: {' and '.join(told)}.")
