@@ -95,11 +95,11 @@ class DirectoryConnector(Connector):
         self._memory.keep_only(found.files.keys() | found.empty.keys() if found.empty else found.files)
         self._readiness.take_in(found.files)
         still = self._stillness.look(found.files, now)
-        through = self._memory.is_through
-        in_question = [name for name in still if name in self._parked or not through(name, found.files[name])]
+        done = self._memory.has_nothing_new
+        in_question = [name for name in still if name in self._parked or not done(name, found.files[name])]
         in_question.sort(key=lambda name: (found.files[name].mtime_ns, name))
         ready = self._judged(in_question, found)
-        empty = [name for name in self._emptiness.look(found.empty, now) if not through(name, found.empty[name])]
+        empty = [name for name in self._emptiness.look(found.empty, now) if not done(name, found.empty[name])]
         return [Partition(name=name) for name in (*ready, *sorted(empty))]
 
     def _scan(self) -> Found:
@@ -119,17 +119,17 @@ class DirectoryConnector(Connector):
         ready = self._readiness.judge(
             [name for name in names if name not in back] if back else names,
             found.files,
-            through=lambda name: name in found.files and self._is_settled(name, found),
+            through=lambda name: name in found.files and self._is_done(name, found),
         )
         # A file that was parked for what lies beside it may be the same, and yet be another case now.
         for name, sentence in list(self._parked.items()):
             if self._readiness.parked(name) != sentence:
                 self._memory.mend(name)
                 del self._parked[name]
-        return [name for name in (*ready, *back) if not self._memory.is_through(name, found.files[name])]
+        return [name for name in (*ready, *back) if not self._memory.has_nothing_new(name, found.files[name])]
 
-    def _is_settled(self, name: str, found: Found) -> bool:
-        return self._memory.is_through(name, found.files[name]) and name not in self._parked
+    def _is_done(self, name: str, found: Found) -> bool:
+        return self._memory.has_nothing_new(name, found.files[name]) and name not in self._parked
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
         """The whole file; nothing where it is the one of the cursor, ``unchanged`` where only its hash is the cursor's.
@@ -139,7 +139,9 @@ class DirectoryConnector(Connector):
         name = partition.name
         path = self._path(name)
         try:
-            if identity_of(path.stat()).is_at(cursor):
+            identity = identity_of(path.stat())
+            if identity.is_at(cursor):
+                self._memory.read(name, identity)
                 return
             opened = open_file(path, name)
         except FileNotFoundError:

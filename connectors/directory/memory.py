@@ -13,10 +13,11 @@ class Memory:
     def __init__(self) -> None:
         self._broken: dict[str, tuple[Identity, str]] = {}
         self._through: dict[str, Identity] = {}
+        self._read: dict[str, Identity] = {}
 
     def keep_only(self, names: Container[str]) -> None:
         """Forget the files that are gone."""
-        for known in (self._broken, self._through):
+        for known in (self._broken, self._through, self._read):
             for name in [name for name in list(known) if name not in names]:
                 del known[name]
 
@@ -24,6 +25,7 @@ class Memory:
         """Find everything out again."""
         self._broken.clear()
         self._through.clear()
+        self._read.clear()
 
     def broken(self, name: str, identity: Identity | None, reason: str) -> None:
         """The file can't be read as it is."""
@@ -42,6 +44,16 @@ class Memory:
     def through(self, name: str, identity: Identity) -> None:
         """Everything from the file is settled and it stays where it is."""
         self._through[name] = identity
+
+    def read(self, name: str, identity: Identity) -> None:
+        """The file was read as it is; whether all of it has arrived is another matter."""
+        self._read[name] = identity
+
+    def has_nothing_new(self, name: str, identity: Identity) -> bool:
+        """Whether reading the file as it is would bring nothing."""
+        if name in self._read and identity.same_content(self._read[name]):
+            return True
+        return self.is_through(name, identity)
 
     def is_through(self, name: str, identity: Identity) -> bool:
         """Whether there is nothing to do for the file as it is."""

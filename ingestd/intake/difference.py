@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import polars as pl
 
 
 class Difference:
-    """The row hashes of the last reading (sorted; None: there is none to rely on) against those of this one."""
+    """The row hashes of the last reading against those of this one."""
 
-    def __init__(self, before: pl.Series | None) -> None:
-        self._before = before if before is not None and before.len() else None
+    def __init__(self, before: Callable[[], pl.Series] | None) -> None:
+        """``before`` fetches the former hashes, sorted; None: there are none to rely on."""
+        self._fetch = before
+        self._before: pl.Series | None = None
         self._seen: list[pl.Series] = []
+
+    def begin(self) -> None:
+        """Fetch the former hashes, the first time."""
+        if self._fetch is not None:
+            self._before, self._fetch = self._fetch(), None
 
     def fresh(self, hashes: pl.Series) -> pl.Series:
         """A mask over ``hashes``: true where the last reading had no such record. Remembers them as seen."""
+        self.begin()
         self._seen.append(hashes)
-        if self._before is None:
+        if self._before is None or not self._before.len():
             return pl.repeat(value=True, n=hashes.len(), dtype=pl.Boolean, eager=True)
         # In order, because a search that jumps about in eight megabytes waits for memory: measured at half the time.
         order = hashes.arg_sort()

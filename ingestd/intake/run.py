@@ -41,6 +41,8 @@ class Run:
 
     def take(self, batch: Batch) -> RunSummary | None:
         """Bring a batch into the mirror; the run's summary where it was the last."""
+        if self._partition.snapshot and not (batch.unchanged or batch.partial):
+            self._difference.begin()  # before the run: what is asked for later is for the next one
         run = self._begin()
         if batch.unchanged:
             return self._mirror.finish_run(run, cursor=batch.cursor, seen=None, deletes="keep")

@@ -19,7 +19,7 @@ What is rejected is worked with by `ingestd.mirror.rejections`; sinks are compar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -42,9 +42,9 @@ class PartitionState:
     """What is known of a partition before a run.
 
     ``cursor``: of the last reading that ended (None: never, or with another mapping). ``current``: nobody else of the
-    pipeline has changed entries since, so what that reading said still stands. ``snapshot``: its row hashes
-    (``pl.UInt64``, sorted), or None where differences can't be relied on: not ``current``, or ``repeats``: two records of
-    the partition have made the same key.
+    pipeline has changed entries since, so what that reading said still stands. ``snapshot`` fetches its row hashes
+    (``pl.UInt64``, sorted; eight megabytes for a million rows, which most looks at a partition do not need), or is None
+    where differences can't be relied on: not ``current``, or ``repeats``: two records of the partition have made the same key.
     ``awaiting``: the cursor that was read to its end but whose ``settled`` has not been acknowledged, or None.
     """
 
@@ -52,7 +52,7 @@ class PartitionState:
     name: str
     cursor: Cursor | None
     current: bool
-    snapshot: pl.Series | None
+    snapshot: Callable[[], pl.Series] | None
     repeats: bool
     awaiting: Cursor | None
 

@@ -126,7 +126,7 @@ class IntakeSuite:
         state = stage.open()
         assert (state.cursor, state.current, state.repeats) == ({"version": 7}, True, False)
         assert state.snapshot is not None
-        assert state.snapshot.to_list() == hashes([("a", "1"), ("b", "2")]).to_list()
+        assert state.snapshot().to_list() == hashes([("a", "1"), ("b", "2")]).to_list()
 
     def test_another_mapping_or_another_sink_starts_over(self, stage: IntakeStage) -> None:
         stage.read([("a", "1")])

@@ -61,7 +61,7 @@ class Readiness:
     ) -> list[str]:
         """The names among ``still`` that are ready, or to be parked; a group's follow one another.
 
-        ``through`` tells of a file that is not in question any more, since all of it is settled.
+        ``through`` tells of a file that is not in question any more, since reading it would bring nothing.
         """
         if not self._rules:
             return list(still)

@@ -6,6 +6,8 @@ import json
 import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeAlias
 
 import polars as pl
 
@@ -29,6 +31,7 @@ from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.writing import Written, remove_entries, write_entries
 
 _STAGING_PAGE = 50_000
+_Row: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,30 +81,32 @@ class IntakeSide:
 
     def open_partition(self, pipeline: str, partition: str, sink: SinkAddress, digest: str) -> PartitionState:
         """See `Intake.open_partition`."""
+        address = (sink.workspace, sink.by, sink.name)
         with self._state.writing() as connection:
-            address = (sink.workspace, sink.by, sink.name)
-            connection.execute(SQL["sink_ensure"], address)
-            sink_id = connection.execute(SQL["sink_id"], address).fetchone()[0]
-            connection.execute(SQL["pipeline_ensure"], (pipeline,))
-            pipeline_id, changes = connection.execute(SQL["pipeline_get"], (pipeline,)).fetchone()
-            connection.execute(SQL["partition_ensure"], (pipeline_id, sink_id, partition))
-            row = connection.execute(SQL["partition_get"], (pipeline_id, partition)).fetchone()
+            (sink_id,) = _ensured(connection, "sink_id", address, "sink_ensure", address)
+            pipeline_id, changes = _ensured(connection, "pipeline_get", (pipeline,), "pipeline_ensure", (pipeline,))
+            row = _ensured(
+                connection,
+                "partition_get",
+                (pipeline_id, partition),
+                "partition_ensure",
+                (pipeline_id, sink_id, partition),
+            )
             identity, at_sink, known_digest, cursor, valid_through, repeats, awaiting, retries = row
-            # What was asked to be mapped again until now is what this cursor and these hashes take into account.
+            # What was asked to be mapped again until now is what this cursor takes into account.
             self._retries[identity] = retries
             if (at_sink, known_digest) != (sink_id, digest):
                 connection.execute(SQL["partition_restart"], (sink_id, digest, identity))
                 connection.execute(SQL["snapshot_clear"], (identity,))
                 cursor, valid_through, repeats = None, -1, 0
             current = valid_through == changes
-            snapshot = load_snapshot(connection, identity) if current and not repeats else None
         token = json.loads(cursor) if cursor is not None else None
         return PartitionState(
             id=identity,
             name=partition,
             cursor=token,
             current=current,
-            snapshot=snapshot,
+            snapshot=partial(self._snapshot, identity) if current and not repeats else None,
             repeats=bool(repeats),
             awaiting=token if awaiting else None,
         )
@@ -243,6 +248,12 @@ class IntakeSide:
 
     # ------------------------------------------------------------------------------------------------ inside a run
 
+    def _snapshot(self, partition: int) -> pl.Series:
+        with self._state.writing() as connection:
+            # What was asked to be mapped again until now is what these hashes take into account.
+            self._retries[partition] = connection.execute(SQL["partition_retries"], (partition,)).fetchone()[0]
+            return load_snapshot(connection, partition)
+
     def _place(self, run: _Run) -> Place:
         return Place(partition=run.partition, run=run.id, sink=run.sink, at=self._now())
 
@@ -320,6 +331,17 @@ class IntakeSide:
         removed = remove_entries(connection, keys, sink=run.sink, partition=run.partition, run=run.id, out=self._out)
         self._count(connection, run, None, removed=removed)
         return removed
+
+
+def _ensured(connection: sqlite3.Connection, asked: str, key: _Row, made: str, row: _Row) -> _Row:
+    """The row that is asked for, made where it is not there: nearly always it is, and a look changes nothing."""
+    found: _Row | None = connection.execute(SQL[asked], key).fetchone()
+    if found is None:
+        connection.execute(SQL[made], row)
+        found = connection.execute(SQL[asked], key).fetchone()
+        if found is None:
+            raise LookupError(f"{made} did not make what {asked} asks for")
+    return found
 
 
 _RUNS_KEPT = 20_000

@@ -26,6 +26,9 @@ INSERT INTO partition (pipeline, sink, name, digest) VALUES (?, ?, ?, '') ON CON
 -- name: partition_get
 SELECT id, sink, digest, cursor, valid_through, repeats, awaiting, retries FROM partition WHERE pipeline = ? AND name = ?
 
+-- name: partition_retries
+SELECT retries FROM partition WHERE id = ?
+
 -- name: partition_restart
 UPDATE partition SET sink = ?, digest = ?, cursor = NULL, valid_through = -1, repeats = 0 WHERE id = ?
 

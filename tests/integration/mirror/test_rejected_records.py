@@ -126,7 +126,9 @@ def test_only_what_was_asked_for_is_mapped_again(desk: Desk) -> None:
     assert [one.times for one in desk.rejected()] == [2, 1]
 
 
-def test_a_retry_that_comes_while_the_partition_is_read_is_for_the_next_reading(desk: Desk) -> None:
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_retry_that_comes_while_the_partition_is_read_is_for_the_next_reading(desk: Desk, *, begun: bool) -> None:
+    """One that comes before the first batch is for this one."""
     desk.script.write("m.csv", [GOOD, BAD, {"k": "b", "v": "2"}])
     desk.read()
     desk.script.write("m.csv", [GOOD, BAD, {"k": "b", "v": "3"}])
@@ -134,14 +136,17 @@ def test_a_retry_that_comes_while_the_partition_is_read_is_for_the_next_reading(
     read = connector.read
 
     def read_and_be_asked(partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
-        for batch in read(partition, cursor):
-            if not asked:
-                asked.append(desk.retry())
-            yield batch
+        batches = read(partition, cursor)
+        if begun:
+            yield next(batches)
+        if not asked:
+            asked.append(desk.retry())
+        yield from batches
 
     connector.read = read_and_be_asked  # type: ignore[method-assign]
     desk.read()
-    assert [(one.retried, one.times) for one in desk.rejected()] == [(True, 1)], "that reading did not know of it"
+    known = (True, 1) if begun else (False, 2)
+    assert [(one.retried, one.times) for one in desk.rejected()] == [known]
     desk.read()
     assert [(one.retried, one.times) for one in desk.rejected()] == [(False, 2)]
 

@@ -186,3 +186,18 @@ def test_events_and_new_folders_wake(drop: Any) -> None:
         assert woken.wait(10)
         assert [p.name for p in connector.partitions()] == ["a.csv"]
     assert Partition(name="a.csv").snapshot
+
+
+def test_a_file_that_was_read_before_a_restart_is_looked_at_once(drop: Any, names_of: Names, read_all: Read) -> None:
+    path = drop.write("a.csv")
+    drop.write("b.csv")
+    cursor = read_all(drop.connector(), "a.csv")[-1].cursor
+    again = drop.connector()
+    assert sorted(names_of(again)) == ["a.csv", "b.csv"]
+    assert read_all(again, "a.csv", cursor) == []
+    assert names_of(again) == ["b.csv"]
+    again.again()
+    assert sorted(names_of(again)) == ["a.csv", "b.csv"]
+    assert read_all(again, "a.csv", cursor) == []
+    path.write_text("part,mass\nX,2\n")
+    assert "a.csv" in names_of(again)

@@ -16,7 +16,7 @@ def series(values: list[int]) -> pl.Series:
 @given(before=HASHES, now=HASHES, shared=st.integers(0, 10))
 def test_fresh_is_what_the_last_reading_did_not_have(before: list[int], now: list[int], shared: int) -> None:
     now = now + before[:shared]
-    difference = Difference(series(sorted(before)))
+    difference = Difference(lambda: series(sorted(before)))
     assert difference.fresh(series(now)).to_list() == [value not in before for value in now]
     assert difference.seen().to_list() == sorted(now)
 
@@ -27,7 +27,7 @@ def test_without_a_last_reading_everything_is_fresh() -> None:
 
 
 def test_what_was_seen_gathers_over_batches() -> None:
-    difference = Difference(series([5]))
+    difference = Difference(lambda: series([5]))
     difference.fresh(series([9, 5]))
     difference.fresh(series([]))
     difference.fresh(series([1]))
