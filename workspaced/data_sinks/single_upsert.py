@@ -32,7 +32,7 @@ class SingleUpsert(Joint[Answer]):
 
     @property
     def kind(self) -> Hashable:
-        """One sink, however it is named, written to by one principal."""
+        """One sink, by the name that the path has for it, written to by one principal."""
         return self.call.workspace_id, self.call.names["sink"], self.call.actor, self.may_create
 
     def __call__(self, tx: Transaction, /) -> Answer:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-# More than this is written at once: a stream's pieces are not copied once more.
+# A piece that is larger goes on at once: a stream's pieces are not held and copied for nothing.
 _GATHERED_BYTES = 65_536
 
 
@@ -20,9 +20,8 @@ class GatheringProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """As uvicorn's."""
-        super().connection_made(
-            _Gathering(cast("asyncio.Transport", transport), self.loop)
-        )  # uvloop's is none by class
+        below = cast("asyncio.Transport", transport)  # uvloop's is none by class
+        super().connection_made(_Gathering(below, self.loop))
 
 
 class _Gathering(asyncio.Transport):
