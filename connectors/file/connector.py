@@ -130,8 +130,8 @@ class FileConnector(Connector):
         """Seconds until the file may stand still, or counts as away; None where there is nothing to wait for."""
         now = self.context.now()
         if self._seen is None:
-            between = self._gone_since is not None and self._is_between(now)
-            return self._gone_since + self.options.settle_seconds - now if between and self._gone_since else None
+            gone = self._gone_since
+            return None if gone is None else max(0.0, gone + self.options.settle_seconds - now)
         return self._stillness.next_seconds(now)
 
     @property

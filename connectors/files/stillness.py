@@ -17,11 +17,12 @@ class Stillness:
     def __init__(self, settle_seconds: float) -> None:
         self._settle_seconds = settle_seconds
         self._since: dict[str, tuple[Identity, float]] = {}
+        self._waiting: list[str] = []
         self._first = True
 
     def look(self, files: Mapping[str, Identity], now: float) -> list[str]:
         """Take in what the folder holds now; the names of the files that are still."""
-        known, self._since = self._since, {}
+        known, self._since, self._waiting = self._since, {}, []
         still = []
         for name, identity in files.items():
             seen = known.get(name)
@@ -32,8 +33,7 @@ class Stillness:
             else:
                 since = now
             self._since[name] = (identity, since)
-            if now - since >= self._settle_seconds:
-                still.append(name)
+            (still if now - since >= self._settle_seconds else self._waiting).append(name)
         self._first = False
         return still
 
@@ -43,6 +43,9 @@ class Stillness:
         return None if seen is None else max(0.0, seen[1] + self._settle_seconds - now)
 
     def next_seconds(self, now: float) -> float | None:
-        """In how many seconds the next file will have stood long enough; None where none is waiting."""
-        left = (since + self._settle_seconds - now for _, since in self._since.values())
-        return min((seconds for seconds in left if seconds > 0), default=None)
+        """In how many seconds the next file will have stood long enough; None where none is waiting.
+
+        0 for one that was not still at the last look and is by now: since then others may have been read.
+        """
+        left = (self.seconds_left(name, now) for name in self._waiting)
+        return min((seconds for seconds in left if seconds is not None), default=None)

@@ -91,6 +91,7 @@ def test_the_moment_between_two_files_of_one_save_is_waited_for(share: Any, read
     share.book.unlink()
     connector.partitions()
     share.now += 6
+    assert connector.waiting() == 0, "nobody else would look"
     with pytest.raises(SourceUnavailable):
         connector.partitions()
 

@@ -62,3 +62,11 @@ def test_without_a_settle_time_a_file_is_taken_at_first_sight() -> None:
     still = Stillness(0)
     assert still.look({"a": file(mtime=9000)}, now=1) == ["a"]
     assert still.next_seconds(1) is None
+
+
+def test_a_file_that_became_still_while_others_were_read_is_not_overlooked() -> None:
+    still = Stillness(2)
+    assert still.look({"a": file(mtime=100), "b": file(mtime=100.1)}, now=102.05) == ["a"]
+    assert still.next_seconds(105) == 0
+    assert still.look({"a": file(mtime=100), "b": file(mtime=100.1)}, now=105) == ["a", "b"]
+    assert still.next_seconds(105) is None
