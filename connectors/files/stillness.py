@@ -23,7 +23,7 @@ class Stillness:
     def look(self, files: Mapping[str, Identity], now: float) -> list[str]:
         """Take in what the folder holds now; the names of the files that are still."""
         known, self._since, self._waiting = self._since, {}, []
-        still = []
+        still: list[str] = []
         for name, identity in files.items():
             seen = known.get(name)
             if seen is not None and seen[0].same_content(identity) and seen[1] <= now:
