@@ -79,7 +79,7 @@ class Scene:
             cwd=folder, env=environment(folder), capture_output=True, text=True, check=True, timeout=60,
         )  # fmt: skip
         self.key = made.stdout.split()[-1]
-        serve = ["workspaced", "serve", "--data", "workspace", "--port", str(port)]
+        serve = ["workspaced", "serve", "--data", "workspace", "--port", str(port), "--admin-port", "0"]
         self.service = Child(folder, "service_listening", *serve)
         self.daemon = Child(folder, "daemon_ready", "ingestd", "run")
 

@@ -42,7 +42,9 @@ class WorkspaceService(AbstractContextManager["WorkspaceService"]):
     """``workspaced serve`` on a free port, without a limit of rate; killed when the block ends, if it is still there."""
 
     def __init__(self, data: Path, *more: str, environment: Mapping[str, str] | None = None) -> None:
-        words: Sequence[str] = ("-m", "workspaced", "serve", "--data", str(data), "--port", "0", *more)
+        # Who starts it on a port of its own choice again has not chosen the next one, which anybody may have taken meanwhile.
+        ports = ("--port", "0", "--admin-port", "0")
+        words: Sequence[str] = ("-m", "workspaced", "serve", "--data", str(data), *ports, *more)
         self._log = (data.parent / f"{data.name}.{time.monotonic_ns()}.log").open("w+")
         self.process = subprocess.Popen(
             [sys.executable, *words],
