@@ -18,13 +18,10 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from workspaced.problems import Unavailable
-from workspaced.storage.joint import Work
+from workspaced.storage.joint import Outcome, Work
 from workspaced.storage.port import Transaction, Witness
 
 T = TypeVar("T")
-Outcome: TypeAlias = tuple[Any, BaseException | None]
-"""What a piece of work returned, or what it raised."""
-
 Perform: TypeAlias = Callable[[Sequence[Work]], list[Outcome]]
 """Do all the work, each piece undone alone if it fails; every outcome, in order, once what succeeded is durable."""
 

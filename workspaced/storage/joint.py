@@ -11,6 +11,10 @@ from workspaced.storage.port import Transaction
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[Transaction], Any]
+Outcome: TypeAlias = tuple[Any, BaseException | None]
+"""What a piece of work returned, or what it raised."""
+
+OutcomeT = TypeVar("OutcomeT", bound=Outcome | None)
 
 
 class Joint(ABC, Generic[T]):
@@ -37,15 +41,25 @@ class Joint(ABC, Generic[T]):
         """
 
 
-def runs(works: Sequence[Work]) -> list[list[Work]]:
-    """The work in its order, cut where neighbours can't be done together."""
-    return [list(run) for _, run in groupby(works, key=_kind)]
+def attempted(works: Sequence[Work], attempt: Callable[[Work], OutcomeT]) -> list[OutcomeT | Outcome]:
+    """The outcome of each piece in its order, by attempts: neighbours of a kind in one, and alone where that does not do."""
+    outcomes: list[OutcomeT | Outcome] = []
+    for _, neighbours in groupby(works, key=_kind):
+        run = list(neighbours)
+        for work, result in zip(run, _in_one_go(run, attempt), strict=True):
+            outcomes.append(attempt(work) if result is None else (result, None))
+    return outcomes
 
 
-def in_one_go(run: Sequence[Work]) -> Callable[[Transaction], Sequence[Any]] | None:
-    """The whole run as one piece of work, as `Joint.together` says; None where there is nothing to do together."""
+def _in_one_go(run: Sequence[Work], attempt: Callable[[Work], OutcomeT]) -> Sequence[Any]:
+    """What came of each piece; None for those that are to be done alone."""
     pieces = [work for work in run if isinstance(work, Joint)]
-    return (lambda tx: pieces[0].together(tx, pieces)) if len(pieces) > 1 else None
+    if len(pieces) > 1:
+        outcome: Outcome | None = attempt(lambda tx: pieces[0].together(tx, pieces))
+        if outcome and outcome[1] is None:
+            results: Sequence[Any] = outcome[0]
+            return results
+    return [None] * len(run)
 
 
 def _kind(work: Work) -> Hashable:

@@ -14,13 +14,11 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any
 
 import psycopg
 
 from workspaced.problems import Unavailable
-from workspaced.storage.group_commit import Outcome
-from workspaced.storage.joint import Work, in_one_go, runs
+from workspaced.storage.joint import Outcome, Work, attempted
 from workspaced.storage.postgres import REPEATABLE, Connection, PostgresTransaction, Undone, as_problem, transaction
 
 _RETRIES = 3
@@ -94,7 +92,7 @@ class PostgresGroup:
                     connection.execute(_SHARED_WAIT)
                 return attempt(work, shared, connection)
 
-            return [outcome for run in runs(works) for outcome in _attempted(run, made)]
+            return attempted(works, made)
 
     def _alone(self, work: Work) -> Outcome:
         """As often as may be, as long as others come between."""
@@ -116,15 +114,6 @@ class PostgresGroup:
         if self._open is None or self._open.closed:
             self._open = self._connect()
         return self._open
-
-
-def _attempted(run: Sequence[Work], made: Callable[[Work], Outcome | None]) -> list[Outcome | None]:
-    """Work that can be done together, and where it can't after all, one after the other."""
-    results: Sequence[Any] = [None] * len(run)
-    if whole := in_one_go(run):
-        outcome = made(whole)
-        results = outcome[0] if outcome and not outcome[1] else results
-    return [made(work) if result is None else (result, None) for work, result in zip(run, results, strict=True)]
 
 
 def _hopeful(work: Work, shared: PostgresTransaction, connection: Connection) -> Outcome | None:

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
 
-from workspaced.storage.group_commit import Outcome
-from workspaced.storage.joint import Work, in_one_go, runs
+from workspaced.storage.joint import Outcome, Work, attempted
 from workspaced.storage.sqlite import SqliteTransaction, as_problem, transaction
 
 
@@ -41,7 +39,7 @@ class SqliteGroup:
         if len(works) == 1:
             return self._shared(lambda shared: [(works[0](shared), None)])
         try:
-            return self._shared(lambda shared: [done for run in runs(works) for done in self._attempted(run, shared)])
+            return self._shared(lambda shared: attempted(works, lambda work: self._attempt(work, shared)))
         except _HalfDone:
             return self._shared(lambda shared: [self._guarded(work, shared) for work in works])
 
@@ -51,21 +49,6 @@ class SqliteGroup:
         if shared.notified:
             self._announce(shared.notified)
         return outcomes
-
-    def _attempted(self, run: Sequence[Work], shared: SqliteTransaction) -> list[Outcome]:
-        """Work that can be done together, and where it can't after all, one after the other.
-
-        Raises:
-            _HalfDone: as `_attempt`.
-        """
-        results: Sequence[Any] = [None] * len(run)
-        if whole := in_one_go(run):
-            together, error = self._attempt(whole, shared)
-            results = results if error else together
-        return [
-            self._attempt(work, shared) if result is None else (result, None)
-            for work, result in zip(run, results, strict=True)
-        ]
 
     def _attempt(self, work: Work, shared: SqliteTransaction) -> Outcome:
         """Without a savepoint.
