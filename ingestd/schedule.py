@@ -1,39 +1,48 @@
-"""When a pipeline runs although nothing woke it: every so often, or by cron in a time zone. The only importer of apscheduler.
+"""When a pipeline runs although no event woke it: at an interval, or by cron in a time zone. The only importer of apscheduler.
 
-What people expect of cron is kept where apscheduler differs: weekday 0 and 7 are Sunday and 1 is Monday; where both the
-day of the month and the weekday are restricted, either is enough; a fixed hour runs once in the night in which the clock
-is put back, and an hour later in the night in which it is put forward over it (as crontab(5) of Debian has it).
+The rules of cron, where programs differ (they follow crontab(5) of Debian where it is precise):
+
+* Weekday 0 and 7 are Sunday and 1 is Monday. Where both the day of the month and the weekday are restricted, either is enough.
+* A local time that does not exist, because the clock is put forward over it, runs at the first instant that exists after it.
+  Several such times run once.
+* A local time that exists twice, because the clock is put back, runs the first time only.
+* An expression that selects every hour follows real time: it neither misses nor repeats one.
+
+The schedule follows the wall clock and notices when somebody sets it. Intervals are measured on a clock that nobody sets.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from zoneinfo import ZoneInfo
 
-from apscheduler.schedulers.asyncio import AsyncIOScheduler
-from apscheduler.triggers.base import BaseTrigger
 from apscheduler.triggers.cron import CronTrigger
-from apscheduler.triggers.interval import IntervalTrigger
 
 from ingestd.settings.schedule import Cron, Every
 
 Timing: TypeAlias = Every | Cron
+
+CLOCK_CHECK_SECONDS = 5.0
+"""The longest sleep: after a change of the clock, or a suspended machine, a due run is late by no more than this."""
+
+_SET_BACK_SECONDS = 1.0
+"""A clock that loses more than this between two checks was set back; less is the work of a time service."""
 
 
 def next_run(timing: Timing, *, after: float) -> float | None:
     """The first time after ``after`` at which ``timing`` is due, both in seconds since the epoch; None for never."""
     if isinstance(timing, Every):
         return after + timing.seconds
-    begin = datetime.fromtimestamp(after, UTC) + timedelta(microseconds=1)
-    fire = _Crontab(timing).get_next_fire_time(None, begin)
+    fire = _Crontab(timing).next_fire(datetime.fromtimestamp(after, UTC))
     return fire.timestamp() if fire else None
 
 
 def missed(timing: Timing, *, last_run_at: float | None, now: float) -> bool:
-    """Whether a run is due already: one was missed while nobody ran, or a periodic pipeline has never run at all."""
+    """Whether a run is due already: one was missed while no daemon ran, or a periodic pipeline has never run at all."""
     if last_run_at is None:
         return isinstance(timing, Every)
     due = next_run(timing, after=last_run_at)
@@ -41,10 +50,11 @@ def missed(timing: Timing, *, last_run_at: float | None, now: float) -> bool:
 
 
 class Schedule:
-    """Wakes pipelines by the clock. A job does nothing but call ``wake``; the work runs wherever that leads.
+    """Wakes pipelines by the clock. It does nothing but call ``wake``; the work runs wherever that leads.
 
     ``last_run_at``: when each pipeline's last run began (seconds since the epoch), where there was one; what was missed
     since then is made up for once, at the start of `run`. ``wake`` is called on the event loop and must not block.
+    ``now``: the wall clock; ``elapsed``: a clock in seconds that is never set and also runs while the machine is suspended.
     """
 
     def __init__(
@@ -54,72 +64,159 @@ class Schedule:
         wake: Callable[[str], None],
         last_run_at: Mapping[str, float],
         now: Callable[[], float],
+        elapsed: Callable[[], float] = lambda: time.clock_gettime(time.CLOCK_BOOTTIME),
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._timings = dict(timings)
         self._wake = wake
-        self._last_run_at = dict(last_run_at)
         self._now = now
+        self._elapsed = elapsed
+        self._sleep = sleep
+        self._last_run_at = dict(last_run_at)
+        self._intervals = {name: timing.seconds for name, timing in timings.items() if isinstance(timing, Every)}
+        self._crontabs = {name: _Crontab(timing) for name, timing in timings.items() if isinstance(timing, Cron)}
+        self._timings = dict(timings)
+        # Each pipeline's next run: of an interval by `elapsed`, of cron by `now`. One that is never due is not listed.
+        self._interval_due: dict[str, float] = {}
+        self._cron_due: dict[str, float] = {}
 
     async def run(self) -> None:
         """Wake pipelines until cancelled. With nothing to schedule it waits for the cancellation all the same."""
-        scheduler = AsyncIOScheduler(
-            timezone=UTC,
-            # A late run still runs, several late ones are one, and a pipeline is never woken twice at a time.
-            job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1},
-        )
-        for pipeline, timing in self._timings.items():
-            scheduler.add_job(self._fire, trigger=self._trigger(pipeline, timing), args=[pipeline], id=pipeline)
-        scheduler.start()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            scheduler.shutdown(wait=False)
-            await asyncio.sleep(0)  # apscheduler shuts down in a callback of the loop; let it run before the loop ends
+        if not self._timings:
+            await asyncio.get_running_loop().create_future()
+        self._begin()
+        ahead = self._now() - self._elapsed()
+        while True:
+            await self._sleep(min(CLOCK_CHECK_SECONDS, self._seconds_left()))
+            before, ahead = ahead, self._now() - self._elapsed()
+            if ahead < before - _SET_BACK_SECONDS:
+                for name in self._crontabs:
+                    self._plan_cron(name)
+            self._fire()
 
-    def _trigger(self, pipeline: str, timing: Timing) -> Any:
-        now = self._now()
-        last = self._last_run_at.get(pipeline)
-        due = missed(timing, last_run_at=last, now=now)
-        if due:
-            self._wake(pipeline)
-        if isinstance(timing, Cron):
-            return _Crontab(timing)
-        first = now + timing.seconds if due or last is None else last + timing.seconds
-        return IntervalTrigger(seconds=timing.seconds, start_date=datetime.fromtimestamp(first, UTC), timezone=UTC)
+    def _begin(self) -> None:
+        now, elapsed = self._now(), self._elapsed()
+        for name, timing in self._timings.items():
+            last = self._last_run_at.get(name)
+            due = missed(timing, last_run_at=last, now=now)
+            if due:
+                self._wake(name)
+            if isinstance(timing, Cron):
+                self._plan_cron(name)
+            else:
+                # A last run in the future is one that was made before the clock was set back.
+                left = timing.seconds if due or last is None else min(last + timing.seconds - now, timing.seconds)
+                self._interval_due[name] = elapsed + left
 
-    async def _fire(self, pipeline: str) -> None:
-        # A coroutine, so that apscheduler runs it on the loop and not in a pool of threads.
-        self._wake(pipeline)
+    def _plan_cron(self, name: str) -> None:
+        fire = self._crontabs[name].next_fire(datetime.fromtimestamp(self._now(), UTC))
+        if fire is None:
+            self._cron_due.pop(name, None)
+        else:
+            self._cron_due[name] = fire.timestamp()
+
+    def _seconds_left(self) -> float:
+        """Until the next run, at least 0; infinite where none is due ever."""
+        by_interval = min(self._interval_due.values(), default=float("inf")) - self._elapsed()
+        by_cron = min(self._cron_due.values(), default=float("inf")) - self._now()
+        return max(0.0, min(by_interval, by_cron))
+
+    def _fire(self) -> None:
+        """Wake what is due. Several runs that were due meanwhile are one."""
+        now, elapsed = self._now(), self._elapsed()
+        for name, due in list(self._interval_due.items()):
+            if due <= elapsed:
+                seconds = self._intervals[name]
+                self._interval_due[name] = due + seconds if due + seconds > elapsed else elapsed + seconds
+                self._wake(name)
+        for name, due in list(self._cron_due.items()):
+            if due <= now:
+                self._plan_cron(name)
+                self._wake(name)
 
 
-class _Crontab(BaseTrigger):  # type: ignore[misc]  # apscheduler ships no types
-    """A crontab line on the clock of a time zone, with the rules told at the top of this module."""
+class _Crontab:
+    """A crontab line on the clock of a time zone, with the rules of this module's docstring.
+
+    apscheduler finds the times on a clock without changes (it skips times that do not exist); this class maps them to
+    instants of the zone.
+    """
 
     def __init__(self, timing: Cron) -> None:
         minute, hour, day, month, weekday = timing.expression.lower().split()
         weekdays = _weekdays(weekday)
         either = not day.startswith("*") and not weekday.startswith("*")
         self._zone = ZoneInfo(timing.timezone)
-        self._by_the_hour = hour.startswith("*")
         self._alternatives = [
-            CronTrigger(minute=minute, hour=hour, day=days, month=month, day_of_week=names, timezone=self._zone)
+            CronTrigger(minute=minute, hour=hour, day=days, month=month, day_of_week=names, timezone=UTC)
             for days, names in ([(day, "*"), ("*", weekdays)] if either else [(day, weekdays)])
         ]
+        self._selects_every_hour = hour == "*" or {*range(24)} <= _selected_hours(hour)
 
-    def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime | None:
-        begin = now if previous_fire_time is None else previous_fire_time.astimezone(UTC) + timedelta(microseconds=1)
-        while True:
-            due: list[datetime | None] = [
-                trigger.get_next_fire_time(None, begin.astimezone(self._zone)) for trigger in self._alternatives
-            ]
-            # Through UTC, so that an hour that the clock skips becomes the one it shows instead.
-            real = [fire.astimezone(UTC) for fire in due if fire is not None]
-            if not real:
-                return None
-            fire = min(real).astimezone(self._zone)
-            if self._by_the_hour or not fire.fold:
+    def next_fire(self, after: datetime) -> datetime | None:
+        """The first instant after ``after``, which has a time zone; None for never."""
+        return self._next_by_real_time(after) if self._selects_every_hour else self._next_by_local_time(after)
+
+    def _next_by_local_time(self, after: datetime) -> datetime | None:
+        local: datetime | None = after.astimezone(self._zone).replace(tzinfo=None)
+        while local is not None and (local := self._next_shown(local)) is not None:
+            fire = self._first_instant(local)
+            if fire > after:  # else it is the second time that the clock shows it
                 return fire
-            begin = fire.astimezone(UTC) + timedelta(microseconds=1)
+        return None
+
+    def _next_by_real_time(self, after: datetime) -> datetime | None:
+        begin, inclusive = after, False
+        while True:
+            offset = _offset(begin, self._zone)
+            local = self._next_shown(begin.astimezone(self._zone).replace(tzinfo=None), inclusive=inclusive)
+            if local is None:
+                return None
+            fire = (local - offset).replace(tzinfo=UTC)
+            if _offset(fire, self._zone) == offset:
+                return fire
+            # The clock changes before that: the search goes on from the change, with the time that it shows then.
+            begin, inclusive = _change(begin, fire, self._zone), True
+
+    def _next_shown(self, local: datetime, *, inclusive: bool = False) -> datetime | None:
+        """The first time after (or at) ``local`` that a clock without changes would show, both without a time zone."""
+        begin = local.replace(tzinfo=UTC) + timedelta(microseconds=0 if inclusive else 1)
+        found = [trigger.get_next_fire_time(None, begin) for trigger in self._alternatives]
+        return min((fire.replace(tzinfo=None) for fire in found if fire is not None), default=None)
+
+    def _first_instant(self, local: datetime) -> datetime:
+        """When the clock first shows ``local``; where it never does, when it was put forward over it."""
+        early = local.replace(tzinfo=self._zone).astimezone(UTC)
+        if early.astimezone(self._zone).replace(tzinfo=None) == local:
+            return early
+        # For a time that does not exist, fold 1 means the offset after the change, which gives an instant before it.
+        return _change(local.replace(tzinfo=self._zone, fold=1).astimezone(UTC), early, self._zone)
+
+
+def _offset(instant: datetime, zone: ZoneInfo) -> timedelta:
+    return instant.astimezone(zone).utcoffset() or timedelta()
+
+
+def _change(before: datetime, after: datetime, zone: ZoneInfo) -> datetime:
+    """The first whole second after ``before`` at which the zone's offset is another, up to ``after``, whose offset is."""
+    offset = _offset(before, zone)
+    low, high = int(before.timestamp()), int(after.timestamp())
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _offset(datetime.fromtimestamp(middle, UTC), zone) == offset:
+            low = middle
+        else:
+            high = middle
+    return datetime.fromtimestamp(high, UTC)
+
+
+def _selected_hours(field: str) -> set[int]:
+    """The hours that a crontab's hour field selects."""
+    hours: set[int] = set()
+    for part in field.split(","):
+        span, _, step = part.partition("/")
+        first, dash, last = ("0", "-", "23") if span == "*" else span.partition("-")
+        hours.update(range(int(first), int(last if dash else 23 if step else first) + 1, int(step or 1)))
+    return hours
 
 
 _NAMES = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")

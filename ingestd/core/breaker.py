@@ -52,6 +52,10 @@ class Breaker:
         """The probe ended without having asked; the next in line may."""
         return dataclasses.replace(self, probing=False)
 
+    def due(self, now: float) -> Breaker:
+        """The next probe is due now, whatever the wait was."""
+        return dataclasses.replace(self, until=now) if self.until is not None else self
+
     def answered(self) -> Breaker:
         """The service is there."""
         return self if self == Breaker() else Breaker()

@@ -11,7 +11,7 @@
         SettleLater           a connector is not done with a settled partition yet: tell it again
       MirrorError
         MirrorBusy            another daemon holds the state file
-        MirrorFull            the disk is full: stop reading, keep delivering
+        MirrorFull            no room now (full disk, I/O error, locked): stop reading, keep delivering, try again
         MirrorCorrupt         the state file is damaged: stop, touch nothing
         MirrorNewer           a newer program wrote the state file: use that one
       IllegalTransition       our own bug
@@ -89,7 +89,10 @@ class MirrorBusy(MirrorError):
 
 
 class MirrorFull(MirrorError):
-    """The disk that holds the state file is full: intake pauses, delivery goes on."""
+    """The state file cannot be written or read now: intake pauses, delivery goes on, and the same call may succeed later.
+
+    The disk is full or reports an I/O error, or another program has locked the file. Nothing of the failed call remains.
+    """
 
 
 class MirrorCorrupt(MirrorError):

@@ -94,6 +94,17 @@ class Mapping:
         """The facts of a batch that the mapping uses, such as ``file.stem``."""
         return self._facts
 
+    def columns_of(self, key: str, member: str = "value") -> tuple[str, ...]:
+        """The columns of the source that an entry with this key is made of; empty where they cannot be told.
+
+        ``member``: which member of the entry is meant, ``key``, ``value`` or ``dataType``. If several templates fit the key,
+        the columns of all.
+        """
+        fitting = [rule for rule in self._rules if _fits(rule.key, key)]
+        templates = [{"key": rule.key, "dataType": rule.type}.get(member, rule.value) for rule in fitting]
+        names = [name for template in templates for name in template.fields if not name.startswith(_PREFIX)]
+        return tuple(dict.fromkeys(names))
+
     @cached_property
     def digest(self) -> str:
         """What makes two readings comparable: the specifications, and the version that hashed the rows."""
@@ -188,6 +199,12 @@ def _rules(spec: EntrySpec) -> Iterable[_Rule]:
     for column in spec.columns:
         value = Template(text=f"{{{column}}}", parts=(Field(column),))
         yield _Rule(key=key.bind({COLUMN: column}), value=value, type=data_type.bind({COLUMN: column}))
+
+
+def _fits(template: Template, text: str) -> bool:
+    """Whether a template can come out as ``text``: a field is at least one character."""
+    pattern = "".join(re.escape(part.text) if isinstance(part, Literal) else "(?s:.+?)" for part in template.parts)
+    return re.fullmatch(pattern, text) is not None
 
 
 def _columns(records: pl.DataFrame, names: Iterable[str]) -> list[pl.Expr]:

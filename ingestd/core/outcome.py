@@ -22,6 +22,10 @@ to act, ask again now and then · shrink: send less at once · missing: the sink
 there already."""
 
 
+Denied: TypeAlias = Literal["", "service", "workspace"]
+"""What a refusal for want of rights concerns: every request with this key, or those to one workspace."""
+
+
 class Fault(Enum):
     """What kept a usable answer from us."""
 
@@ -47,6 +51,7 @@ class Facts:
 
     ``status`` is None where no answer came. ``fault`` is also set for a 2xx that can't be believed. ``words`` and
     ``code`` are the service's own, out of its problem body. ``refused``: items refused within a 2xx with results by item.
+    ``recognized``: a refusal's body has the form of the service's errors.
     """
 
     status: int | None = None
@@ -56,6 +61,7 @@ class Facts:
     location: str = ""
     retry_after: str | None = None
     refused: int = 0
+    recognized: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +72,7 @@ class Outcome:
     remedy: Remedy
     sentence: str
     retry_after_seconds: float | None = None
+    denied: Denied = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +82,7 @@ class Rule:
     word: Word
     remedy: Remedy
     sentence: str
+    denied: Denied = ""
 
 
 FAULTS: dict[Fault, Rule] = {
@@ -157,11 +165,13 @@ STATUSES: dict[int, Rule] = {
         word="rejected",
         remedy="pause",
         sentence="The service does not know the API key (401). Put a valid key where service.api_key points to. {words}",
+        denied="service",
     ),
     403: Rule(
         word="rejected",
         remedy="pause",
         sentence="The API key may not do this (403). Ask the workspace's owner for the right to write its data sinks. {words}",
+        denied="workspace",
     ),
     404: Rule(
         word="rejected", remedy="missing", sentence="The service does not have what was addressed (404). {words}"
@@ -230,6 +240,17 @@ CLASSES: dict[int, Rule] = {
     ),
 }
 
+ANYWHERE = frozenset({401, 403, 408, 413, 425, 429})
+"""Refusals that mean the same from a proxy as from the service."""
+
+UNRECOGNIZED = Rule(
+    word="unreachable",
+    remedy="retry",
+    sentence="A proxy seems to answer in place of the service: the body of this {status} has not the form of the service's "
+    "errors. Nothing is given up; it is sent again. If this stays, look at the proxies on the way, and at service.url.",
+)
+"""For a refusal (4xx) that is not the service's: it says nothing about an entry or a sink."""
+
 PARTLY = Rule(word="partly rejected", remedy="none", sentence="Accepted but for {refused} ({status}).")
 
 
@@ -240,6 +261,8 @@ def rule_for(facts: Facts) -> Rule:
     status = facts.status or 0
     if status // 100 == 2 and facts.refused:
         return PARTLY
+    if status // 100 == 4 and status not in ANYWHERE and not facts.recognized:
+        return UNRECOGNIZED
     found = CODES.get((status, facts.code)) or STATUSES.get(status) or CLASSES.get(status // 100)
     return found or FAULTS[Fault.PROTOCOL]
 
@@ -256,7 +279,7 @@ def judge(facts: Facts, *, now: float, retry_after_cap_seconds: float = 300.0) -
         refused=f"{facts.refused} item{'s' if facts.refused != 1 else ''}",
     ).strip()
     wait = retry_after_seconds(facts.retry_after, now=now, cap_seconds=retry_after_cap_seconds)
-    return Outcome(word=rule.word, remedy=rule.remedy, sentence=sentence, retry_after_seconds=wait)
+    return Outcome(word=rule.word, remedy=rule.remedy, sentence=sentence, retry_after_seconds=wait, denied=rule.denied)
 
 
 @cache

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ingestd.core.outcome import CLASSES, CODES, FAULTS, PARTLY, STATUSES, Fault, Remedy, Rule
+from ingestd.core.outcome import (
+    ANYWHERE,
+    CLASSES,
+    CODES,
+    FAULTS,
+    PARTLY,
+    STATUSES,
+    UNRECOGNIZED,
+    Fault,
+    Remedy,
+    Rule,
+)
 
 _FAULTS: dict[Fault, str] = {
     Fault.REFUSED: "nothing listens there, or it refuses",
@@ -46,6 +57,8 @@ def _rows() -> Iterator[tuple[str, Rule]]:
     for status, rule in sorted(STATUSES.items()):
         yield str(status), rule
         yield from ((f"{status} with code `{code}`", special) for (of, code), special in CODES.items() if of == status)
+    others = ", ".join(str(status) for status in sorted(ANYWHERE))
+    yield f"4xx but {others} without the form of the service's errors", UNRECOGNIZED
     yield from ((what, CLASSES[number]) for number, what in _CLASSES.items() if number != 2)
     yield from ((_FAULTS[fault], rule) for fault, rule in FAULTS.items())
 

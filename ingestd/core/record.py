@@ -17,6 +17,9 @@ Position: TypeAlias = int | str
 
 Deletes: TypeAlias = Literal["keep", "remove"]
 
+NOTICE = "file.notice"
+"""The fact that is a sentence for people about what a reading guessed or left out; `ingestd status` and receipts show it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:

@@ -1,17 +1,23 @@
-"""The process's log: lines for a person on a terminal, JSON for whatever collects them, never a secret in either."""
+"""The process's log: lines for a person on a terminal, JSON for whatever collects them, never a secret in either.
+
+Logging never blocks, delays or ends the work that it reports: lines that cannot be written are dropped and counted
+(`line_writer`), and the event ``log_lines_dropped`` reports the count when lines can be written again.
+"""
 
 from __future__ import annotations
 
+import atexit
 import logging
 import sys
 from collections.abc import MutableMapping
 from datetime import UTC, datetime
-from typing import Any, Literal, TextIO, TypeAlias
+from typing import Any, Literal, TextIO, TypeAlias, cast
 
 import structlog
 from structlog.dev import ConsoleRenderer, plain_traceback
 from structlog.typing import EventDict, Processor
 
+from ingestd.process.line_writer import LineWriter
 from ingestd.process.redaction import redact, redact_text
 
 Level: TypeAlias = Literal["debug", "info", "warning", "error"]
@@ -28,8 +34,9 @@ def configure_logs(*, json: bool | None = None, stream: TextIO | None = None, le
 
     ``json``: None means that a terminal gets lines for reading and everything else gets JSON. A JSON line holds
     ``timestamp`` (UTC, milliseconds), ``level``, ``event`` and the event's fields; an exception is the field
-    ``exception``. ``level`` is for our own events; libraries that log by `logging` are heard from WARNING on. May be
-    called again; the last call holds.
+    ``exception``. ``level`` is for our own events; libraries that log by `logging` are logged from WARNING on. May be
+    called again; the last call holds. What is queued when the process exits is written for at most
+    ``FLUSH_SECONDS``.
     """
     target = stream if stream is not None else sys.stderr
     terminal = target.isatty()
@@ -42,13 +49,14 @@ def configure_logs(*, json: bool | None = None, stream: TextIO | None = None, le
     before: list[Processor] = [structlog.contextvars.merge_contextvars, structlog.processors.add_log_level, _timestamp]
     # The traceback becomes text before the secrets are masked: an exception's words may quote a URL.
     after: list[Processor] = [structlog.processors.format_exc_info, _redact, _order, renderer]
+    lines = _replace_writer(target, renderer)
     structlog.configure(
         processors=[*before, *after],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
-        logger_factory=structlog.WriteLoggerFactory(file=target),
+        logger_factory=structlog.WriteLoggerFactory(file=lines),
         cache_logger_on_first_use=False,
     )
-    handler = _Lines(target)
+    handler = _Lines(lines)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*before, _library],
@@ -61,6 +69,60 @@ def configure_logs(*, json: bool | None = None, stream: TextIO | None = None, le
         root.removeHandler(old)
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
+
+
+FLUSH_SECONDS = 2.0
+"""How long the end of the process may be delayed by lines that nothing reads."""
+
+_writer: LineWriter | None = None
+_dropped_before = 0
+
+
+def dropped_lines() -> int:
+    """Return how many lines of the log this process has dropped because they could not be written."""
+    return _dropped_before + (_writer.dropped if _writer is not None else 0)
+
+
+def logs_configured() -> bool:
+    """Return True if `configure_logs` was called, with a stream that has a descriptor."""
+    return _writer is not None
+
+
+def flush_logs(seconds: float = FLUSH_SECONDS) -> bool:
+    """Wait until every line logged so far was written or dropped; return False after ``seconds``.
+
+    To be called before `os._exit`; an orderly exit does it by itself.
+    """
+    return _writer.drain(seconds) if _writer is not None else True
+
+
+def _replace_writer(target: TextIO, renderer: Processor) -> TextIO:
+    """Return what the loggers write to. A stream without a descriptor, such as a test's, is written to directly."""
+    global _writer, _dropped_before  # noqa: PLW0603 - a process has one log
+    if _writer is not None:
+        _writer.close(FLUSH_SECONDS)
+        _dropped_before += _writer.dropped
+        _writer = None
+    try:
+        descriptor = target.fileno()
+    except (OSError, ValueError):
+        return target
+
+    def report(count: int, reason: str) -> str:
+        event: EventDict = {
+            "event": "log_lines_dropped",
+            "level": "warning",
+            "lines": count,
+            "sentence": f"{count} lines of the log could not be written and were dropped: {reason}.",
+        }
+        line = renderer(None, "warning", _order(None, "warning", _timestamp(None, "warning", event)))
+        return f"{line!s}\n"
+
+    _writer = LineWriter(descriptor, report=report)
+    return cast("TextIO", _writer)
+
+
+atexit.register(flush_logs)
 
 
 def _timestamp(_logger: Any, _method: str, event: EventDict) -> EventDict:

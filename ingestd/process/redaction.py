@@ -1,9 +1,14 @@
-"""Nothing secret leaves through a log: what is masked, by the name of a field and by the look of a text."""
+"""Masks secrets in logs and messages: known values, the values of fields with secret names, and texts of known form.
+
+A known value is one that a configuration holds (`mask_secrets`). A text is never judged by the words before it: in
+``service.api_key: The variable X is not set`` nothing is secret.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from urllib.parse import unquote, urlsplit
 
 MASK = "***"
 
@@ -15,13 +20,41 @@ _SECRET_FIELD = re.compile(
 _SECRET_TEXTS = (
     re.compile(r"(\b(?:edw|whsec)_)[A-Za-z0-9_+/=-]+"),
     re.compile(r"(://)(?:[^:/\s@]*:(?!\d+[/?#])\S*|[^:/?#\s@]+)(?=@)"),
-    re.compile(r"((?i:\b(?:api[_-]?key|password|passwd|pwd|secret|token)\s*[=:]\s*))(?!\*\*\*)[^\s&;,'\"]+"),
     re.compile(r"((?i:\b(?:bearer|basic)\s))[A-Za-z0-9._~+/=-]{8,}"),
 )
 
 
+_SHORTEST_SECRET = 4
+"""Shorter ones would mask words that have nothing to do with them; the check of the service refuses such keys anyway."""
+
+_known: set[str] = set()
+_known_pattern: re.Pattern[str] | None = None
+
+
+def mask_secrets(secrets: Iterable[str]) -> None:
+    """Mask these texts wherever they come up from now on, and the passwords of those that are URLs."""
+    global _known_pattern  # noqa: PLW0603 - what is secret is secret for the whole process
+    for secret in secrets:
+        password = _password(secret)
+        # Of a URL the address is no secret; the user part is masked by its form.
+        texts = (password, unquote(password)) if password is not None else () if "://" in secret else (secret,)
+        _known.update(text for text in texts if len(text) >= _SHORTEST_SECRET)
+    if _known:
+        longest_first = sorted(_known, key=len, reverse=True)
+        _known_pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)")
+
+
+def _password(text: str) -> str | None:
+    try:
+        return urlsplit(text).password
+    except ValueError:
+        return None
+
+
 def redact_text(text: str) -> str:
-    """``text`` without API keys, webhook secrets, the user part of URLs and ``password=…`` pairs."""
+    """``text`` without known secrets, API keys, webhook secrets and the user part of URLs."""
+    if _known_pattern is not None:
+        text = _known_pattern.sub(MASK, text)
     for pattern in _SECRET_TEXTS:
         text = pattern.sub(rf"\g<1>{MASK}", text)
     return text

@@ -1,11 +1,18 @@
-"""A command line whose verbs are modules, each loaded when it is needed: `--version` need not load what `run` does."""
+"""A command line with a module for each verb, loaded when it is needed: `--version` need not load what `run` does."""
 
 from __future__ import annotations
 
+import errno
 import importlib
-from typing import ClassVar
+import signal
+from typing import Any, ClassVar
 
 import click
+
+from ingestd.process.standard_streams import open_standard_streams, output_failure
+
+OUTPUT_UNWRITABLE = 73
+"""EX_CANTCREAT: what the command prints could not be written; what it was asked to do may have been done."""
 
 
 class Verbs(click.Group):
@@ -14,6 +21,27 @@ class Verbs(click.Group):
     verbs: ClassVar[tuple[str, ...]]
     """In the order in which a newcomer meets them."""
     package: ClassVar[str]
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """As click does it, with standard streams that are open and fail at most once."""
+        open_standard_streams()
+        return super().main(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb. If standard output is closed or full, say so without a traceback.
+
+        A reader that has ended (``| head -1``) needs no message: the exit code is that of a program ended by SIGPIPE.
+        """
+        try:
+            return super().invoke(ctx)
+        except OSError:
+            failure = output_failure()
+            if failure is None:
+                raise
+            if failure.errno == errno.EPIPE:
+                ctx.exit(128 + signal.SIGPIPE)
+            click.echo(f"Standard output cannot be written: {failure.strerror or failure}.", err=True)
+            ctx.exit(OUTPUT_UNWRITABLE)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """The verbs."""

@@ -22,18 +22,24 @@ after everything up to the cursor has been delivered or parked, at least once (a
 repetition), with what became of it; ``failed`` after it is on record that a partition can't be read.
 """
 
+from ingestd.core.claims import FileClaim
 from ingestd.core.errors import RecordUnreadable, SettleLater, SourceBroken, SourceError, SourceUnavailable
-from ingestd.core.record import Batch, Cursor, Deletes, Partition, Position, Reject, Rejected, Settlement
-from ingestd.sdk.connector import Connector, Explains, Locates, SourceContext, Step, Verifies, Watches
+from ingestd.core.record import NOTICE, Batch, Cursor, Deletes, Partition, Position, Reject, Rejected, Settlement
+from ingestd.process.child_limits import child_environment, limit_process, limit_work, reports_no_memory
+from ingestd.sdk.connector import Connector, Explains, Holds, Locates, Notices, SourceContext, Step, Verifies, Watches
 from ingestd.sdk.packing import pack
 
 __all__ = [
+    "NOTICE",
     "Batch",
     "Connector",
     "Cursor",
     "Deletes",
     "Explains",
+    "FileClaim",
+    "Holds",
     "Locates",
+    "Notices",
     "Partition",
     "Position",
     "RecordUnreadable",
@@ -48,5 +54,9 @@ __all__ = [
     "Step",
     "Verifies",
     "Watches",
+    "child_environment",
+    "limit_process",
+    "limit_work",
     "pack",
+    "reports_no_memory",
 ]

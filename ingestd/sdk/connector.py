@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
+from ingestd.core.claims import FileClaim
 from ingestd.core.record import Batch, Cursor, Partition, Settlement
 
 
@@ -42,7 +43,8 @@ class Connector(ABC):
     """Knows one kind of system. Subclass it, declare ``Options``, implement `partitions` and `read`.
 
     ``Options`` is the source's settings without ``connector``; its field descriptions become the documentation and the
-    JSON Schema. All methods are synchronous and may block: they run in a thread of their own.
+    JSON Schema. All methods are synchronous and may block: they run in a thread of a pool, one call at a time for
+    each source. An unforeseen exception ends the source's part of the daemon only, which starts again after a wait.
     """
 
     Options: ClassVar[type[BaseModel]]
@@ -52,6 +54,15 @@ class Connector(ABC):
     def __init__(self, options: Any, context: SourceContext) -> None:
         self.options = options
         self.context = context
+
+    @classmethod
+    def claims(cls, options: Any, base: Path) -> Sequence[FileClaim]:  # noqa: ARG003 - most sources are no files
+        """The files that a source with these ``Options`` reads, takes away and writes; none if it is no folder or file.
+
+        Two pipelines of which one takes away what the other reads are a mistake of the configuration. Must not open
+        anything, and must not raise. ``base``: the configuration's folder. The claims' folders are resolved paths.
+        """
+        return ()
 
     @abstractmethod
     def partitions(self) -> Iterable[Partition]:
@@ -95,6 +106,12 @@ class Connector(ABC):
         """Seconds until something that was seen but is not ready yet (a file that must stand still) may be; None: nothing."""
         return None
 
+    def interrupt(self) -> None:  # noqa: B027 - most readings end soon enough by themselves
+        """The runtime stops: end a reading under way soon, by `SourceUnavailable` if it waits. Called from another thread.
+
+        Only `close` is called after it.
+        """
+
     def close(self) -> None:  # noqa: B027 - most connectors hold nothing open
         """Let go of connections and handles."""
 
@@ -128,6 +145,29 @@ class Explains(Protocol):
 
         None where nothing is: it was read as it is (``cursor`` is of its last reading to the end), it is gone, or the name
         means nothing here.
+        """
+
+
+@runtime_checkable
+class Notices(Protocol):
+    """Knows something about the source as a whole that its operator should know, though nothing has failed."""
+
+    def notices(self) -> Iterable[str]:
+        """Sentences on the source as it was seen last, for `ingestd status`. Called from any thread; must not block."""
+
+
+@runtime_checkable
+class Holds(Protocol):
+    """Has partitions that come and go, as files in a folder. What is stored of those that are gone is pruned in time.
+
+    Without this capability every partition is taken to be there for good.
+    """
+
+    def holds(self, name: str) -> bool:
+        """Whether the source still has the partition ``name``, read or not.
+
+        Raises:
+            SourceUnavailable: the source is away, so nothing can be said.
         """
 
 

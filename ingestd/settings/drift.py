@@ -15,6 +15,9 @@ from ingestd.settings.schedule import Every, duration_seconds
 Mode: TypeAlias = Literal["report", "repair", "adopt"]
 """What is done about drift: nothing; the mirror's values are sent again; the service's values are taken for the truth."""
 
+RemoveUnexplained: TypeAlias = Literal["keep", "own", "remove"]
+"""Which entries that no source explains are removed: none; those that this daemon is known to have written; all of them."""
+
 DAILY = "1d"
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 
 from ingestd.core.errors import ConfigurationError, Mistake
+from ingestd.process.redaction import mask_secrets
 from ingestd.settings.document import Document, DocumentError, read_document
 from ingestd.settings.mistakes import validate
 from ingestd.settings.model import PipelineSettings, Settings
 from ingestd.settings.node import Place, dotted
+from ingestd.settings.overlaps import overlaps
 from ingestd.settings.reading import ConnectorKind
 from ingestd.settings.secrets import Placeholders, read_bounded, reason
 from ingestd.settings.values import filled
@@ -52,9 +54,16 @@ def find_configuration(
 
 
 def load_settings(
-    path: Path, *, options_of: Callable[[str], type[ConnectorKind]], environment: Mapping[str, str]
+    path: Path,
+    *,
+    options_of: Callable[[str], type[ConnectorKind]],
+    environment: Mapping[str, str],
+    secrets: bool = True,
 ) -> Settings:
-    """Read, fill in and check the file at ``path``.
+    """Read, fill in and check the file at ``path``. Its secrets are masked in every log line from then on.
+
+    ``secrets`` False is for who only reads the state file: what can't be filled in below ``service`` and in a source's options
+    is no mistake then (`SourceSettings.complete`).
 
     ``options_of`` gives the connector of a name and raises `ConnectorUnusable` where there is none. Relative paths come
     back joined to the file's folder.
@@ -64,8 +73,11 @@ def load_settings(
     """
     base = path.absolute().parent
     document = _document(path)
-    values = filled(document.root, Placeholders(environment=environment, base=base))
-    settings, mistakes = validate(document.root, values, options_of)
+    placeholders = Placeholders(environment=environment, base=base)
+    values = filled(document.root, placeholders)
+    if not secrets:
+        values = values.without_secrets()
+    settings, mistakes = validate(document.root, values, options_of, secrets=secrets)
     found = {
         *((place, key, sentence) for place, key, sentence in document.faults),
         *((place, dotted(at), sentence) for at, (place, sentence) in values.unfilled.items()),
@@ -73,7 +85,30 @@ def load_settings(
     }
     if settings is None or found:
         raise ConfigurationError(tuple(_mistake(path, *one) for one in sorted(found)))
-    return _placed(settings, base)
+    placed = _placed(settings, base)
+    if found := set(overlaps(document.root, placed.pipelines, options_of, base)):
+        raise ConfigurationError(tuple(_mistake(path, *one) for one in sorted(found)))
+    if secrets:
+        mask_secrets(secret_texts(settings))
+        if (text := values.outside.get(("service", "api_key"))) is not None:
+            placed.service._api_key_source = placeholders.again(text)  # noqa: SLF001 - of the model, and no setting
+    return placed
+
+
+def secret_texts(value: object) -> Iterator[str]:
+    """Yield the secrets in a part of the settings: texts that are secret by their type."""
+    match value:
+        case SecretStr():
+            yield value.get_secret_value()
+        case BaseModel():
+            for name in type(value).model_fields:
+                yield from secret_texts(getattr(value, name))
+        case list() | tuple():
+            for item in value:
+                yield from secret_texts(item)
+        case dict():
+            for item in value.values():
+                yield from secret_texts(item)
 
 
 def _document(path: Path) -> Document:

@@ -25,24 +25,26 @@ Placed: TypeAlias = tuple[Place, str, str]
 
 
 def validate(
-    root: Node, values: Values, options_of: Callable[[str], type[ConnectorKind]]
+    root: Node, values: Values, options_of: Callable[[str], type[ConnectorKind]], *, secrets: bool = True
 ) -> tuple[Settings | None, list[Placed]]:
-    """The settings, or None; and every mistake.
+    """The settings, or None; and every mistake. ``secrets``: see `Reading`.
 
     Both may come: settings that pydantic accepts may still have a key that a connector's options pass over.
     """
     options_of = functools.cache(options_of)
-    settings, errors = _attempt(values.data, options_of)
+    settings, errors = _attempt(values.data, options_of, secrets=secrets)
     refused = [find(root, error["loc"]).path for error in errors if error["type"] in sentences.WRONG_KIND]
     if refused and (numbers := values.with_numbers(refused)) is not None:
-        settings, errors = _attempt(numbers.data, options_of)
+        settings, errors = _attempt(numbers.data, options_of, secrets=secrets)
     shape = Shape(root=root, reading=Reading(options_of=options_of))
     return settings, [*_Report(root=root, values=values, shape=shape).mistakes(errors), *_passed_over(root, shape)]
 
 
-def _attempt(data: Any, options_of: Callable[[str], type[ConnectorKind]]) -> tuple[Settings | None, list[ErrorDetails]]:
+def _attempt(
+    data: Any, options_of: Callable[[str], type[ConnectorKind]], *, secrets: bool = True
+) -> tuple[Settings | None, list[ErrorDetails]]:
     try:
-        return validated(Settings, data, Reading(options_of=options_of)), []
+        return validated(Settings, data, Reading(options_of=options_of, secrets=secrets)), []
     except ValidationError as refused:
         return None, refused.errors(include_url=False, include_input=False)
 

@@ -5,6 +5,7 @@ A ``repr`` shows names only: any text in the file may come from a secret.
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -15,6 +16,7 @@ from pydantic import (
     Field,
     ModelWrapValidatorHandler,
     PlainValidator,
+    PrivateAttr,
     SerializeAsAny,
     ValidationError,
     ValidationInfo,
@@ -24,7 +26,7 @@ from pydantic import (
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec
-from ingestd.settings.drift import DriftInput, DriftPlan, read_drift
+from ingestd.settings.drift import DriftInput, DriftPlan, RemoveUnexplained, read_drift
 from ingestd.settings.notation import (
     ON_CHANGE,
     EntriesInput,
@@ -57,6 +59,12 @@ class SourceSettings(Part):
 
     connector: str = Field(description="The kind of system that is read.")
     options: SerializeAsAny[BaseModel] = Field(repr=False, description="The connector's options, checked by itself.")
+    _complete: bool = PrivateAttr(default=True)
+
+    @property
+    def complete(self) -> bool:
+        """False if a secret of the options was not filled in: then they are unchecked, and no connector can use them."""
+        return self._complete
 
     @model_validator(mode="wrap")
     @classmethod
@@ -80,7 +88,11 @@ class SourceSettings(Part):
         try:
             checked = validated(reading.connector.Options, options)
         except ValidationError:
-            raise
+            if reading.secrets or "${" not in json.dumps(options):
+                raise
+            source = cls(connector=name, options=reading.connector.Options.model_construct(**options))
+            source._complete = False
+            return source
         except Exception as error:  # a connector is somebody else's code
             what = f"The connector '{name}' failed while it checked its options ({type(error).__name__})"
             raise problem(f"{what}. That is a fault of the connector; report it to its author.") from error
@@ -114,6 +126,13 @@ class PipelineSettings(Part):
         repr=False,
         description="Read the sink back on a schedule, and what to do about keys that somebody else added, changed or removed: "
         "report, repair, adopt, or {mode: ..., every: ..., added: ...}. Left out: only when `ingestd drift` asks.",
+    )
+
+    unexplained: RemoveUnexplained = Field(
+        default="own",
+        description="What becomes of entries of the sink that no source explains, once every pipeline that writes the sink was "
+        "read completely and each has deletes: remove. own: remove those that this daemon is known to have written; keep: only "
+        "list them; remove: remove all of them, which is right only if nothing else writes the sink.",
     )
 
     @model_validator(mode="before")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from ingestd.core.claims import FileClaim
 from ingestd.core.errors import IngestdError
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -24,6 +26,10 @@ class ConnectorKind(Protocol):
     Options: ClassVar[type[BaseModel]]
     scheduled_only: ClassVar[bool]
 
+    @classmethod
+    def claims(cls, options: Any, base: Path) -> Sequence[FileClaim]:
+        """The files that a source with these options reads, takes away and writes."""
+
 
 class ConnectorUnusable(IngestdError):
     """There is no connector of that name, or it can't be loaded: a sentence that says why and what to do."""
@@ -34,10 +40,12 @@ class Reading:
     """The context of one pass over a file.
 
     Pydantic reads fields in the order of their declaration, so what a pipeline's source says is known when its schedule
-    is read, and the names of the pipelines before it when its own is.
+    is read, and the names of the pipelines before it when its own is. ``secrets`` False: placeholders of sources may be left
+    as they are, and their options unchecked.
     """
 
     options_of: Callable[[str], type[ConnectorKind]]
+    secrets: bool = True
     names: set[str] = field(default_factory=set)
     connector: type[ConnectorKind] | None = None
 

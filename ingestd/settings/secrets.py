@@ -74,6 +74,10 @@ class Placeholders:
             secret = True
         return Filled(text="".join([*parts, text[end:]]), secret=secret)
 
+    def again(self, text: str) -> RepeatedSecret:
+        """A text whose placeholders are filled anew each time, for a secret that may be changed where it is kept."""
+        return RepeatedSecret(text=text, placeholders=self)
+
     def _value(self, body: str, position: int) -> str:
         kind, colon, name = body.partition(":")
         if kind not in _KINDS or not colon or not name:
@@ -110,6 +114,22 @@ class Placeholders:
         if not _CREDENTIAL_NAME.fullmatch(name):
             raise _Missing(f"'{shortened(name)}' is no credential's name: it is one file name, without '/'.")
         return Path(folder) / name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatedSecret:
+    """A secret as the file has it. A variable of the environment never changes; a file may."""
+
+    text: str
+    placeholders: Placeholders
+
+    def read(self) -> str:
+        """Fill the placeholders now; blocks for as long as reading a small file takes.
+
+        Raises:
+            PlaceholderError: a file can't be read.
+        """
+        return self.placeholders.fill(self.text).text
 
 
 class _Missing(Exception):

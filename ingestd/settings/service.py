@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, SecretStr, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, SecretStr, model_validator
 
 from ingestd.core.plan import UpdateWith
 from ingestd.settings.part import Part
 from ingestd.settings.reading import problem
+from ingestd.settings.secrets import RepeatedSecret
 
 _CLIENT_ID = r"[!-~]{1,128}"
 _SECONDS_AT_MOST = 3_600.0
@@ -150,6 +151,19 @@ class ServiceSettings(Part):
         default="create",
         description="When somebody has deleted a sink: create it again with all its entries, or stop and say so.",
     )
+
+    _api_key_source: RepeatedSecret | None = PrivateAttr(default=None)
+
+    def read_api_key(self) -> SecretStr:
+        """The API key as it is now: a file that it is kept in may have changed since the configuration was read.
+
+        Raises:
+            PlaceholderError: the file can't be read.
+            ValueError: what it holds can't be a key.
+        """
+        if self._api_key_source is None:
+            return self.api_key
+        return _api_key(SecretStr(self._api_key_source.read()))
 
     @model_validator(mode="after")
     def _key_belongs_to_a_certificate(self) -> Self:

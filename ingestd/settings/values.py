@@ -40,6 +40,25 @@ class Values:
                 changed = True
         return Values(data=data, outside=self.outside, unfilled=self.unfilled) if changed else None
 
+    def without_secrets(self) -> Values:
+        """The same for a reader of the state file, which neither calls the service nor opens a source.
+
+        What could not be filled in there is left out or replaced by a word; elsewhere it stays a mistake.
+        """
+        data, unfilled = copy.deepcopy(self.data), dict(self.unfilled)
+        for path in self.unfilled:
+            match path:
+                case ("service", ("url" | "api_key") as name):
+                    put(data, path, _STAND_INS[name])
+                case ("service", str()):
+                    del data["service"][path[1]]
+                case ("pipelines", int(), "source", str() as name, *_) if name != "connector":
+                    pass  # `SourceSettings` takes it as it is
+                case _:
+                    continue
+            del unfilled[path]
+        return Values(data=data, outside=self.outside, unfilled=unfilled)
+
     def harmless(self, hidden: Iterable[Path], *, addresses: bool) -> Any:
         """The data with the file's own text for what came from outside, and a word for what else is ``hidden``.
 
@@ -52,6 +71,9 @@ class Values:
                 plain = self.outside.get(path, "hidden")
                 put(data, path, _masked(value) if addresses and "://" in value else plain)
         return data
+
+
+_STAND_INS = {"url": "http://not-filled-in.invalid", "api_key": "not-filled-in"}
 
 
 def _masked(url: str) -> str:

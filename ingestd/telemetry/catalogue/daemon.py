@@ -30,6 +30,14 @@ class PipelineDue(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineRenamed(Event):
+    """A pipeline reads and writes what ``before`` did, which left the configuration: it goes on from where that one was."""
+
+    pipeline: str
+    before: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StopRequested(Event):
     """A signal asked the daemon to stop; it drains."""
 
@@ -71,3 +79,86 @@ class ManagerUnreachable(Event):
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartFailed(Event):
+    """A part (a source, a lane, a schedule) ended with an unforeseen exception and starts again; the others go on.
+
+    ``traceback`` is given for the first failure of a series and empty for the following ones.
+    """
+
+    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
+
+    part: str
+    sentence: str
+    failures: int
+    retry_in_seconds: float
+    traceback: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartRecovered(Event):
+    """A part that had failed runs again."""
+
+    part: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartDelayed(Event):
+    """The state file cannot be opened now (a full disk, say); the daemon waits and tries again by itself."""
+
+    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
+
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateUnwritable(Event):
+    """A write to the state file failed; reading pauses, delivery goes on and is settled in memory."""
+
+    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
+
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateWritable(Event):
+    """The state file can be written again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigurationReloaded(Event):
+    """The configuration and its secrets were read again, and waiting lanes try at once. ``by``: an account or SIGHUP."""
+
+    by: str
+    key_changed: bool
+    restart_needed_for: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReloadRefused(Event):
+    """The configuration file has mistakes; the daemon runs on as before."""
+
+    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
+
+    by: str
+    mistakes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyUnreadable(Event):
+    """The API key was to be read again after a 401, and could not be; the old one stays in use."""
+
+    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
+
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandFailed(Event):
+    """A command ended with an unforeseen exception: a mistake in ingestd itself."""
+
+    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
+
+    traceback: str

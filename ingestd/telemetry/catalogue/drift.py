@@ -55,3 +55,43 @@ class DriftCheckFailed(Event):
 
     sink: str
     sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntriesUnexplained(Event):
+    """A sink was read back and holds entries that no source explains; `ingestd drift` lists them."""
+
+    sink: str
+    entries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnexplainedRemoved(Event):
+    """Entries that no source explains are removed from a sink, as the setting ``unexplained`` of its pipelines says."""
+
+    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
+
+    sink: str
+    entries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateDoubted(Event):
+    """The state file is not the one that was last used here.
+
+    Each sink that it knows is compared with the service and repaired once its sources were read.
+    """
+
+    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
+
+    sentence: str
+    sinks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierStateMissing(Event):
+    """The state file is new, and a state file before it wrote sinks from here: what they hold is read into the new one."""
+
+    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
+
+    sentence: str

@@ -126,9 +126,37 @@ class SourceStopped(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakePaused(Event):
-    """The state file can take no more; reading waits, delivery goes on."""
+    """The state file cannot be written; all pipelines wait, one tries from time to time, and delivery goes on.
+
+    ``pipeline``: the one that found out.
+    """
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
     pipeline: str
     sentence: str
     retry_in_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntakeResumed(Event):
+    """The state file can be written again; all pipelines read again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFailed(Event):
+    """A call of a source ended with an unforeseen exception outside of its supervised part; other sources go on."""
+
+    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
+    pipeline: str
+    sentence: str
+    traceback: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSlow(Event):
+    """A call of a source has taken so long that the others get a further thread; it may hang."""
+
+    level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
+    pipeline: str
+    seconds: float
+    sentence: str

@@ -1,0 +1,73 @@
+"""A signal that cannot be lost: waiters name the last change that they know, and any later change ends their wait.
+
+An `asyncio.Event` that is cleared, or replaced, loses a change that comes between reading a condition and waiting for it,
+because every `await` in between lets other tasks run. Here a waiter reads `generation` first and the condition second::
+
+    while True:
+        known = signal.generation
+        if condition():
+            break
+        await signal.wait_past(known)
+
+A change after the first line makes `wait_past` return at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+
+class ChangeSignal:
+    """Counts changes and wakes every task that waits for one. All methods are thread-safe.
+
+    Waiters belong to the event loop that they run on; `notify` may be called from any thread and never blocks.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._generation = 0
+        self._waiters: set[asyncio.Future[None]] = set()
+
+    @property
+    def generation(self) -> int:
+        """The number of changes so far."""
+        return self._generation
+
+    def notify(self) -> None:
+        """Record a change and wake every waiter."""
+        with self._lock:
+            self._generation += 1
+            waiters, self._waiters = self._waiters, set()
+        here = asyncio._get_running_loop()  # noqa: SLF001 - documented for event loop implementers; None in other threads
+        for waiter in waiters:
+            loop = waiter.get_loop()
+            if loop is here:
+                _wake(waiter)
+            elif not loop.is_closed():
+                loop.call_soon_threadsafe(_wake, waiter)
+
+    async def wait_past(self, generation: int, *, seconds: float | None = None) -> bool:
+        """Wait until there was a change after ``generation``; return False if ``seconds`` pass first.
+
+        Returns at once if that change has already happened. ``seconds`` None: without a limit.
+        """
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        with self._lock:
+            if self._generation != generation:
+                return True
+            self._waiters.add(waiter)
+        try:
+            async with asyncio.timeout(seconds):
+                await waiter
+        except TimeoutError:
+            return self._generation != generation
+        finally:
+            with self._lock:
+                self._waiters.discard(waiter)
+        return True
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

@@ -1,0 +1,65 @@
+"""Limits of a child process that reads untrusted files, its environment, and how its death by memory is recognised."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+from pathlib import Path
+
+NICE = 10
+"""The parent's own work comes first."""
+
+# The interpreter and the libraries reserve address space that they never touch.
+_LIBRARIES_BYTES = 2 * 2**30
+# What the runtime of libraries written in Rust and the interpreter print before they end for want of memory.
+_OUT_OF_MEMORY = (b"memory allocation of", b"capacity overflow", b"OutOfMemory", b"MemoryError")
+
+
+def limit_process(*, memory_bytes: int, output_bytes: int) -> None:
+    """Limit the memory and the files of this process, for good; it writes no core dump and is killed first.
+
+    ``memory_bytes``: private memory. ``output_bytes``: the size of a file that it writes.
+    """
+    os.nice(NICE)
+    # If the whole system runs out of memory, the kernel ends this process and not its parent. A sandbox may refuse this.
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+    for limit, most in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, output_bytes),
+        (resource.RLIMIT_DATA, memory_bytes),
+    ):
+        resource.setrlimit(limit, (most, most))
+
+
+def limit_work(*, memory_bytes: int, file_bytes: int, cpu_seconds: int) -> None:
+    """Limit what this process may use from now on for one file of ``file_bytes``, which its reader may map into memory.
+
+    The next call replaces the limits. SIGXCPU ends a process that uses more than ``cpu_seconds``.
+    """
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    cpu = int(used.ru_utime + used.ru_stime) + 1 + cpu_seconds
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes + file_bytes + _LIBRARIES_BYTES, resource.RLIM_INFINITY))
+
+
+def child_environment(*packages: str | None) -> dict[str, str]:
+    """An environment that holds nothing of the parent's, above all no secret.
+
+    ``packages``: the ``__file__`` of each package that the child imports. One thread, since more only take memory.
+    """
+    roots = dict.fromkeys(str(Path(package).resolve().parents[1]) for package in packages if package)
+    return {
+        "PATH": os.defpath,
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": os.pathsep.join(roots),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "POLARS_MAX_THREADS": "1",
+        "MALLOC_ARENA_MAX": "1",
+    }
+
+
+def reports_no_memory(stderr: bytes) -> bool:
+    """Whether a process that printed ``stderr`` ended because it was given no more memory."""
+    return any(words in stderr for words in _OUT_OF_MEMORY)

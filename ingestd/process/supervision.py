@@ -1,0 +1,103 @@
+"""Keeps one part of a process running: an unforeseen exception ends that part only, and it starts again after a wait."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+Run: TypeAlias = Callable[[], Awaitable[None]]
+"""Starts the part; it runs until it is cancelled, returns or raises."""
+
+
+class KeepRunning(Protocol):
+    """Runs a part under supervision. ``part`` names it for people and is unique: ``intake mass-budget``."""
+
+    async def __call__(self, part: str, run: Run) -> None:
+        """Return when the part returns; raise when it is cancelled or its failure concerns the whole process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartFailure:
+    """One unforeseen end of a part.
+
+    ``sentence``: the exception in one line. ``failures``: how many there were without a recovery between them, from 1.
+    ``retry_seconds``: the part starts again after so many seconds.
+    """
+
+    part: str
+    sentence: str
+    traceback: str
+    failures: int
+    retry_seconds: float
+
+
+async def keep_running(
+    part: str,
+    run: Run,
+    *,
+    delay: Callable[[int], float],
+    is_fatal: Callable[[Exception], bool],
+    on_failure: Callable[[PartFailure], Awaitable[None]],
+    on_recovery: Callable[[str], Awaitable[None]],
+    stable_seconds: float,
+) -> None:
+    """Run a part, and start it again whenever it raises, until it returns or is cancelled.
+
+    ``delay`` gives the seconds to wait after that many failures in a row. A part that runs for ``stable_seconds`` after a
+    failure, or returns, has recovered, and its failures count from 1 again.
+
+    Raises:
+        Exception: the one for which ``is_fatal`` returns True; the part is not started again.
+    """
+    failures = 0
+
+    async def recover() -> None:
+        nonlocal failures
+        await asyncio.sleep(stable_seconds)
+        failures = 0
+        await on_recovery(part)
+
+    while True:
+        recovery = asyncio.create_task(recover(), name=f"recovery of {part}") if failures else None
+        try:
+            await run()
+        except Exception as error:
+            if is_fatal(error):
+                raise
+            failures += 1
+            failure = PartFailure(
+                part=part,
+                sentence=one_line(error),
+                traceback="".join(traceback.format_exception(error)),
+                failures=failures,
+                retry_seconds=delay(failures),
+            )
+        else:
+            if failures:
+                await on_recovery(part)
+            return
+        finally:
+            if recovery is not None:
+                recovery.cancel()
+                await asyncio.wait([recovery])
+        await on_failure(failure)
+        await asyncio.sleep(failure.retry_seconds)
+
+
+def one_line(error: BaseException) -> str:
+    """The exception's class and message in one line; of a group, those of its first exception."""
+    error = next(leaves(error))
+    words = " ".join(str(error).split())
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield the exceptions that a group holds, at any depth; an exception that is no group yields itself."""
+    if isinstance(error, BaseExceptionGroup):
+        for part in error.exceptions:
+            yield from leaves(part)
+    else:
+        yield error
