@@ -10,6 +10,10 @@ A check begins, is shown what the service holds piece by piece, and ends with fi
 * A key that the mirror knows from the service alone (it stood there when the sink was found) is nobody's business; what the
   mirror remembers of it follows the service. Any other key that no source has named was added by somebody else.
 * A finding acts only on an entry that is still as it was compared.
+
+Besides, the mirror knows which entries of a sink no source *explains*: found in the service and never named, or written by a
+pipeline that left the configuration, writes another sink or reads another source now. Only a check removes such entries, and
+only if its caller has made sure that every source of the sink was read completely since.
 """
 
 from __future__ import annotations
@@ -25,6 +29,35 @@ What: TypeAlias = Literal["added", "changed", "removed"]
 
 Answer: TypeAlias = Literal["", "sent again", "removed again", "adopted"]
 """What was done about it since."""
+
+
+RemoveUnexplained: TypeAlias = Literal["keep", "own", "remove"]
+"""Which unexplained entries a check removes: none; those that this daemon is known to have written; all of them."""
+
+Why: TypeAlias = Literal["found", "inactive", "elsewhere", "retired"]
+"""Why no source explains an entry: it was found in the service; its pipeline is not configured any more, writes another sink
+now, or reads another source now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unexplained:
+    """An entry that no source explains. ``pipeline``: the one that wrote it, empty if it was found in the service."""
+
+    sink: str
+    workspace: str
+    key: str
+    value: str | None
+    data_type: str
+    pipeline: str
+    why: Why
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnexplainedPage:
+    """Some unexplained entries, in the order of sinks and keys; ``next`` is where the next page begins, None after the last."""
+
+    entries: tuple[Unexplained, ...]
+    next: tuple[int, str] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +87,9 @@ class DriftStatus:
     """The last reading back of a sink.
 
     ``at``: when it came to its end (None: never); ``entries``: what the sink held then. ``failure``: why the last try, at
-    ``tried_at``, did not come to its end; empty where it did. Times are seconds since the epoch.
+    ``tried_at``, did not come to its end; empty where it did. Times are seconds since the epoch. ``unexplained``: how many of
+    the entries no source explains. ``swept``: how many of those this very check removed;
+    ``repaired``: how many entries it sent again because the state file was not the newest.
     """
 
     tried_at: float
@@ -64,6 +99,9 @@ class DriftStatus:
     changed: int
     removed: int
     failure: str
+    unexplained: int = 0
+    swept: int = 0
+    repaired: int = 0
 
     @property
     def found(self) -> int:
@@ -92,6 +130,9 @@ class DriftReader(Protocol):
     def drift_checks(self, pipelines: Collection[str]) -> list[tuple[str, DriftStatus]]:
         """The last check of each sink of ``pipelines`` that was ever tried, with the sink's address."""
 
+    def unexplained(self, pipelines: Collection[str], *, after: tuple[int, str] = START, limit: int) -> UnexplainedPage:
+        """The entries that no source explains, of the sinks that ``pipelines`` write."""
+
 
 class DriftKeeper(Protocol):
     """Checking sinks. Async; of one sink one check at a time. A check that a crash took leaves nothing."""
@@ -100,10 +141,21 @@ class DriftKeeper(Protocol):
         """From now on what is settled in the sink is taken note of; the check's id."""
 
     async def show(self, check: int, entries: pl.DataFrame) -> None:
-        """What the service holds, piece by piece: ``key``, ``value`` (null allowed), ``data_type`` (null: it names none)."""
+        """Take in what the service holds, piece by piece.
 
-    async def end_check(self, check: int) -> DriftStatus:
+        ``key``, ``value`` (null allowed), ``data_type`` (null: it names none) and, if the service tells it, ``author``: who
+        created the entry and wrote it last, null if these are two.
+        """
+
+    async def end_check(
+        self, check: int, *, unexplained: RemoveUnexplained = "keep", doubt: bool = False
+    ) -> DriftStatus:
         """Everything was shown: compare, and keep what was found in the place of what an earlier check had found.
+
+        ``unexplained``: which of the entries that no source explains become pending removals. ``own`` are those of a source
+        that its pipeline no longer reads; and, in a sink that an earlier state file of this daemon wrote, those of the one
+        author who wrote every explained entry. ``doubt``: if the mirror may not know what was sent to the sink, send again what
+        differs and what the sources have named since the start; what the mirror does not know becomes unexplained.
 
         The status has a ``failure``, and nothing is kept, where the service lost the sink meanwhile.
         """

@@ -7,8 +7,10 @@ segment is settled. An entry that changes again leaves its old segment for a new
 
 What every implementation promises (``tests/contract`` holds the suite):
 
-* One method is one transaction; what it reported is durable. A crash inside it leaves what was before.
-* A batch's entries, its rejects and its cursor become durable together.
+* What a method reported is durable. A crash inside it leaves what was before, or a part of what was asked for; asking
+  again completes it. Long work is several transactions, so that others write between them.
+* The entries, the rejects and the cursor of a batch of an incremental partition become durable together; those of a snapshot
+  do so at the latest with the end of its run.
 * Two claims that are out at the same time never hold the same key, and a key whose older value is out (claimed, not
   yet settled or released) is not handed out again until that claim is back: order per key.
 * A segment's id is never used again, so it may be part of an idempotency key.
@@ -118,6 +120,12 @@ class Intake(Protocol):
     def fail_run(self, run: int, reason: str, *, broken: bool) -> None:
         """End a run that failed; what was committed stays. ``broken``: the partition is parked with the reason."""
 
+    def note_pass(self, pipeline: str, *, began: float, whole: bool) -> None:
+        """Every partition of the pipeline was read to its end, or is as it was read, in a pass that began at ``began``.
+
+        ``whole``: each is a snapshot with ``deletes: remove``, so that the sources name all that their entries may hold.
+        """
+
     def known_content(self, run: int, sha256: str) -> tuple[str, float] | None:
         """The partition of the run's pipeline that was last read with this content before the run, and when; None: none was."""
 
@@ -127,8 +135,24 @@ class Intake(Protocol):
     def settlement(self, partition: int) -> Settlement:
         """What became of the last reading of a partition that `settled_partitions` named."""
 
-    def acknowledge(self, partition: int, cursor: Cursor) -> None:
-        """Note that the connector's ``settled`` has returned for this cursor."""
+    def acknowledge(self, partition: int, cursor: Cursor, *, gone: bool = False) -> None:
+        """Note that the connector's ``settled`` has returned for this cursor; ``gone``: and has taken the partition away."""
+
+    def old_partitions(self, pipeline: str) -> list[tuple[int, str]]:
+        """(id, name) of a few partitions that were read long ago, for a look at whether the source still has them.
+
+        Each call returns the next few; after the last ones an empty list, and then the first ones again.
+        """
+
+    def note_gone(self, partition: int) -> None:
+        """Note that the source no longer has a partition; opening it again revokes this."""
+
+    def prune(self) -> None:
+        """Delete rows of partitions that are gone, and of old runs, to which nothing refers; does nothing unless it is due.
+
+        Every entry of a sink, rejected row and drift finding keeps its partition and run, a partition its last run, and a
+        pipeline its newest partitions.
+        """
 
 
 # -------------------------------------------------------------------------------------------------- delivery
@@ -180,13 +204,21 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parked:
-    """An entry that the service refused for good, with the service's words, and which request it was."""
+    """An entry that the service refused for good, with the service's words, and which request it was.
+
+    ``member``: the member of the entry that the service names (``key``, ``value``, ``dataType``); empty where it names none.
+    """
 
     key: str
     reason: str
+    member: str = ""
     status: int | None = None
     operation: str = ""
     request_id: str = ""
+
+
+ColumnsOf: TypeAlias = Callable[[str, str, str], tuple[str, ...]]
+"""Of a pipeline's name, an entry's key and one of its members: the columns of the source that it is made of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +251,9 @@ class Deliverable(Protocol):
 
     async def lanes(self) -> list[LaneState]:
         """Every sink that the mirror knows."""
+
+    async def lane(self, sink: int) -> LaneState | None:
+        """One sink; None if the mirror does not know it."""
 
     async def remember_sink(self, sink: int, *, workspace_id: str, sink_id: str, adopted: bool) -> None:
         """Note the service's ids of a sink."""
@@ -257,7 +292,11 @@ class Deliverable(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkStatus:
-    """A sink in numbers for `ingestd status`."""
+    """A sink in numbers for `ingestd status`.
+
+    ``unexplained``: entries that no source has named; ``read``: every active pipeline of the sink was read completely since
+    the sink was adopted. ``doubt``: why the mirror may not know what the sink holds; empty if it does.
+    """
 
     address: SinkAddress
     sink_id: str
@@ -267,11 +306,14 @@ class SinkStatus:
     last_attempt: Attempt | None
     drift: DriftStatus | None = None
     trouble: Trouble | None = None
+    unexplained: int = 0
+    read: bool = True
+    doubt: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineStatus:
-    """A pipeline in numbers; times are seconds since the epoch."""
+    """A pipeline in numbers; times are seconds since the epoch. ``notice``: what its last reading guessed or left out."""
 
     name: str
     partitions: int
@@ -279,6 +321,7 @@ class PipelineStatus:
     last_run: RunSummary | None
     rejected: int
     failure: str
+    notice: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,8 +346,25 @@ class Origin:
     facts: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkOwnership:
+    """What decides whether a sink is compared with its sources.
+
+    ``rejected``: records, entries and partitions of its active pipelines that are rejected. ``doubt``: see `SinkStatus`.
+    """
+
+    rejected: int
+    doubt: str
+
+
 class Observable(Protocol):
     """What status pages and tests look at; consistent within one call."""
+
+    def ownership(self, sink: SinkAddress) -> SinkOwnership | None:
+        """What is known of a sink that was adopted; None if it was not. Its cost does not grow with the sink."""
+
+    def unexplained_of(self, sink: SinkAddress) -> int:
+        """How many entries of a sink no source explains. Reads all its entries."""
 
     def sinks(self) -> list[SinkStatus]:
         """Every sink, by address."""

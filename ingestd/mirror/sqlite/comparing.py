@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from ingestd.mirror.drift import RemoveUnexplained
 from ingestd.mirror.sqlite.sql import SQL
 
 _BEYOND_ASCII = "*[^\x01-\x7f]*"
@@ -50,9 +51,10 @@ class Comparison:
         reader.executemany(SQL["check_hold"], ((segment,) for segment in held))
 
     def show(self, entries: pl.DataFrame) -> None:
-        """Take in a piece of what the service holds: key, value, data_type."""
+        """Take in a piece of what the service holds: key, value, data_type and, if it is known, author."""
+        author = pl.col("author") if "author" in entries.columns else pl.lit(None, dtype=pl.String).alias("author")
         self._reader.execute("BEGIN")
-        self._reader.executemany(SQL["check_show"], entries.select("key", "value", "data_type").iter_rows())
+        self._reader.executemany(SQL["check_show"], entries.select("key", "value", "data_type", author).iter_rows())
         self._reader.execute("COMMIT")
 
     def compare(self) -> Counts:
@@ -85,6 +87,21 @@ class Comparison:
     def vanished_strangers(self) -> Iterator[tuple[str]]:
         """The keys that no source has named and that the service no longer has."""
         yield from self._reader.execute(SQL["check_strange_vanished"])
+
+    def unexplained(self, which: RemoveUnexplained) -> Iterator[str]:
+        """The keys, sorted, that the service holds, that no source explains, and that ``which`` means. After `compare`."""
+        if which == "keep":
+            return
+        earlier = bool(self._reader.execute(SQL["sink_adoption"], (self._sink,)).fetchone()[2])
+        author = self._author() if earlier and which == "own" else None
+        asked = {"sink": self._sink, "all": which == "remove", "earlier": earlier, "author": author}
+        for (key,) in self._reader.execute(SQL["check_unexplained"], asked):
+            yield key
+
+    def _author(self) -> str | None:
+        """Who wrote all that the sources explain; None if that is not one."""
+        authors = self._reader.execute(SQL["check_authors"], {"sink": self._sink}).fetchall()
+        return authors[0][0] if len(authors) == 1 else None
 
     def close(self) -> None:
         """Give the connection back, and with it the temporary file."""

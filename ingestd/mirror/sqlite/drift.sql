@@ -19,7 +19,7 @@ SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'segment'), 0)
 SELECT id FROM segment WHERE sink = ?
 
 -- name: check_seen
-CREATE TEMP TABLE seen (key TEXT, value TEXT, data_type TEXT)
+CREATE TEMP TABLE seen (key TEXT, value TEXT, data_type TEXT, author TEXT)
 
 -- Made when all is there: appending and sorting once is many times faster than keeping random keys in order.
 -- name: check_order
@@ -40,7 +40,7 @@ CREATE TEMP TABLE stranger (key TEXT PRIMARY KEY, value TEXT, data_type TEXT, va
 INSERT INTO temp.held (segment) VALUES (?)
 
 -- name: check_show
-INSERT INTO temp.seen (key, value, data_type) VALUES (?, ?, ?)
+INSERT INTO temp.seen (key, value, data_type, author) VALUES (?, ?, ?, ?)
 
 -- name: check_entries
 SELECT count(*) FROM temp.seen
@@ -120,17 +120,18 @@ ON CONFLICT (sink, key) DO UPDATE SET partition = excluded.partition, segment = 
 DELETE FROM drift WHERE sink = ? AND checked <> ?
 
 -- name: drift_checked
-INSERT INTO drift_check (sink, tried_at, at, entries, added, changed, removed, failure)
-VALUES (:sink, :at, :at, :entries, :added, :changed, :removed, '')
+INSERT INTO drift_check (sink, tried_at, at, entries, added, changed, removed, unexplained, failure)
+VALUES (:sink, :at, :at, :entries, :added, :changed, :removed, :unexplained, '')
 ON CONFLICT (sink) DO UPDATE SET tried_at = excluded.tried_at, at = excluded.at, entries = excluded.entries,
-  added = excluded.added, changed = excluded.changed, removed = excluded.removed, failure = ''
+  added = excluded.added, changed = excluded.changed, removed = excluded.removed, unexplained = excluded.unexplained,
+  failure = ''
 
 -- name: drift_failed
 INSERT INTO drift_check (sink, tried_at, failure) VALUES (?, ?, ?)
 ON CONFLICT (sink) DO UPDATE SET tried_at = excluded.tried_at, failure = excluded.failure
 
 -- name: drift_check_get
-SELECT tried_at, at, entries, added, changed, removed, failure FROM drift_check WHERE sink = ?
+SELECT tried_at, at, entries, added, changed, removed, failure, unexplained FROM drift_check WHERE sink = ?
 
 -- name: dropped_forget
 DELETE FROM dropped WHERE sink = :sink
@@ -138,7 +139,7 @@ DELETE FROM dropped WHERE sink = :sink
 
 -- What was changed or removed of some pipelines' entries (a JSON list of names), as far as the mirror has it as compared.
 -- name: drift_ours
-SELECT d.key, d.what, e.value, e.data_type, e.partition, d.found, d.found_type
+SELECT d.key, d.what, e.value, e.data_type, e.partition, e.row_hash, d.found, d.found_type
 FROM drift d JOIN entry e ON e.sink = d.sink AND e.key = d.key AND e.segment = d.segment AND NOT e.removed
 JOIN partition p ON p.id = e.partition JOIN pipeline l ON l.id = p.pipeline
 WHERE d.sink = ? AND d.what <> 'added' AND d.answer = '' AND l.name IN (SELECT value FROM json_each(?)) AND d.key > ?
@@ -165,13 +166,14 @@ DELETE FROM entry WHERE sink = ? AND key = ?
 SELECT d.sink, d.key, k.workspace, k.name, d.what, l.name, d.wanted, d.wanted_type, d.found, d.found_type, d.since, d.answer
 FROM drift d JOIN sink k ON k.id = d.sink LEFT JOIN partition p ON p.id = d.partition LEFT JOIN pipeline l ON l.id = p.pipeline
 WHERE (d.sink, d.key) > (:sink, :key)
-  AND (l.name IN (SELECT value FROM json_each(:names)) OR (d.what = 'added' AND d.sink IN (
-    SELECT q.sink FROM partition q JOIN pipeline m ON m.id = q.pipeline WHERE m.name IN (SELECT value FROM json_each(:names)))))
+  AND (l.name IN (SELECT value FROM json_each(:names)) OR (d.what = 'added' AND EXISTS (
+    SELECT 1 FROM pipeline m CROSS JOIN partition q ON q.sink = d.sink AND q.pipeline = m.id
+    WHERE m.name IN (SELECT value FROM json_each(:names)))))
 ORDER BY d.sink, d.key LIMIT :limit
 
 -- name: drift_checks
-SELECT k.workspace, k.addressed_by, k.name, c.tried_at, c.at, c.entries, c.added, c.changed, c.removed, c.failure
-FROM drift_check c JOIN sink k ON k.id = c.sink
-WHERE c.sink IN (
-  SELECT q.sink FROM partition q JOIN pipeline m ON m.id = q.pipeline WHERE m.name IN (SELECT value FROM json_each(?)))
+SELECT k.workspace, k.addressed_by, k.name, c.tried_at, c.at, c.entries, c.added, c.changed, c.removed, c.failure, c.unexplained
+FROM drift_check c CROSS JOIN sink k ON k.id = c.sink
+WHERE EXISTS (SELECT 1 FROM pipeline m CROSS JOIN partition q ON q.sink = c.sink AND q.pipeline = m.id
+  WHERE m.name IN (SELECT value FROM json_each(?)))
 ORDER BY k.workspace, k.name

@@ -10,27 +10,47 @@ from pathlib import Path
 from ingestd.mirror.sqlite.connection import StateFile, open_read_only
 from ingestd.mirror.sqlite.delivering import DeliverySide
 from ingestd.mirror.sqlite.drifting import DriftSide
+from ingestd.mirror.sqlite.failed_parts import FailedPartStore
 from ingestd.mirror.sqlite.observing import Observer
 from ingestd.mirror.sqlite.reading import IntakeSide
 from ingestd.mirror.sqlite.retrying import RejectedSide
+from ingestd.mirror.sqlite.sequence import SequenceFile
 
 
 class SqliteMirror:
     """Opens the state file and offers its sides: intake, delivery, what is rejected, what has drifted, and status.
 
-    ``on_pending`` is called, from whichever thread committed, each time something became pending.
+    ``sequence`` says whether the state file is the one that was last used here. ``on_pending`` is called with the sink's id,
+    from whichever thread committed, each time something became pending; ``on_settled`` when what was delivered on a full disk
+    has been settled. ``on_unwritable`` is called with a sentence when the file cannot be written, and ``on_writable`` when it
+    can be again.
     """
 
     def __init__(self, state: StateFile, *, now: Callable[[], float]) -> None:
         out: set[int] = set()
+        opened: set[int] = set()
         self._state = state
-        self.on_pending: Callable[[], None] | None = None
-        self.intake = IntakeSide(state, now=now, out=out, announce=self._announce)
+        self.sequence = SequenceFile(state, state.path, now=now())
+        self.on_pending: Callable[[int], None] | None = None
+        self.on_settled: Callable[[], None] | None = None
+        self.on_unwritable: Callable[[str], None] | None = None
+        self.on_writable: Callable[[], None] | None = None
+        state.on_unwritable = self._report_unwritable
+        state.on_writable = self._report_writable
+        self.intake = IntakeSide(state, now=now, out=out, opened=opened, announce=self._announce)
         watched: set[int] = set()
-        self.delivery = DeliverySide(state, now=now, out=out, watched=watched)
+        self.delivery = DeliverySide(
+            state, now=now, out=out, watched=watched, sequence=self.sequence, on_written=self._report_settled
+        )
         self.rejected = RejectedSide(state, now=now, announce=self._announce)
-        self.drift = DriftSide(state, now=now, watched=watched, announce=self._announce)
+        self.drift = DriftSide(state, now=now, out=out, opened=opened, watched=watched, announce=self._announce)
+        self.failed_parts = FailedPartStore(state)
         self.status = Observer(state.reader())
+
+    @property
+    def unwritable(self) -> str:
+        """Why the state file cannot be written now; empty if it can."""
+        return self._state.unwritable
 
     @classmethod
     def open(
@@ -67,8 +87,23 @@ class SqliteMirror:
         self.rejected.close()
         self.drift.close()
         self.status.close()
-        self._state.close()
+        try:
+            self.sequence.close()
+        finally:
+            self._state.close()
 
-    def _announce(self) -> None:
+    def _announce(self, sink: int) -> None:
         if self.on_pending is not None:
-            self.on_pending()
+            self.on_pending(sink)
+
+    def _report_settled(self) -> None:
+        if self.on_settled is not None:
+            self.on_settled()
+
+    def _report_unwritable(self, sentence: str) -> None:
+        if self.on_unwritable is not None:
+            self.on_unwritable(sentence)
+
+    def _report_writable(self) -> None:
+        if self.on_writable is not None:
+            self.on_writable()

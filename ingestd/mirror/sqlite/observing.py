@@ -10,16 +10,21 @@ from contextlib import contextmanager
 from typing import Any
 
 from ingestd.core.address import SinkAddress
-from ingestd.mirror.drift import START, DriftStatus, Finding, Page
+from ingestd.mirror.drift import START, DriftStatus, Finding, Page, UnexplainedPage
+from ingestd.mirror.failed_parts import FailedPart
 from ingestd.mirror.history import History
-from ingestd.mirror.port import Attempt, Origin, PipelineStatus, RunSummary, SinkStatus, Trouble
+from ingestd.mirror.port import Attempt, Origin, PipelineStatus, RunSummary, SinkOwnership, SinkStatus, Trouble
 from ingestd.mirror.rejections import Forgotten, Refusal, Rejection, Selection
+from ingestd.mirror.sqlite.ownership import unexplained_count, unexplained_counts, unexplained_page
 from ingestd.mirror.sqlite.remembering import history
 from ingestd.mirror.sqlite.sql import SQL
 
 
 class Observer:
-    """`Observable`, `RejectionReader`, `DriftReader` and `HistoryReader` over a reading connection; for several threads."""
+    """Every reading side of the mirror over a reading connection; for several threads.
+
+    Implements `Observable`, `FailedPartReader`, `RejectionReader`, `DriftReader` and `HistoryReader`.
+    """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -30,19 +35,25 @@ class Observer:
         with self._view() as connection:
             rows = connection.execute(SQL["status_sinks"]).fetchall()
             troubles = _troubles(connection)
+            unexplained = unexplained_counts(connection)
+            doubts = _doubts(connection)
         return [
             SinkStatus(
-                address=SinkAddress(workspace=workspace, by=by, name=name),
+                address=address,
                 sink_id=sink_id,
                 entries=entries,
                 pending=pending,
                 rejected=rejected,
-                drift=_checked(row[7:14]),
-                last_attempt=_attempt(row[14:]),
-                trouble=troubles.get(SinkAddress(workspace=workspace, by=by, name=name)),
+                drift=_checked(row[7:15]),
+                last_attempt=_attempt(row[15:]),
+                trouble=troubles.get(address),
+                unexplained=unexplained.get(address, (0, True))[0],
+                read=unexplained.get(address, (0, True))[1],
+                doubt=doubts.get(address, ""),
             )
             for row in rows
             for workspace, by, name, sink_id, entries, pending, rejected in [row[:7]]
+            for address in [SinkAddress(workspace=workspace, by=by, name=name)]
         ]
 
     def pipelines(self) -> list[PipelineStatus]:
@@ -53,6 +64,15 @@ class Observer:
                 run: connection.execute(SQL["status_run"], (run,)).fetchone() for *_, run in rows if run is not None
             }
         return [_pipeline(name, partitions, rejected, runs.get(run)) for name, partitions, rejected, run in rows]
+
+    def failed_parts(self) -> list[FailedPart]:
+        """See `FailedPartReader.failed_parts`."""
+        with self._view() as connection:
+            rows = connection.execute(SQL["failed_parts"]).fetchall()
+        return [
+            FailedPart(part=part, sentence=sentence, failures=failures, since=since, retry_at=retry_at)
+            for part, sentence, failures, since, retry_at in rows
+        ]
 
     def pending(self) -> int:
         """See `Observable.pending`."""
@@ -75,13 +95,13 @@ class Observer:
     def selected(self, selection: Selection, *, after: int = 0, limit: int) -> list[Rejection]:
         """See `RejectionReader.selected`."""
         with self._view() as connection:
-            chosen = connection.execute(SQL["rejected_selected"], said(selection, after=after, limit=limit)).fetchall()
+            chosen = connection.execute(*select_rejected(selection, after=after, limit=limit)).fetchall()
             return _told(connection, [identity for (identity,) in chosen])
 
     def count(self, selection: Selection) -> int:
         """See `RejectionReader.count`."""
         with self._view() as connection:
-            return sum(1 for _ in connection.execute(SQL["rejected_selected"], said(selection)))
+            return sum(1 for _ in connection.execute(*select_rejected(selection)))
 
     def refusals(self, rejection: int) -> list[Refusal]:
         """See `RejectionReader.refusals`."""
@@ -118,6 +138,28 @@ class Observer:
             rows = connection.execute(SQL["drift_checks"], (json.dumps(list(pipelines)),)).fetchall()
         return [(str(SinkAddress(workspace=row[0], by=row[1], name=row[2])), checked(row[3:])) for row in rows]
 
+    def unexplained(self, pipelines: Collection[str], *, after: tuple[int, str] = START, limit: int) -> UnexplainedPage:
+        """See `DriftReader.unexplained`."""
+        with self._view() as connection:
+            return unexplained_page(connection, pipelines, after=after, limit=limit)
+
+    def ownership(self, sink: SinkAddress) -> SinkOwnership | None:
+        """See `Observable.ownership`."""
+        with self._view() as connection:
+            row = connection.execute(SQL["sink_ownership"], (sink.workspace, sink.by, sink.name)).fetchone()
+        return None if row is None else SinkOwnership(rejected=row[0], doubt=row[1])
+
+    def unexplained_of(self, sink: SinkAddress) -> int:
+        """See `Observable.unexplained_of`."""
+        with self._view() as connection:
+            row = connection.execute(SQL["sink_id"], (sink.workspace, sink.by, sink.name)).fetchone()
+            return 0 if row is None else unexplained_count(connection, row[0])
+
+    def doubts(self) -> list[str]:
+        """The addresses of the sinks that may hold what the state file does not know."""
+        with self._view() as connection:
+            return [str(address) for address in _doubts(connection)]
+
     def origins(self, key: str) -> list[Origin]:
         """See `Observable.origins`."""
         with self._view() as connection:
@@ -151,20 +193,24 @@ class Observer:
                 self._connection.execute("ROLLBACK")
 
 
-def said(selection: Selection, *, after: int = 0, limit: int = -1) -> dict[str, object]:
-    """A selection as the parameters of ``rejected_selected``; ``limit`` -1: without one."""
-    return {
-        "after": after, "limit": limit, "ids": json.dumps(selection.ids) if selection.ids else None,
-        "pipeline": selection.pipeline, "reason": selection.reason, "file": selection.file, "key": selection.key,
+def select_rejected(selection: Selection, *, after: int = 0, limit: int = -1) -> tuple[str, dict[str, object]]:
+    """The statement that finds the ids of a selection, and its parameters; ``limit`` -1: no limit."""
+    asked: dict[str, object] = {
+        "after": after, "limit": limit, "pipeline": selection.pipeline, "reason": selection.reason,
+        "file": selection.file, "key": selection.key,
     }  # fmt: skip
+    if not selection.ids:
+        return SQL["rejected_selected"], asked
+    return SQL["rejected_selected_among"], asked | {"ids": json.dumps(selection.ids)}
 
 
 def checked(row: Sequence[Any]) -> DriftStatus:
     """A row of ``drift_check``."""
-    tried_at, at, entries, added, changed, removed, failure = row
+    tried_at, at, entries, added, changed, removed, failure, unexplained = row
     return DriftStatus(
-        tried_at=tried_at, at=at, entries=entries, added=added, changed=changed, removed=removed, failure=failure
-    )
+        tried_at=tried_at, at=at, entries=entries, added=added, changed=changed, removed=removed, failure=failure,
+        unexplained=unexplained,
+    )  # fmt: skip
 
 
 def _troubles(connection: sqlite3.Connection) -> dict[SinkAddress, Trouble]:
@@ -173,6 +219,13 @@ def _troubles(connection: sqlite3.Connection) -> dict[SinkAddress, Trouble]:
             standing=standing, sentence=sentence, since=since, until=until
         )
         for workspace, by, name, standing, sentence, since, until in connection.execute(SQL["troubles"])
+    }
+
+
+def _doubts(connection: sqlite3.Connection) -> dict[SinkAddress, str]:
+    return {
+        SinkAddress(workspace=workspace, by=by, name=name): reason
+        for _, workspace, by, name, _, reason in connection.execute(SQL["doubts"])
     }
 
 
@@ -207,7 +260,7 @@ def _pipeline(name: str, partitions: int, rejected: int, run: tuple[object, ...]
         return PipelineStatus(
             name=name, partitions=partitions, last_run_at=None, last_run=None, rejected=rejected, failure=""
         )
-    identity, started, _, *numbers, failure = run
+    identity, started, _, *numbers, failure, notice = run
     records, created, updated, unchanged, removed, parked = (int(str(number)) for number in numbers)
     summary = RunSummary(
         id=int(str(identity)), records=records, created=created, updated=updated, unchanged=unchanged, removed=removed,
@@ -215,5 +268,5 @@ def _pipeline(name: str, partitions: int, rejected: int, run: tuple[object, ...]
     )  # fmt: skip
     return PipelineStatus(
         name=name, partitions=partitions, last_run_at=float(str(started)), last_run=summary, rejected=rejected,
-        failure=str(failure),
+        failure=str(failure), notice=str(notice or ""),
     )  # fmt: skip

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from ingestd.core.record import Position, Reject
-from ingestd.mirror.port import Parked
+from ingestd.mirror.port import ColumnsOf, Parked
 from ingestd.mirror.sqlite.sql import SQL
-
-_PAGE = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,11 +121,15 @@ def park_entries(
     at: float,
     parked: Mapping[str, Parked],
     origins: Sequence[tuple[object, ...]],
+    *,
+    columns_of: ColumnsOf,
 ) -> None:
-    """Park entries that the service refused, and note the refusal.
+    """Store entries that the service refused, and note the refusal.
 
     ``origins``: key, value, data_type, partition, run, row_hash, position, removed.
     """
+    partitions = json.dumps(sorted({origin[3] for origin in origins}, key=str))
+    pipelines = {row[0]: row[1] for row in connection.execute(SQL["partition_owners"], (partitions,))}
     connection.execute(SQL["rejected_entries_before"], (sink, json.dumps(list(parked))))
     for key, value, data_type, partition, run, row_hash, position, removed in origins:
         refusal = parked[str(key)]
@@ -139,12 +141,13 @@ def park_entries(
         connection.execute(SQL["refusal_add"], noted)
         connection.execute(SQL["refusal_prune"], noted)
         first, times = connection.execute(SQL["refusal_past"], (sink, key)).fetchone()
+        columns = columns_of(pipelines.get(partition, ""), str(key), refusal.member)
         connection.execute(
             SQL["rejected_add"],
             {
                 "id": None, "subject": "entry", "partition": partition, "run": run, "sink": sink, "key": key,
                 "value": value, "data_type": data_type, "removed": removed, "position": position, "row_hash": row_hash,
-                "field": "", "reason": refusal.reason, "status": refusal.status, "record": "{}", "at": first,
+                "field": ", ".join(columns), "reason": refusal.reason, "status": refusal.status, "record": "{}", "at": first,
                 "last_at": at, "times": times,
             },
         )  # fmt: skip
@@ -152,12 +155,11 @@ def park_entries(
 
 def forget_vanished(connection: sqlite3.Connection, partition: int, run: int, standing: pl.Series) -> None:
     """Records parked by earlier runs that a whole reading (``standing``: its row hashes, Int64) no longer met are gone."""
-    after = 0
-    while rows := connection.execute(SQL["rejected_rows"], (partition, run, after, _PAGE)).fetchall():
+    rows = connection.execute(SQL["rejected_rows"], (partition, run)).fetchall()
+    if rows:
         parked = pl.DataFrame(rows, schema={"id": pl.Int64, "row_hash": pl.Int64}, orient="row")
         gone = parked.filter(~pl.col("row_hash").is_in(standing.implode()).fill_null(value=False))
         connection.execute(SQL["rejected_drop"], (json.dumps(gone["id"].to_list()),))
-        after = rows[-1][0]
 
 
 def forget_mended(connection: sqlite3.Connection, partition: int, run: int, retries: int, *, whole: bool) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
@@ -15,6 +17,7 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.record import Cursor, Deletes, Reject, Settlement
 from ingestd.mirror.port import PartitionState, RunSummary
 from ingestd.mirror.sqlite.connection import StateFile
+from ingestd.mirror.sqlite.ownership import disown, left_over, note_sources, rename_pipelines
 from ingestd.mirror.sqlite.parking import (
     Place,
     forget_mended,
@@ -23,14 +26,20 @@ from ingestd.mirror.sqlite.parking import (
     park_partition,
     park_records,
 )
+from ingestd.mirror.sqlite.pruning import Pruner
 from ingestd.mirror.sqlite.remembering import content_before
 from ingestd.mirror.sqlite.retrying import reopen
 from ingestd.mirror.sqlite.settling import resolve, settlement_of
-from ingestd.mirror.sqlite.snapshots import drop_old_snapshots, load_snapshot, store_snapshot
+from ingestd.mirror.sqlite.snapshots import RUNS_APART, drop_old_snapshots, load_snapshot, store_snapshot
 from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.writing import Written, remove_entries, write_entries
 
-_STAGING_PAGE = 50_000
+_PIECE = 10_000
+"""Entries of one transaction, some tenths of a second of the one writer: a larger batch is written in several."""
+
+_PARTITIONS = 1_000
+"""Partitions that are looked at in one transaction."""
+
 _Row: TypeAlias = tuple[Any, ...]
 
 
@@ -45,6 +54,7 @@ class _Run:
     snapshot: bool
     whole: bool
     staged: bool
+    remapped: bool
     retries: int
     mapped: int = 0
     repeats: bool = False
@@ -53,31 +63,54 @@ class _Run:
 
 
 class IntakeSide:
-    """Implements `ingestd.mirror.port.Intake` over a state file; its methods may be called from several threads."""
+    """Implements `ingestd.mirror.port.Intake` over a state file; its methods may be called from several threads.
+
+    ``opened``: the partitions that the sources have named since the start.
+    """
 
     def __init__(
-        self, state: StateFile, *, now: Callable[[], float], out: Collection[int], announce: Callable[[], None]
+        self,
+        state: StateFile,
+        *,
+        now: Callable[[], float],
+        out: Collection[int],
+        opened: set[int],
+        announce: Callable[[int], None],
     ) -> None:
         self._state = state
+        self._opened = opened
         self._now = now
         self._out = out
         self._announce = announce
         self._runs: dict[int, _Run] = {}
         self._retries: dict[int, int] = {}
+        self._pruner = Pruner(state, now=now)
+        self._finished: Counter[str] = Counter()
+        with state.writing() as connection:
+            for statement in ("touched_create", "touched_by_segment", "touched_by_run", "touched_at_start"):
+                connection.execute(SQL[statement])
 
-    def activate(self, pipelines: Collection[str]) -> None:
-        """Tell, at start, which pipelines the configuration names; the entries of the others may be taken over."""
+    def activate(
+        self, pipelines: Collection[str], *, sources: Mapping[str, str] | None = None
+    ) -> list[tuple[str, str]]:
+        """Take, at start, the names of the configured pipelines; the entries of all others may be taken over.
+
+        ``sources``: by name, a digest of what each pipeline reads and where it writes. A pipeline that is configured under
+        another name keeps its past. Returns the renamed ones as pairs of former and present name.
+        """
         with self._state.writing() as connection:
+            renamed = rename_pipelines(connection, sources or {})
             connection.executemany(SQL["pipeline_ensure"], [(name,) for name in pipelines])
             names = json.dumps(sorted(pipelines))
             if connection.execute(SQL["pipeline_activate"], (names, names)).rowcount:
                 # Entries that were held back because a retired pipeline owned them get another chance.
                 connection.execute(SQL["partition_free_conflicts"])
+            note_sources(connection, sources or {})
             # No run is open at start: what one left behind was never read to its end.
+            connection.execute(SQL["runs_interrupted"])
             connection.execute(SQL["staging_clear_all"])
             connection.execute(SQL["refusals_forget"])
-            if connection.execute(SQL["runs_total"]).fetchone()[0] > _RUNS_KEPT:
-                connection.execute(SQL["runs_forget"])
+        return renamed
 
     def open_partition(self, pipeline: str, partition: str, sink: SinkAddress, digest: str) -> PartitionState:
         """See `Intake.open_partition`."""
@@ -92,14 +125,20 @@ class IntakeSide:
                 "partition_ensure",
                 (pipeline_id, sink_id, partition),
             )
-            identity, at_sink, known_digest, cursor, valid_through, repeats, awaiting, retries = row
+            identity, at_sink, known_digest, cursor, valid_through, repeats, awaiting, retries, gone, retired = row
+            if gone is not None:
+                connection.execute(SQL["partition_is_back"], (identity,))
             # What was asked to be mapped again until now is what this cursor takes into account.
             self._retries[identity] = retries
             if (at_sink, known_digest) != (sink_id, digest):
-                connection.execute(SQL["partition_restart"], (sink_id, digest, identity))
+                restarted = {"sink": sink_id, "digest": digest, "partition": identity}
+                connection.execute(SQL["partition_restart"], restarted)
                 connection.execute(SQL["snapshot_clear"], (identity,))
                 cursor, valid_through, repeats = None, -1, 0
+            if retired:
+                connection.execute(SQL["partition_in_use"], (identity,))
             current = valid_through == changes
+        self._opened.add(identity)
         token = json.loads(cursor) if cursor is not None else None
         return PartitionState(
             id=identity,
@@ -116,7 +155,7 @@ class IntakeSide:
         with self._state.writing() as connection:
             run: int = connection.execute(SQL["run_begin"], (partition, self._now())).fetchone()[0]
             connection.execute(SQL["staging_clear_partition"], (partition,))
-            pipeline, sink, repeats = connection.execute(SQL["partition_place"], (partition,)).fetchone()
+            pipeline, sink, repeats, remapped = connection.execute(SQL["partition_place"], (partition,)).fetchone()
         # A run that neither finished nor failed, because the state file could take no more, is superseded by this one.
         self._runs = {known: other for known, other in self._runs.items() if other.partition != partition}
         self._runs[run] = _Run(
@@ -126,7 +165,8 @@ class IntakeSide:
             sink=sink,
             snapshot=snapshot,
             whole=whole,
-            staged=snapshot and bool(repeats),
+            staged=snapshot and bool(repeats or remapped),
+            remapped=bool(remapped),
             retries=self._retries.get(partition, 0),
         )
         return run
@@ -149,19 +189,23 @@ class IntakeSide:
         unique = unique.with_columns(pl.col("row_hash").reinterpret(signed=True))
         current.mapped += entries.height
         current.repeats = current.repeats or unique.height < entries.height
-        written = None
+        changed = 0
+        # The cursor of a snapshot moves at its end, so what comes before the last piece needs no transaction with it.
+        while current.snapshot and unique.height > _PIECE:
+            with self._state.writing() as connection:
+                written = self._take(connection, current, unique[:_PIECE])
+                self._count(connection, current, written)
+            changed += self._note(current, written)
+            unique = unique[_PIECE:]
         with self._state.writing() as connection:
-            if current.staged and unique.height:
-                connection.execute(SQL["staging_write"], (run, unique.write_json()))
-            elif unique.height:
-                written = self._write(connection, current, unique)
+            written = self._take(connection, current, unique)
             if resolved:
                 resolve(connection, current.pipeline, resolved)
             park_records(connection, self._place(current), rejects)
             self._count(connection, current, written, records=records, rejected=len(rejects), facts=facts)
             if not current.snapshot:
                 connection.execute(SQL["partition_advance"], (json.dumps(cursor), current.partition))
-        return self._note(current, written)
+        return changed + self._note(current, written)
 
     def finish_run(
         self, run: int, *, cursor: Cursor, seen: pl.Series | None, deletes: Deletes, partial: bool = False
@@ -171,29 +215,25 @@ class IntakeSide:
         if current.staged:
             self._apply_staged(current)
         hashes = seen.reinterpret(signed=True) if seen is not None else None
-        standing = hashes is not None and any(old.is_in(hashes.implode()).any() for old in current.replaced)
+        standing = hashes is not None and _stands(current, hashes)
         collided = not current.whole and (current.strangers or standing)
-        removed = 0
+        if hashes is not None and not collided:
+            self._remove_unnamed(current, hashes, deletes)
         with self._state.writing() as connection:
             if collided:
                 # Who owns a key can't be told from the differences: forget them, and have the partition read whole.
                 connection.execute(SQL["partition_doubted"], (current.partition,))
             else:
                 if hashes is not None and seen is not None:
-                    if deletes == "remove":
-                        removed = self._remove_vanished(connection, current, hashes)
-                    forget_vanished(connection, current.partition, run, hashes)
-                    forget_mended(connection, current.partition, run, current.retries, whole=current.whole)
-                    store_snapshot(connection, current.partition, seen)
-                    changes = connection.execute(SQL["pipeline_get"], (current.pipeline,)).fetchone()[1]
-                    repeats = current.repeats or standing
-                    connection.execute(SQL["partition_snapshot"], (changes, int(repeats), current.partition))
-                elif partial and not load_snapshot(connection, current.partition).len():
+                    self._end_snapshot(connection, current, seen, hashes, repeats=standing)
+                elif partial or not current.snapshot:
                     # What amends others is the whole truth about its own bad rows, unless it has taken a whole one's name.
-                    forget_mended(connection, current.partition, run, current.retries, whole=True)
-                elif not current.snapshot:
-                    forget_mended(connection, current.partition, run, current.retries, whole=False)
+                    alone = partial and not load_snapshot(connection, current.partition).len()
+                    if alone or not current.snapshot:
+                        forget_mended(connection, current.partition, run, current.retries, whole=alone)
                 connection.execute(SQL["rejected_partition"], (current.partition,)).fetchall()
+            if current.staged:
+                connection.execute(SQL["staging_clear"], (run,))
             row = connection.execute(SQL["run_end"], (self._now(), "", run)).fetchone()
             summary = RunSummary(**dict(zip(_SUMMARY, row, strict=True)), collided=collided)
             if not collided:
@@ -206,12 +246,25 @@ class IntakeSide:
                 connection.execute(SQL["partition_end"], end)
                 # What was asked for while this run went on is for the next one.
                 reopen(connection, current.partition, since=current.retries)
-                drop_old_snapshots(connection, current.partition)
+                # At the first run after a start, too: a daemon that never lives for so many runs must not keep more.
+                if self._finished[current.pipeline] % RUNS_APART == 0:
+                    drop_old_snapshots(connection, current.partition)
+                self._finished[current.pipeline] += 1
             connection.execute(SQL["run_forget_idle"], (current.partition, run))
         del self._runs[run]
-        if removed:
-            self._announce()
         return summary
+
+    def _end_snapshot(
+        self, connection: sqlite3.Connection, run: _Run, seen: pl.Series, hashes: pl.Series, *, repeats: bool
+    ) -> None:
+        """Forget what is rejected of records that a whole reading no longer met, and note what it met."""
+        if run.remapped and run.whole:
+            connection.execute(SQL["partition_mapped"], (run.partition,))
+        forget_vanished(connection, run.partition, run.id, hashes)
+        forget_mended(connection, run.partition, run.id, run.retries, whole=run.whole)
+        store_snapshot(connection, run.partition, seen)
+        changes = connection.execute(SQL["pipeline_get"], (run.pipeline,)).fetchone()[1]
+        connection.execute(SQL["partition_snapshot"], (changes, int(run.repeats or repeats), run.partition))
 
     def fail_run(self, run: int, reason: str, *, broken: bool) -> None:
         """See `Intake.fail_run`."""
@@ -224,6 +277,13 @@ class IntakeSide:
             else:
                 connection.execute(SQL["rejected_partition"], (current.partition,)).fetchall()
 
+    def note_pass(self, pipeline: str, *, began: float, whole: bool) -> None:
+        """See `Intake.note_pass`."""
+        with self._state.writing() as connection:
+            row = connection.execute(SQL["pipeline_adopted_at"], (pipeline,)).fetchone()
+            if row is None or row[0] is None or began >= row[0]:
+                connection.execute(SQL["pipeline_read"], {"name": pipeline, "began": began, "whole": int(whole)})
+
     def known_content(self, run: int, sha256: str) -> tuple[str, float] | None:
         """See `Intake.known_content`."""
         with self._state.writing() as connection:
@@ -231,20 +291,45 @@ class IntakeSide:
 
     def settled_partitions(self, pipeline: str) -> list[tuple[int, str, Cursor]]:
         """See `Intake.settled_partitions`."""
-        with self._state.writing() as connection:
-            rows = connection.execute(SQL["partitions_settled"], (pipeline,)).fetchall()
-        return [(identity, name, json.loads(cursor)) for identity, name, cursor in rows]
+        rows: list[tuple[float, int, str, str]] = []
+        after: int | None = 0
+        while after is not None:
+            with self._state.writing() as connection:
+                known = connection.execute(SQL["pipeline_get"], (pipeline,)).fetchone()
+                if known is None:
+                    return []
+                page = connection.execute(SQL["partitions_touched"], (known[0], after, _PARTITIONS)).fetchall()
+                rows += [(run, identity, name, cursor) for identity, name, cursor, run, settled in page if settled]
+                unsettled = [(known[0], identity) for identity, *_, settled in page if not settled]
+                connection.executemany(SQL["touched_drop"], unsettled)
+            after = page[-1][0] if len(page) == _PARTITIONS else None
+        rows.sort()
+        return [(identity, name, json.loads(cursor)) for _, identity, name, cursor in rows]
 
     def settlement(self, partition: int) -> Settlement:
         """See `Intake.settlement`."""
         with self._state.writing() as connection:
             return settlement_of(connection, partition, self._state.reader)
 
-    def acknowledge(self, partition: int, cursor: Cursor) -> None:
+    def acknowledge(self, partition: int, cursor: Cursor, *, gone: bool = False) -> None:
         """See `Intake.acknowledge`."""
         with self._state.writing() as connection:
             connection.execute(SQL["partition_acknowledge"], (partition, json.dumps(cursor)))
             connection.execute(SQL["wait_clear"], (partition,))
+            if gone:
+                connection.execute(SQL["partition_gone"], (0, partition))
+
+    def old_partitions(self, pipeline: str) -> list[tuple[int, str]]:
+        """See `Intake.old_partitions`."""
+        return self._pruner.old_partitions(pipeline)
+
+    def note_gone(self, partition: int) -> None:
+        """See `Intake.note_gone`."""
+        self._pruner.note_gone(partition)
+
+    def prune(self) -> None:
+        """See `Intake.prune`."""
+        self._pruner.prune()
 
     # ------------------------------------------------------------------------------------------------ inside a run
 
@@ -256,6 +341,13 @@ class IntakeSide:
 
     def _place(self, run: _Run) -> Place:
         return Place(partition=run.partition, run=run.id, sink=run.sink, at=self._now())
+
+    def _take(self, connection: sqlite3.Connection, run: _Run, entries: pl.DataFrame) -> Written | None:
+        """Write entries, or keep them for the end of a run in which records repeat keys."""
+        if entries.height and run.staged:
+            connection.execute(SQL["staging_write"], (run.id, entries.write_json()))
+            return None
+        return self._write(connection, run, entries) if entries.height else None
 
     def _write(self, connection: sqlite3.Connection, run: _Run, entries: pl.DataFrame) -> Written:
         written = write_entries(
@@ -303,7 +395,7 @@ class IntakeSide:
         if written.replaced.len():
             run.replaced.append(written.replaced)
         if written.changed:
-            self._announce()
+            self._announce(run.sink)
         return written.changed
 
     def _apply_staged(self, run: _Run) -> None:
@@ -311,9 +403,8 @@ class IntakeSide:
         after, staged = "", 0
         while True:
             with self._state.writing() as connection:
-                rows = connection.execute(SQL["staging_read"], (run.id, after, _STAGING_PAGE)).fetchall()
+                rows = connection.execute(SQL["staging_read"], (run.id, after, _PIECE)).fetchall()
                 if not rows:
-                    connection.execute(SQL["staging_clear"], (run.id,))
                     break
                 page = pl.DataFrame(rows, schema=_STAGED, orient="row", infer_schema_length=None)
                 written = self._write(connection, run, page)
@@ -322,15 +413,52 @@ class IntakeSide:
             after, staged = rows[-1][0], staged + len(rows)
         run.repeats = staged < run.mapped
 
-    def _remove_vanished(self, connection: sqlite3.Connection, run: _Run, hashes: pl.Series) -> int:
-        rows = connection.execute(SQL["entries_of_partition"], (run.sink, run.partition)).fetchall()
+    def _remove_unnamed(self, run: _Run, hashes: pl.Series, deletes: Deletes) -> None:
+        """Deal with the entries that a whole reading, of these row hashes, does not name."""
+        if run.remapped and run.whole:
+            self._remove_left_over(run, deletes)
+        elif deletes == "remove":
+            self._remove_vanished(run, hashes)
+
+    def _remove_vanished(self, run: _Run, hashes: pl.Series) -> None:
+        """Remove the partition's entries that come from no record any more, in pieces.
+
+        A sink may be long, so it is read beside the writer. What is removed when a crash comes is not removed again: the
+        next reading compares what is left.
+        """
+        with closing(self._state.reader()) as reader:
+            rows = reader.execute(SQL["entries_of_partition"], (run.sink, run.partition)).fetchall()
         known = pl.DataFrame(rows, schema={"key": pl.String, "row_hash": pl.Int64}, orient="row")
-        keys = known.filter(~pl.col("row_hash").is_in(hashes.implode()))["key"].to_list()
-        if not keys:
-            return 0
-        removed = remove_entries(connection, keys, sink=run.sink, partition=run.partition, run=run.id, out=self._out)
-        self._count(connection, run, None, removed=removed)
-        return removed
+        self._remove(run, known.filter(~pl.col("row_hash").is_in(hashes.implode()))["key"].to_list())
+
+    def _remove_left_over(self, run: _Run, deletes: Deletes) -> None:
+        """Deal with keys of the former mapping. Row hashes can't tell: the record is still there, its key is another."""
+        with closing(self._state.reader()) as reader:
+            entries = left_over(reader, sink=run.sink, partition=run.partition, run=run.id)
+        if deletes == "remove":
+            self._remove(run, entries["key"].to_list())
+            return
+        keys = entries.filter(~pl.col("pending"))["key"].to_list()
+        for start in range(0, len(keys), _PIECE):
+            with self._state.writing() as connection:
+                disown(connection, run.sink, keys[start : start + _PIECE])
+
+    def _remove(self, run: _Run, keys: list[str]) -> None:
+        """Queue removals in pieces, so that others write between two of them."""
+        for start in range(0, len(keys), _PIECE):
+            piece = keys[start : start + _PIECE]
+            with self._state.writing() as connection:
+                removed = remove_entries(
+                    connection, piece, sink=run.sink, partition=run.partition, run=run.id, out=self._out
+                )
+                self._count(connection, run, None, removed=removed)
+            if removed:
+                self._announce(run.sink)
+
+
+def _stands(run: _Run, hashes: pl.Series) -> bool:
+    """Whether a record stands in the reading that once was behind an entry which another record replaced."""
+    return bool(run.replaced) and bool(pl.concat(run.replaced).is_in(hashes.implode()).any())
 
 
 def _ensured(connection: sqlite3.Connection, asked: str, key: _Row, made: str, row: _Row) -> _Row:
@@ -343,9 +471,6 @@ def _ensured(connection: sqlite3.Connection, asked: str, key: _Row, made: str, r
             raise LookupError(f"{made} did not make what {asked} asks for")
     return found
 
-
-_RUNS_KEPT = 20_000
-"""Runs are kept until there are so many; then, at start, those are forgotten on which nothing stands any more."""
 
 _SUMMARY = ("id", "records", "created", "updated", "unchanged", "removed", "rejected")
 _STAGED = {"key": pl.String, "value": pl.String, "data_type": pl.String, "row_hash": pl.Int64, "position": None}

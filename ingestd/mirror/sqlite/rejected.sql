@@ -17,7 +17,7 @@ SELECT id, row_hash, position, at, times FROM rejected
 WHERE partition = ? AND subject = 'record' AND row_hash IS NULL AND run < ? AND position IN (SELECT value FROM json_each(?))
 
 -- name: rejected_rows
-SELECT id, row_hash FROM rejected WHERE partition = ? AND subject = 'record' AND run < ? AND id > ? ORDER BY id LIMIT ?
+SELECT id, row_hash FROM rejected WHERE partition = ? AND subject = 'record' AND run < ?
 
 -- name: rejected_drop
 DELETE FROM rejected WHERE id IN (SELECT value FROM json_each(?))
@@ -36,13 +36,14 @@ RETURNING key, id, at, times
 DELETE FROM rejected WHERE sink = ? AND subject = 'entry' AND key IN (SELECT value FROM json_each(?))
 
 -- name: rejected_of_sink
-DELETE FROM rejected WHERE sink = ? AND subject = 'entry'
+DELETE FROM rejected WHERE sink = ? AND key IS NOT NULL AND subject = 'entry'
 
+-- Entries and conflicts have keys, records have none.
 -- name: rejected_any_entry
-SELECT 1 FROM rejected WHERE sink = ? AND subject IN ('entry', 'conflict') LIMIT 1
+SELECT 1 FROM rejected WHERE sink = ? AND key IS NOT NULL LIMIT 1
 
 -- name: rejected_partition
-DELETE FROM rejected WHERE partition = ? AND subject = 'partition' RETURNING id, at, times
+DELETE FROM rejected INDEXED BY rejected_whole WHERE partition = ? AND subject = 'partition' RETURNING id, at, times
 
 -- Every record was mapped in this run: what an earlier one parked and this one did not is mended. What was asked for while
 -- this run went on (`:retries` is as it began) is left to the next.
@@ -51,8 +52,8 @@ DELETE FROM rejected WHERE partition = :partition AND subject IN ('record', 'con
   AND (retried IS NULL OR retried <= :retries)
 
 -- name: rejected_retried_mended
-DELETE FROM rejected WHERE partition = :partition AND subject IN ('record', 'conflict') AND run < :run
-  AND retried <= :retries
+DELETE FROM rejected INDEXED BY rejected_retried
+WHERE partition = :partition AND subject IN ('record', 'conflict') AND run < :run AND retried <= :retries
 
 -- name: refusal_others
 DELETE FROM refusal WHERE sink = :sink AND key = :key AND (value IS NOT :value OR data_type <> :data_type)
@@ -88,12 +89,22 @@ SELECT coalesce(max(id), 0) FROM rejected
 -- name: rejected_selected
 SELECT r.id FROM rejected r LEFT JOIN partition p ON p.id = r.partition LEFT JOIN pipeline l ON l.id = p.pipeline
 WHERE r.id > :after
-  AND (:ids IS NULL OR r.id IN (SELECT value FROM json_each(:ids)))
   AND (:pipeline = '' OR l.name = :pipeline)
   AND (:reason = '' OR instr(lower(r.reason), lower(:reason)) > 0)
   AND (:file = '' OR p.name = :file OR p.name GLOB :file OR p.name GLOB '*/' || :file)
   AND (:key = '' OR r.key = :key OR r.key GLOB :key)
 ORDER BY r.id LIMIT :limit
+
+-- The same among some ids (a JSON list).
+-- name: rejected_selected_among
+SELECT r.id FROM json_each(:ids) j CROSS JOIN rejected r ON r.id = j.value
+LEFT JOIN partition p ON p.id = r.partition LEFT JOIN pipeline l ON l.id = p.pipeline
+WHERE r.id > :after
+  AND (:pipeline = '' OR l.name = :pipeline)
+  AND (:reason = '' OR instr(lower(r.reason), lower(:reason)) > 0)
+  AND (:file = '' OR p.name = :file OR p.name GLOB :file OR p.name GLOB '*/' || :file)
+  AND (:key = '' OR r.key = :key OR r.key GLOB :key)
+GROUP BY r.id ORDER BY r.id LIMIT :limit
 
 -- name: rejected_told
 SELECT r.id, r.subject, l.name, p.name, k.workspace, k.name, r.position, r.field, r.key, r.value, r.data_type, r.removed,
@@ -106,24 +117,25 @@ WHERE r.id IN (SELECT value FROM json_each(?)) ORDER BY r.id
 SELECT id FROM rejected ORDER BY id DESC LIMIT ?
 
 -- name: chosen_begin
-CREATE TEMP TABLE chosen (id INTEGER PRIMARY KEY)
+CREATE TEMP TABLE IF NOT EXISTS chosen (id INTEGER PRIMARY KEY)
+
+-- name: chosen_clear
+DELETE FROM temp.chosen
 
 -- name: chosen_add
 INSERT INTO temp.chosen (id) VALUES (?)
 
--- name: chosen_end
-DROP TABLE temp.chosen
-
 -- name: chosen_partitions
-SELECT DISTINCT r.partition, l.name FROM temp.chosen c JOIN rejected r ON r.id = c.id JOIN partition p ON p.id = r.partition
+SELECT DISTINCT r.partition, l.name FROM temp.chosen c CROSS JOIN rejected r ON r.id = c.id JOIN partition p ON p.id = r.partition
 JOIN pipeline l ON l.id = p.pipeline WHERE r.subject <> 'entry'
 
 -- name: partition_asked
 UPDATE partition SET retries = retries + 1 WHERE id = ? RETURNING retries
 
+-- Each record gets the number that the partition's next retry will have.
 -- name: chosen_ask
-UPDATE rejected SET retried = :retries
-WHERE partition = :partition AND subject <> 'entry' AND id IN (SELECT id FROM temp.chosen)
+UPDATE rejected SET retried = (SELECT retries + 1 FROM partition WHERE partition.id = rejected.partition)
+WHERE id IN (SELECT id FROM temp.chosen) AND subject <> 'entry'
 
 -- Nothing says that the partition is as it was read: it is read from its start, whatever its source says.
 -- name: partition_reopen
@@ -135,31 +147,32 @@ SELECT row_hash FROM rejected WHERE partition = ? AND retried > ? AND row_hash I
 -- name: partition_retries
 SELECT retries FROM partition WHERE id = ?
 
--- The next refused entries of one sink, with what the mirror has of each and whether that waits already.
+-- The chosen entries that were refused, with what the mirror has of each and whether that waits already.
 -- name: chosen_entries
 SELECT r.id, r.sink, r.key, r.value, r.data_type, r.removed, r.partition, r.run, r.row_hash, e.key IS NOT NULL,
   s.id IS NOT NULL
-FROM temp.chosen c JOIN rejected r ON r.id = c.id AND r.subject = 'entry'
+FROM temp.chosen c CROSS JOIN rejected r ON r.id = c.id AND r.subject = 'entry'
 LEFT JOIN entry e ON e.sink = r.sink AND e.key = r.key LEFT JOIN segment s ON s.id = e.segment
-WHERE c.id > ? ORDER BY c.id LIMIT ?
+ORDER BY c.id
 
 -- name: chosen_remember_dropped
 INSERT OR REPLACE INTO dropped (sink, key, segment)
-SELECT r.sink, r.key, coalesce(e.segment, 0) FROM temp.chosen c JOIN rejected r ON r.id = c.id AND r.subject = 'entry'
+SELECT r.sink, r.key, coalesce(e.segment, 0) FROM temp.chosen c CROSS JOIN rejected r ON r.id = c.id AND r.subject = 'entry'
 LEFT JOIN entry e ON e.sink = r.sink AND e.key = r.key
 
 -- name: chosen_drop_refusals
-DELETE FROM refusal WHERE (sink, key) IN (
-  SELECT r.sink, r.key FROM temp.chosen c JOIN rejected r ON r.id = c.id AND r.subject = 'entry')
+DELETE FROM refusal WHERE id IN (
+  SELECT f.id FROM temp.chosen c CROSS JOIN rejected r ON r.id = c.id AND r.subject = 'entry'
+  CROSS JOIN refusal f ON f.sink = r.sink AND f.key = r.key)
 
 -- name: chosen_drop
 DELETE FROM rejected WHERE id IN (SELECT id FROM temp.chosen)
 
 -- name: chosen_old
-INSERT OR IGNORE INTO temp.chosen (id) SELECT id FROM rejected WHERE last_at < ?
+INSERT OR IGNORE INTO temp.chosen (id) SELECT id FROM rejected WHERE last_at < ? LIMIT ?
 
--- name: chosen_beyond
-INSERT OR IGNORE INTO temp.chosen (id) SELECT id FROM rejected ORDER BY last_at DESC, id DESC LIMIT -1 OFFSET ?
+-- name: chosen_oldest
+INSERT OR IGNORE INTO temp.chosen (id) SELECT id FROM rejected ORDER BY last_at, id LIMIT ?
 
 -- name: bounded_add
 INSERT INTO bounded (id, forgotten, at) VALUES (1, ?, ?)
@@ -180,5 +193,5 @@ SELECT r.id, r.at, r.subject, r.position, r.reason, r.field, r.key, r.status, r.
 FROM json_each(?) j CROSS JOIN rejected r ON r.id = j.value LEFT JOIN run n ON n.id = r.run ORDER BY j.key
 
 -- name: parked_since
-SELECT r.id, r.at FROM rejected r JOIN partition p ON p.id = r.partition JOIN pipeline l ON l.id = p.pipeline
-WHERE l.name = ? AND r.id IN (SELECT value FROM json_each(?))
+SELECT r.id, r.at FROM json_each(?) j CROSS JOIN rejected r ON r.id = j.value
+CROSS JOIN partition p ON p.id = r.partition CROSS JOIN pipeline l ON l.id = p.pipeline WHERE l.name = ?

@@ -5,22 +5,23 @@ Whatever its number, what was chosen goes through a temporary table of ids and n
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 
 import polars as pl
 
 from ingestd.mirror.port import Kind
 from ingestd.mirror.rejections import Retried, Selection
 from ingestd.mirror.sqlite.connection import StateFile
-from ingestd.mirror.sqlite.observing import said
+from ingestd.mirror.sqlite.observing import select_rejected
 from ingestd.mirror.sqlite.segments import queue
 from ingestd.mirror.sqlite.snapshots import load_snapshot, store_snapshot
 from ingestd.mirror.sqlite.sql import SQL
+from ingestd.mirror.sqlite.threads import in_thread
 from ingestd.mirror.sqlite.writing import write_rows
 
 _PAGE = 5_000
@@ -32,9 +33,9 @@ _ENTRY = {
 
 
 class RejectedSide:
-    """Implements `ingestd.mirror.rejections.RejectionKeeper` over a state file. ``announce``: something became pending."""
+    """Implements `ingestd.mirror.rejections.RejectionKeeper` over a state file; ``announce`` gets a sink with news."""
 
-    def __init__(self, state: StateFile, *, now: Callable[[], float], announce: Callable[[], None]) -> None:
+    def __init__(self, state: StateFile, *, now: Callable[[], float], announce: Callable[[int], None]) -> None:
         self._state = state
         self._now = now
         self._announce = announce
@@ -42,48 +43,95 @@ class RejectedSide:
 
     async def retry(self, selection: Selection) -> Retried:
         """See `RejectionKeeper.retry`."""
-        return await asyncio.shield(asyncio.wrap_future(self._thread.submit(self._retry, selection)))
+        return await in_thread(self._thread, self._retry, selection)
 
     async def drop(self, selection: Selection) -> int:
         """See `RejectionKeeper.drop`."""
-        return await asyncio.shield(asyncio.wrap_future(self._thread.submit(self._drop, selection)))
+        return await in_thread(self._thread, self._drop, selection)
 
     async def bound(self, *, keep_seconds: float | None, keep_rows: int | None) -> int:
         """See `RejectionKeeper.bound`."""
-        return await asyncio.shield(asyncio.wrap_future(self._thread.submit(self._bound, keep_seconds, keep_rows)))
+        return await in_thread(self._thread, self._bound, keep_seconds, keep_rows)
 
     def close(self) -> None:
         """Wait for what is under way."""
         self._thread.shutdown()
 
     def _retry(self, selection: Selection) -> Retried:
-        with self._state.writing() as connection, _chosen(connection, selection):
-            partitions = connection.execute(SQL["chosen_partitions"]).fetchall()
-            records = 0
-            for partition, _ in partitions:
+        partitions: dict[int, str] = {}
+        records = entries = 0
+        for chosen in self._pages(selection):
+            with chosen as connection:
+                partitions |= dict(connection.execute(SQL["chosen_partitions"]).fetchall())
+                records += connection.execute(SQL["chosen_ask"]).rowcount
+                requeued, sinks = _requeue_chosen(connection)
+            entries += requeued
+            for sink in sinks:
+                self._announce(sink)
+        for partition in partitions:
+            with self._state.writing() as connection:
+                # Only now, when all of its records are asked for: a reading that began before leaves them to the next one.
                 retries = connection.execute(SQL["partition_asked"], (partition,)).fetchone()[0]
-                asked = {"partition": partition, "retries": retries}
-                records += connection.execute(SQL["chosen_ask"], asked).rowcount
                 reopen(connection, partition, since=retries - 1)
-            entries = _requeue_chosen(connection)
-        if entries:
-            self._announce()
-        return Retried(records=records, entries=entries, pipelines=tuple(sorted({name for _, name in partitions})))
+        return Retried(records=records, entries=entries, pipelines=tuple(sorted(set(partitions.values()))))
 
     def _drop(self, selection: Selection) -> int:
-        with self._state.writing() as connection, _chosen(connection, selection):
-            return _drop_chosen(connection)
+        count = 0
+        for chosen in self._pages(selection):
+            with chosen as connection:
+                count += _drop_chosen(connection)
+        return count
 
     def _bound(self, keep_seconds: float | None, keep_rows: int | None) -> int:
-        with self._state.writing() as connection, _chosen(connection, None):
-            if keep_seconds is not None:
-                connection.execute(SQL["chosen_old"], (self._now() - keep_seconds,))
-            if keep_rows is not None:
-                connection.execute(SQL["chosen_beyond"], (keep_rows,))
-            count = _drop_chosen(connection)
-            if count:
-                connection.execute(SQL["bounded_add"], (count, self._now()))
-        return count
+        now, count = self._now(), 0
+        while True:
+            with self._state.writing() as connection:
+                _choose(connection)
+                if keep_seconds is not None:
+                    connection.execute(SQL["chosen_old"], (now - keep_seconds, _PAGE))
+                if keep_rows is not None:
+                    beyond = connection.execute(SQL["rejected_total"]).fetchone()[0] - keep_rows
+                    connection.execute(SQL["chosen_oldest"], (min(max(beyond, 0), _PAGE),))
+                dropped = _drop_chosen(connection)
+                if dropped:
+                    connection.execute(SQL["bounded_add"], (dropped, now))
+            if not dropped:
+                return count
+            count += dropped
+
+    def _pages(self, selection: Selection) -> Iterator[AbstractContextManager[sqlite3.Connection]]:
+        """What is selected now, in pages: each a transaction in which ``temp.chosen`` holds the ids of the page.
+
+        Others write between them. What a crash leaves is still rejected.
+        """
+        with self._state.writing() as connection:
+            newest = connection.execute(SQL["rejected_newest"]).fetchone()[0]
+        after: int | None = 0
+        while after is not None:
+            page = _Page(self._state, selection, after=after, newest=newest)
+            yield page.writing()
+            after = page.last
+
+
+@dataclass(slots=True)
+class _Page:
+    """A page of a selection; ``last``: its last id, None if there is no page after it."""
+
+    state: StateFile
+    selection: Selection
+    after: int
+    newest: int
+    last: int | None = None
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        statement, asked = select_rejected(self.selection, after=self.after, limit=_PAGE)
+        with self.state.writing() as connection:
+            _choose(connection)
+            ids = [row for row in connection.execute(statement, asked).fetchall() if row[0] <= self.newest]
+            connection.executemany(SQL["chosen_add"], ids)
+            self.last = ids[-1][0] if len(ids) == _PAGE else None
+            yield connection
 
 
 def reopen(connection: sqlite3.Connection, partition: int, *, since: int) -> None:
@@ -104,16 +152,10 @@ def reopen(connection: sqlite3.Connection, partition: int, *, since: int) -> Non
         store_snapshot(connection, partition, snapshot)
 
 
-@contextmanager
-def _chosen(connection: sqlite3.Connection, selection: Selection | None) -> Iterator[None]:
-    """While the context is open, ``temp.chosen`` holds the ids that are meant; None: none yet."""
+def _choose(connection: sqlite3.Connection) -> None:
+    """Make ``temp.chosen`` empty."""
     connection.execute(SQL["chosen_begin"])
-    if selection is not None:
-        connection.executemany(
-            SQL["chosen_add"], connection.cursor().execute(SQL["rejected_selected"], said(selection))
-        )
-    yield
-    connection.execute(SQL["chosen_end"])
+    connection.execute(SQL["chosen_clear"])
 
 
 def _drop_chosen(connection: sqlite3.Connection) -> int:
@@ -122,21 +164,21 @@ def _drop_chosen(connection: sqlite3.Connection) -> int:
     return connection.execute(SQL["chosen_drop"]).rowcount
 
 
-def _requeue_chosen(connection: sqlite3.Connection) -> int:
-    """Make the chosen entries pending again; one that waits already, being something else by now, just is no longer parked."""
-    after, count = 0, 0
-    while rows := connection.execute(SQL["chosen_entries"], (after, _PAGE)).fetchall():
-        after = rows[-1][0]
-        connection.execute(SQL["rejected_drop"], (json.dumps([row[0] for row in rows]),))
-        by_sink: dict[int, list[tuple[object, ...]]] = {}
-        for _, sink, key, value, data_type, removed, partition, run, row_hash, known, waits in rows:
-            # A removal stands for a row that went; if there is one again, it is another's.
-            if not waits and bool(known) != bool(removed):
-                by_sink.setdefault(sink, []).append((key, value, data_type, removed, partition, run, row_hash))
-        for sink, found in by_sink.items():
-            _requeue(connection, sink, pl.DataFrame(found, schema=_ENTRY, orient="row"))
-            count += len(found)
-    return count
+def _requeue_chosen(connection: sqlite3.Connection) -> tuple[int, set[int]]:
+    """Make the chosen entries pending again and return how many and in which sinks.
+
+    One that waits already, being something else by now, just is no longer rejected.
+    """
+    rows = connection.execute(SQL["chosen_entries"]).fetchall()
+    connection.execute(SQL["rejected_drop"], (json.dumps([row[0] for row in rows]),))
+    by_sink: dict[int, list[tuple[object, ...]]] = {}
+    for _, sink, key, value, data_type, removed, partition, run, row_hash, known, waits in rows:
+        # A removal stands for a row that went; if there is one again, it is another's.
+        if not waits and bool(known) != bool(removed):
+            by_sink.setdefault(sink, []).append((key, value, data_type, removed, partition, run, row_hash))
+    for sink, found in by_sink.items():
+        _requeue(connection, sink, pl.DataFrame(found, schema=_ENTRY, orient="row"))
+    return sum(map(len, by_sink.values())), set(by_sink)
 
 
 def _requeue(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> None:

@@ -38,7 +38,7 @@ def resolve(connection: sqlite3.Connection, pipeline: str, references: Sequence[
     wanted = set(references)
     numbers = {reference.partition("-")[0] for reference in wanted}
     ids = [int(number) for number in numbers if number.isascii() and number.isdecimal() and len(number) < _DIGITS]
-    found = connection.execute(SQL["parked_since"], (pipeline, json.dumps(ids))).fetchall()
+    found = connection.execute(SQL["parked_since"], (json.dumps(ids), pipeline)).fetchall()
     meant = [number for number, at in found if _reference(number, at) in wanted]
     connection.execute(SQL["rejected_drop"], (json.dumps(meant),))
 

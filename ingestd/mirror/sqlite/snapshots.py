@@ -14,6 +14,9 @@ _PIECE = 1 << 20  # hashes, so 8 MiB
 KEPT = 1000
 """Of so many partitions of a pipeline the snapshots are kept, so that a folder of ever new names stays bounded."""
 
+RUNS_APART = 64
+"""Old snapshots are looked for once in so many runs, because that walks over the `KEPT` newest partitions."""
+
 
 def load_snapshot(connection: sqlite3.Connection, partition: int) -> pl.Series:
     """The hashes of the last whole reading, sorted (``pl.UInt64``); empty where it had no records."""
@@ -33,6 +36,6 @@ def store_snapshot(connection: sqlite3.Connection, partition: int, hashes: pl.Se
 
 
 def drop_old_snapshots(connection: sqlite3.Connection, partition: int) -> None:
-    """Keep only the snapshots of the pipeline's partitions that were read last."""
-    rows = connection.execute(SQL["snapshots_drop_old"], (partition, KEPT)).fetchall()
+    """Keep only the snapshots of the pipeline's partitions that were read last; to be called every `RUNS_APART` runs."""
+    rows = connection.execute(SQL["snapshots_drop_old"], (partition, 2 * RUNS_APART, KEPT)).fetchall()
     connection.executemany(SQL["partition_without_snapshot"], list(set(rows)))

@@ -1,13 +1,16 @@
-"""The mirror's statements by name."""
+"""The mirror's statements by name, from every .sql file of this package."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.resources import files
 
 from ingestd.process.statements import Statement, load_statements
 
-_FILES = ("statements.sql", "rejected.sql", "drift.sql", "trouble.sql", "history.sql")
+_PACKAGE = "ingestd.mirror.sqlite"
 
 SQL: Mapping[str, Statement] = {
-    name: statement for file in _FILES for name, statement in load_statements("ingestd.mirror.sqlite", file).items()
+    name: statement
+    for file in sorted(entry.name for entry in files(_PACKAGE).iterdir() if entry.name.endswith(".sql"))
+    for name, statement in load_statements(_PACKAGE, file).items()
 }

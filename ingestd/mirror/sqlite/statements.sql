@@ -24,19 +24,23 @@ UPDATE pipeline SET changes = changes + 1 WHERE id = (SELECT pipeline FROM parti
 INSERT INTO partition (pipeline, sink, name, digest) VALUES (?, ?, ?, '') ON CONFLICT DO NOTHING
 
 -- name: partition_get
-SELECT id, sink, digest, cursor, valid_through, repeats, awaiting, retries FROM partition WHERE pipeline = ? AND name = ?
+SELECT id, sink, digest, cursor, valid_through, repeats, awaiting, retries, gone, retired FROM partition
+WHERE pipeline = ? AND name = ?
 
 -- name: partition_retries
 SELECT retries FROM partition WHERE id = ?
 
+-- Keys that the former mapping made in this sink and the new one does not are found by the next whole reading.
 -- name: partition_restart
-UPDATE partition SET sink = ?, digest = ?, cursor = NULL, valid_through = -1, repeats = 0 WHERE id = ?
+UPDATE partition SET remapped = (sink = :sink AND digest <> '' AND (remapped OR digest <> :digest)), sink = :sink,
+  digest = :digest, cursor = NULL, valid_through = -1, repeats = 0
+WHERE id = :partition
 
 -- name: partition_advance
 UPDATE partition SET cursor = ? WHERE id = ?
 
 -- name: partition_place
-SELECT l.name, p.sink, p.repeats FROM partition p JOIN pipeline l ON l.id = p.pipeline WHERE p.id = ?
+SELECT l.name, p.sink, p.repeats, p.remapped FROM partition p JOIN pipeline l ON l.id = p.pipeline WHERE p.id = ?
 
 -- A reading that brought nothing new and ended where the last one did has nothing to tell the source.
 -- name: partition_end
@@ -59,12 +63,36 @@ UPDATE partition SET last_run = ? WHERE id = ?
 -- name: partition_acknowledge
 UPDATE partition SET awaiting = 0 WHERE id = ? AND cursor = ?
 
--- name: partitions_settled
-SELECT p.id, p.name, p.cursor FROM partition p JOIN pipeline l ON l.id = p.pipeline
-WHERE l.name = ? AND p.awaiting AND p.cursor IS NOT NULL
+-- `touched` holds the partitions that may have become settled since they were last looked at: those that were read to their
+-- end, and those that a segment was delivered for. It is a temporary table of the writing connection, kept by triggers.
+-- name: touched_create
+CREATE TEMP TABLE touched (pipeline INTEGER NOT NULL, partition INTEGER NOT NULL, PRIMARY KEY (pipeline, partition)) WITHOUT ROWID
+
+-- name: touched_by_segment
+CREATE TEMP TRIGGER touched_by_segment AFTER DELETE ON main.segment BEGIN
+  INSERT OR IGNORE INTO touched (pipeline, partition) SELECT pipeline, id FROM partition WHERE id = OLD.partition;
+  INSERT OR IGNORE INTO touched (pipeline, partition)
+    SELECT p.pipeline, p.id FROM wait w CROSS JOIN partition p ON p.id = w.partition WHERE w.segment = OLD.id;
+END
+
+-- name: touched_by_run
+CREATE TEMP TRIGGER touched_by_run AFTER UPDATE OF awaiting, cursor ON main.partition WHEN NEW.awaiting BEGIN
+  INSERT OR IGNORE INTO touched (pipeline, partition) VALUES (NEW.pipeline, NEW.id);
+END
+
+-- name: touched_at_start
+INSERT INTO temp.touched (pipeline, partition) SELECT pipeline, id FROM partition WHERE awaiting
+
+-- Those that are not settled are touched again when they may be.
+-- name: touched_drop
+DELETE FROM temp.touched WHERE pipeline = ? AND partition = ?
+
+-- name: partitions_touched
+SELECT p.id, p.name, p.cursor, p.last_run, p.awaiting AND p.cursor IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM segment s WHERE s.partition = p.id)
-  AND NOT EXISTS (SELECT 1 FROM wait w JOIN segment s ON s.id = w.segment WHERE w.partition = p.id)
-ORDER BY p.last_run
+  AND NOT EXISTS (SELECT 1 FROM wait w CROSS JOIN segment s ON s.id = w.segment WHERE w.partition = p.id)
+FROM temp.touched t CROSS JOIN partition p ON p.id = t.partition
+WHERE t.pipeline = ? AND t.partition > ? ORDER BY t.partition LIMIT ?
 
 -- name: wait_add
 INSERT INTO wait (partition, segment) VALUES (?, ?) ON CONFLICT DO NOTHING
@@ -81,23 +109,19 @@ DELETE FROM snapshot WHERE partition = ?
 -- name: snapshot_add
 INSERT INTO snapshot (partition, piece, hashes) VALUES (?, ?, ?)
 
--- The oldest snapshots of a pipeline beyond a number: their partitions are mapped whole should they ever come back.
+-- The oldest snapshots of a pipeline beyond a number: their partitions are mapped whole should they ever come back. A run
+-- moves one partition beyond the number; those far behind it were handled by earlier runs.
 -- name: snapshots_drop_old
 DELETE FROM snapshot WHERE partition IN (
   SELECT id FROM partition WHERE pipeline = (SELECT pipeline FROM partition WHERE id = ?)
-  ORDER BY last_run DESC LIMIT -1 OFFSET ?
+  ORDER BY last_run DESC LIMIT ? OFFSET ?
 ) RETURNING partition
 
 -- name: partition_without_snapshot
 UPDATE partition SET valid_through = -1 WHERE id = ?
 
--- name: runs_total
-SELECT count(*) FROM run
-
--- Runs on which no value and no rejection stands any more, and which are no partition's last. Looks through all entries.
--- name: runs_forget
-DELETE FROM run WHERE id NOT IN (SELECT run FROM entry) AND id NOT IN (SELECT run FROM rejected)
-  AND id NOT IN (SELECT last_run FROM partition WHERE last_run IS NOT NULL)
+-- name: runs_interrupted
+UPDATE run INDEXED BY run_open SET ended = started, failure = 'ingestd ended while it was read' WHERE ended IS NULL
 
 -- name: run_begin
 INSERT INTO run (partition, started) VALUES (?, ?) RETURNING id
@@ -114,7 +138,7 @@ RETURNING id, records, created, updated, unchanged, removed, rejected
 
 -- A run that met equal entries is kept: it may be the one that named what was found in the service.
 -- name: run_forget_idle
-DELETE FROM run WHERE partition = ? AND id < ?
+DELETE FROM run INDEXED BY run_idle WHERE partition = ? AND id < ?
   AND created = 0 AND updated = 0 AND unchanged = 0 AND removed = 0 AND rejected = 0
 
 -- name: keys_in_range
@@ -159,12 +183,11 @@ ON CONFLICT (sink, key) DO UPDATE SET value = excluded.value, data_type = exclud
 
 -- The same text from a record that reads otherwise: only what stands behind the entry changes.
 -- name: entries_touch
-UPDATE entry SET row_hash = j.value ->> 'row_hash' FROM json_each(?) j WHERE entry.sink = ? AND entry.key = j.value ->> 'key'
+UPDATE entry SET row_hash = ? WHERE sink = ? AND key = ?
 
 -- A source names what was found in the service with the very same text: from now on it stands behind the entry.
 -- name: entries_own
-UPDATE entry SET partition = :partition, run = :run, row_hash = j.value ->> 'row_hash', position = j.value ->> 'position'
-FROM json_each(:rows) j WHERE entry.sink = :sink AND entry.key = j.value ->> 'key'
+UPDATE entry SET row_hash = ?, position = ?, partition = ?, run = ? WHERE sink = ? AND key = ?
 
 -- name: entries_point
 UPDATE entry SET segment = ? WHERE sink = ? AND key IN (SELECT value FROM json_each(?))
@@ -189,12 +212,13 @@ DELETE FROM staging WHERE run = ?
 DELETE FROM staging
 
 -- name: staging_clear_partition
-DELETE FROM staging WHERE run IN (SELECT id FROM run WHERE partition = ?)
+DELETE FROM staging WHERE run IN (SELECT id FROM run INDEXED BY run_open WHERE partition = ? AND ended IS NULL)
 
 -- name: lanes
-SELECT k.id, k.workspace, k.addressed_by, k.name, k.workspace_id, k.sink_id, k.adopted,
-       coalesce((SELECT sum(live) FROM segment s WHERE s.sink = k.id), 0)
-FROM sink k ORDER BY k.id
+SELECT id, workspace, addressed_by, name, workspace_id, sink_id, adopted, pending FROM sink ORDER BY id
+
+-- name: lane
+SELECT id, workspace, addressed_by, name, workspace_id, sink_id, adopted, pending FROM sink WHERE id = ?
 
 -- name: sink_remember
 UPDATE sink SET workspace_id = ?, sink_id = ?, adopted = ? WHERE id = ?
@@ -242,11 +266,11 @@ DELETE FROM attempt WHERE id <= (SELECT max(id) FROM attempt) - 10000
 -- name: status_sinks
 SELECT k.workspace, k.addressed_by, k.name, k.sink_id,
   (SELECT count(*) FROM entry e WHERE e.sink = k.id AND NOT e.removed),
-  coalesce((SELECT sum(live) FROM segment s WHERE s.sink = k.id), 0),
-  (SELECT count(*) FROM rejected r WHERE r.sink = k.id),
-  d.tried_at, d.at, d.entries, d.added, d.changed, d.removed, d.failure,
+  k.pending, coalesce(r.rows, 0),
+  d.tried_at, d.at, d.entries, d.added, d.changed, d.removed, d.failure, d.unexplained,
   a.operation, a.items, a.status, a.milliseconds, a.outcome, a.sentence
-FROM sink k LEFT JOIN drift_check d ON d.sink = k.id LEFT JOIN attempt a ON a.id = (SELECT max(id) FROM attempt b WHERE b.sink = k.id)
+FROM sink k LEFT JOIN (SELECT sink, count(*) AS rows FROM rejected GROUP BY sink) r ON r.sink = k.id
+LEFT JOIN drift_check d ON d.sink = k.id LEFT JOIN attempt a ON a.id = (SELECT max(id) FROM attempt b WHERE b.sink = k.id)
 ORDER BY k.workspace, k.name
 
 -- name: status_pipelines
@@ -254,16 +278,16 @@ SELECT l.name, count(p.id), coalesce(sum((SELECT count(*) FROM rejected r WHERE 
 FROM pipeline l LEFT JOIN partition p ON p.pipeline = l.id WHERE l.active GROUP BY l.id ORDER BY l.name
 
 -- name: status_run
-SELECT id, started, ended, records, created, updated, unchanged, removed, rejected, failure FROM run WHERE id = ?
+SELECT id, started, ended, records, created, updated, unchanged, removed, rejected, failure, json_extract(facts, '$."file.notice"') FROM run WHERE id = ?
 
 -- name: pending_total
-SELECT coalesce(sum(live), 0) FROM segment
+SELECT coalesce(sum(pending), 0) FROM sink
 
 -- name: origins
 SELECT k.workspace, k.name, e.key, e.value, e.data_type, e.removed, s.id IS NOT NULL, e.position, l.name, p.name, r.started, r.facts
-FROM entry e JOIN sink k ON k.id = e.sink LEFT JOIN segment s ON s.id = e.segment
+FROM sink k CROSS JOIN entry e ON e.sink = k.id AND e.key = ? LEFT JOIN segment s ON s.id = e.segment
 LEFT JOIN partition p ON p.id = e.partition LEFT JOIN pipeline l ON l.id = p.pipeline LEFT JOIN run r ON r.id = e.run
-WHERE e.key = ? ORDER BY k.workspace, k.name
+ORDER BY k.workspace, k.name
 
 -- The last reading of a partition. One of nothing new is forgotten with the next; then the partition's sink is all there is.
 -- name: partition_last_run

@@ -12,6 +12,7 @@ from itertools import repeat
 import polars as pl
 
 from ingestd.mirror.port import Kind
+from ingestd.mirror.sqlite.ownership import explaining_partitions
 from ingestd.mirror.sqlite.segments import leave, queue
 from ingestd.mirror.sqlite.sql import SQL
 
@@ -83,11 +84,17 @@ def write_entries(
     same, changed = joined.filter("equal"), joined.filter(~pl.col("equal"))
     touched = same.filter((pl.col("partition") == partition) & (pl.col("old_hash") != pl.col("row_hash")))
     if touched.height:
-        connection.execute(SQL["entries_touch"], (touched.select("key", "row_hash").write_json(), sink))
-    found = same.filter(pl.col("partition") == ADOPTED)
+        connection.executemany(
+            SQL["entries_touch"], zip(touched["row_hash"], repeat(sink), touched["key"], strict=False)
+        )
+    # What was found in the service, or what an earlier pipeline wrote, belongs to the source that names it.
+    others = same.filter(pl.col("partition") != partition)["partition"].unique().to_list()
+    explained = explaining_partitions(connection, sink, others) if others else set()
+    found = same.filter(pl.col("partition").is_in(list({*others} - explained)))
     if found.height:
-        rows = found.select("key", "row_hash", "position").write_json()
-        connection.execute(SQL["entries_own"], {"sink": sink, "partition": partition, "run": run, "rows": rows})
+        fixed = (repeat(partition), repeat(run), repeat(sink))
+        columns = (found[name] for name in ("row_hash", "position"))
+        connection.executemany(SQL["entries_own"], zip(*columns, *fixed, found["key"], strict=False))
     elsewhere = same.filter((pl.col("partition") != partition) & pl.col("kind").is_not_null())
     connection.executemany(
         SQL["wait_add"], [(partition, segment) for segment in elsewhere["segment"].unique().to_list()]
@@ -115,18 +122,32 @@ def write_entries(
 
 
 def remove_entries(
-    connection: sqlite3.Connection, keys: list[str], *, sink: int, partition: int, run: int, out: Collection[int]
+    connection: sqlite3.Connection,
+    keys: list[str],
+    *,
+    sink: int,
+    partition: int,
+    run: int,
+    out: Collection[int],
+    whoever_wrote: bool = False,
 ) -> int:
-    """Desire that the sink does not hold ``keys`` (sorted), all known and not removed; how many."""
+    """Desire that the sink does not hold those of ``keys`` (sorted) that the partition still writes; how many.
+
+    ``whoever_wrote``: those of other partitions, too.
+    """
     known = known_entries(connection, sink, keys)
-    gone = known.select(
-        "key",
-        pl.lit(None, dtype=pl.String).alias("value"),
-        pl.col("old_type").alias("data_type"),
-        pl.col("old_hash").alias("row_hash"),
-        pl.lit(None, dtype=pl.Int64).alias("position"),
-        pl.when(pl.col("kind").is_not_null()).then("segment").alias("segment"),
-    ).sort("key")
+    gone = (
+        known.filter((pl.lit(whoever_wrote) | (pl.col("partition") == partition)) & (pl.col("removed") == 0))
+        .select(
+            "key",
+            pl.lit(None, dtype=pl.String).alias("value"),
+            pl.col("old_type").alias("data_type"),
+            pl.col("old_hash").alias("row_hash"),
+            pl.lit(None, dtype=pl.Int64).alias("position"),
+            pl.when(pl.col("kind").is_not_null()).then("segment").alias("segment"),
+        )
+        .sort("key")
+    )
     _store(connection, gone, "delete", sink=sink, partition=partition, run=run, out=out)
     _resolve(connection, sink, partition, gone)
     return gone.height

@@ -1,0 +1,99 @@
+"""Looks at a state file, and at its folder, without changing anything: can this process use it, and is it damaged?"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ingestd.core.errors import MirrorError
+from ingestd.mirror.sqlite.connection import open_read_only
+from ingestd.mirror.sqlite.failures import damaged, named_errors, unopenable
+
+_LOOK_SECONDS = 5.0
+_STEPS = 100_000
+"""Instructions of SQLite's machine between two looks at the clock."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that was looked at; ``error`` is None if it is in order."""
+
+    sentence: str
+    error: MirrorError | None = None
+
+
+def examine(path: Path, *, seconds: float) -> Iterator[Finding]:
+    """Look at the folder, then at the file's structure for at most ``seconds``; what follows a failure is left out."""
+    try:
+        _usable(path)
+    except OSError as error:
+        failure = unopenable(error, path)
+        yield Finding(sentence=str(failure), error=failure)
+        return
+    if not path.exists():
+        yield Finding(sentence=f"{path} can be made by the first run.")
+        return
+    try:
+        yield Finding(sentence=_structure(path, seconds))
+    except MirrorError as failure:
+        yield Finding(sentence=str(failure), error=failure)
+
+
+@contextmanager
+def damage_named(path: Path) -> Iterator[None]:
+    """Raise `MirrorCorrupt` in place of a failure that comes from what a damaged file says, such as a number that is a text."""
+    try:
+        yield
+    except (
+        ValueError,
+        TypeError,
+        AttributeError,
+        LookupError,
+        ArithmeticError,
+        msgspec.MsgspecError,
+        sqlite3.Error,
+    ) as error:
+        for found in examine(path, seconds=_LOOK_SECONDS):
+            if found.error is not None:
+                raise found.error from error
+        if isinstance(error, ValueError | msgspec.MsgspecError):
+            # The structure is in order; a text in it that only this program writes is not.
+            raise damaged(path, f"{type(error).__name__}: {error}") from error
+        raise
+
+
+def _usable(path: Path) -> None:
+    """Raise the OSError that opening the file for writing would meet; nothing is made."""
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    nearest = path if path.exists() else next(folder for folder in path.parents if folder.exists())
+    for place in {nearest, path.parent} if path.exists() else {nearest}:
+        if not place.is_dir() and place != path:
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not os.access(place, os.W_OK | (os.X_OK if place.is_dir() else os.R_OK)):
+            code = errno.EROFS if os.statvfs(place).f_flag & os.ST_RDONLY else errno.EACCES
+            raise OSError(code, os.strerror(code))
+
+
+def _structure(path: Path, seconds: float) -> str:
+    until = time.monotonic() + seconds
+    with closing(open_read_only(path)) as connection, named_errors(path):
+        connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+        try:
+            # Not through the class that names errors: the end of the time is none.
+            found = sqlite3.Cursor(connection).execute("PRAGMA quick_check(1)").fetchone()[0]
+        except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_INTERRUPT:
+                raise
+            return f"{path} opens, and no damage was found within {seconds:.0f} s; it was not read to its end."
+    if found != "ok":
+        raise damaged(path, " ".join(found.split()))
+    return f"{path} is not damaged."

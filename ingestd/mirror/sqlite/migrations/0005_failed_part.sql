@@ -1,0 +1,8 @@
+-- Parts of the daemon (a source, a lane, a schedule) that ended unforeseen and wait for their next start, for `ingestd status`.
+CREATE TABLE failed_part (
+  part     TEXT PRIMARY KEY,
+  sentence TEXT NOT NULL,
+  failures INTEGER NOT NULL,
+  since    REAL NOT NULL,
+  retry_at REAL NOT NULL
+) WITHOUT ROWID;

@@ -1,0 +1,116 @@
+"""Ownership of entries: which pipeline a configured one succeeds, and which entries no source explains.
+
+An entry belongs to the partition that named it last. It is *unexplained* when that partition is none of an active pipeline
+that writes the sink: it was found in the service, its pipeline left the configuration or writes another sink now, or the
+mapping changed and makes its key no longer.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Collection, Mapping
+
+import polars as pl
+
+from ingestd.core.address import SinkAddress
+from ingestd.mirror.drift import Unexplained, UnexplainedPage, Why
+from ingestd.mirror.sqlite.sql import SQL
+
+
+def rename_pipelines(connection: sqlite3.Connection, sources: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Give the past of pipelines that left the configuration to those that do the same under another name.
+
+    ``sources``: the configured pipelines, each with the digest of its source and its sink. Two names are one pipeline if
+    exactly one pipeline that left and exactly one that never read anything have the same digest. Returns the pairs
+    (former name, present name).
+    """
+    known = {name: (source, has_read) for name, source, has_read in connection.execute(SQL["pipeline_sources"])}
+    gone = {name: source for name, (source, has_read) in known.items() if name not in sources and source and has_read}
+    fresh = {name: source for name, source in sources.items() if name not in known or not known[name][1]}
+    once = {source for source, count in Counter(gone.values()).items() if count == 1}
+    once &= {source for source, count in Counter(fresh.values()).items() if count == 1}
+    former = {source: name for name, source in gone.items() if source in once}
+    renamed = [(former[source], name) for name, source in fresh.items() if source in once]
+    for before, name in renamed:
+        connection.execute(SQL["pipeline_forget"], (name,))
+        connection.execute(SQL["pipeline_rename"], (name, before))
+    return renamed
+
+
+def note_sources(connection: sqlite3.Connection, sources: Mapping[str, str]) -> None:
+    """Keep what the configured pipelines read; the partitions of a pipeline that reads something else now are retired."""
+    known = {name: source for name, source, _ in connection.execute(SQL["pipeline_sources"])}
+    for name, source in sources.items():
+        if known.get(name) not in {None, source}:
+            connection.execute(SQL["partitions_retire"], (name,))
+        connection.execute(SQL["pipeline_source_set"], (source, name, source))
+
+
+def explaining_partitions(connection: sqlite3.Connection, sink: int, partitions: list[int]) -> set[int]:
+    """Those of ``partitions`` that an active pipeline reads for this sink."""
+    asked = {"sink": sink, "partitions": json.dumps(partitions)}
+    return {partition for (partition,) in connection.execute(SQL["partitions_explaining"], asked)}
+
+
+def left_over(connection: sqlite3.Connection, *, sink: int, partition: int, run: int) -> pl.DataFrame:
+    """The entries of a partition that a reading which names all its keys in ``staging`` does not name: key, pending."""
+    asked = {"sink": sink, "partition": partition, "run": run}
+    rows = connection.execute(SQL["entries_left_over"], asked).fetchall()
+    return pl.DataFrame(rows, schema={"key": pl.String, "pending": pl.Boolean}, orient="row")
+
+
+def disown(connection: sqlite3.Connection, sink: int, keys: list[str]) -> None:
+    """Keep delivered entries as if they had been found in the service: no source explains them any more."""
+    connection.execute(SQL["entries_disown"], (sink, json.dumps(keys)))
+
+
+def unexplained_count(connection: sqlite3.Connection, sink: int) -> int:
+    """How many entries of a sink no source explains. Reads all entries of the sink."""
+    count: int = connection.execute(SQL["unexplained_count"], {"sink": sink}).fetchone()[0]
+    return count
+
+
+def unexplained_counts(connection: sqlite3.Connection) -> dict[SinkAddress, tuple[int, bool]]:
+    """By sink, how many entries no source explains, and whether all its sources were read completely since its adoption."""
+    return {
+        SinkAddress(workspace=workspace, by=by, name=name): (
+            unexplained_count(connection, sink),
+            not connection.execute(SQL["sink_unread"], (sink,)).fetchone()[0],
+        )
+        for sink, workspace, by, name in connection.execute(SQL["sinks_all"]).fetchall()
+    }
+
+
+def unexplained_page(
+    connection: sqlite3.Connection, pipelines: Collection[str], *, after: tuple[int, str], limit: int
+) -> UnexplainedPage:
+    """The next entries that no source explains, in the sinks that ``pipelines`` write."""
+    names = json.dumps(list(pipelines))
+    found: list[tuple[int, Unexplained]] = []
+    for sink, workspace, name in connection.execute(SQL["sinks_of_pipelines"], {"sink": after[0], "names": names}):
+        asked = {"sink": sink, "after": after[1] if sink == after[0] else "", "limit": limit - len(found)}
+        for key, value, data_type, pipeline, active, elsewhere in connection.execute(SQL["unexplained_page"], asked):
+            why: Why = (
+                "found" if pipeline is None else "inactive" if not active else "elsewhere" if elsewhere else "retired"
+            )
+            one = Unexplained(
+                sink=name,
+                workspace=workspace,
+                key=key,
+                value=value,
+                data_type=data_type,
+                pipeline=pipeline or "",
+                why=why,
+            )
+            found.append((sink, one))
+        if len(found) == limit:
+            return UnexplainedPage(entries=tuple(one for _, one in found), next=(sink, found[-1][1].key))
+    return UnexplainedPage(entries=tuple(one for _, one in found), next=None)
+
+
+def unexplained_of(connection: sqlite3.Connection, sink: int, keys: Collection[str]) -> list[str]:
+    """Those of ``keys`` that no source explains, sorted."""
+    asked = {"sink": sink, "keys": json.dumps(list(keys))}
+    return [key for (key,) in connection.execute(SQL["unexplained_of_keys"], asked)]

@@ -1,0 +1,83 @@
+-- Rows of partitions and runs that nothing refers to any more. `kept_run` and `kept_partition` are temporary tables of the
+-- pruning's own reading connection.
+
+-- name: pruning_due
+SELECT next_run, (SELECT coalesce(max(id), 0) FROM run) FROM pruning
+
+-- name: pruning_done
+UPDATE pruning SET next_run = ?
+
+-- The partition of a pipeline beyond which older ones are looked at.
+-- name: partitions_beyond
+SELECT last_run FROM partition WHERE pipeline = (SELECT id FROM pipeline WHERE name = ?)
+ORDER BY last_run DESC LIMIT 1 OFFSET ?
+
+-- name: partitions_before
+SELECT id, name, last_run FROM partition WHERE pipeline = (SELECT id FROM pipeline WHERE name = ?) AND last_run < ?
+ORDER BY last_run DESC LIMIT ?
+
+-- name: partition_gone
+UPDATE partition SET gone = ? WHERE id = ? AND gone IS NULL
+
+-- name: partition_is_back
+UPDATE partition SET gone = NULL WHERE id = ?
+
+-- name: kept_run_create
+CREATE TEMP TABLE kept_run (id INTEGER PRIMARY KEY)
+
+-- name: kept_partition_create
+CREATE TEMP TABLE kept_partition (id INTEGER PRIMARY KEY)
+
+-- name: kept_by_entries
+INSERT OR IGNORE INTO temp.kept_run (id) SELECT run FROM entry
+
+-- name: kept_partitions_of_entries
+INSERT OR IGNORE INTO temp.kept_partition (id) SELECT partition FROM entry
+
+-- name: kept_by_rejected
+INSERT OR IGNORE INTO temp.kept_run (id) SELECT run FROM rejected
+
+-- name: kept_partitions_of_rejected
+INSERT OR IGNORE INTO temp.kept_partition (id) SELECT partition FROM rejected
+
+-- name: kept_partitions_of_segments
+INSERT OR IGNORE INTO temp.kept_partition (id) SELECT partition FROM segment
+
+-- name: kept_partitions_of_drift
+INSERT OR IGNORE INTO temp.kept_partition (id) SELECT partition FROM drift
+
+-- The newest of each pipeline.
+-- name: kept_newest_partitions
+INSERT OR IGNORE INTO temp.kept_partition (id)
+SELECT id FROM (
+  SELECT id, row_number() OVER (PARTITION BY pipeline ORDER BY last_run DESC) AS age FROM partition
+) WHERE age <= ?
+
+-- name: partitions_to_prune
+SELECT id FROM partition WHERE gone <= ? AND NOT awaiting AND id NOT IN (SELECT id FROM temp.kept_partition)
+
+-- Runs that gave no value and no rejected row, that are no partition's last, and none's last one with content.
+-- name: runs_to_prune
+SELECT r.id FROM run r WHERE r.id <= ? AND r.ended IS NOT NULL AND r.id NOT IN (SELECT id FROM temp.kept_run)
+  AND r.id IS NOT (SELECT last_run FROM partition p WHERE p.id = r.partition)
+  AND (r.facts = '{}' OR r.failure <> '' OR EXISTS (
+    SELECT 1 FROM run n WHERE n.partition = r.partition AND n.id > r.id AND n.facts <> '{}' AND n.failure = ''))
+
+-- name: runs_prune
+DELETE FROM run WHERE id IN (SELECT value FROM json_each(?))
+
+-- Whether a partition is as it was when it was chosen: gone, and not read since (its last run is at most this).
+-- name: partition_still_prunable
+SELECT 1 FROM partition p WHERE p.id = :partition AND p.gone IS NOT NULL AND NOT p.awaiting
+  AND coalesce(p.last_run, 0) <= :newest
+  AND NOT EXISTS (SELECT 1 FROM segment s WHERE s.partition = p.id)
+  AND NOT EXISTS (SELECT 1 FROM rejected r WHERE r.partition = p.id)
+
+-- name: partition_runs_prune
+DELETE FROM run WHERE id IN (SELECT id FROM run WHERE partition = ? ORDER BY id LIMIT ?)
+
+-- name: partition_prune
+DELETE FROM partition WHERE id = ?
+
+-- name: runs_left
+SELECT count(*) FROM run

@@ -1,0 +1,188 @@
+"""The sequence file beside the state file: what the service was last sent from here, kept apart from what may be restored.
+
+A state file that is replaced by an older copy does not know what was sent since. So the number of the newest segment that was
+ever handed out for delivery, which only grows, is also kept in a small file of its own. A state file that has not reached
+this number yet is older than what the service saw. The file also names the state file and the sinks that it wrote, so that
+a new state file knows which sinks an earlier one wrote.
+
+Writing a number costs one system call for each claim and no flush: it survives the death of the process. After a power cut
+the number may be some seconds old, so a copy from these seconds is taken for the newest one.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import threading
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ingestd.core.errors import MirrorError, MirrorFull
+from ingestd.mirror.sqlite.connection import StateFile
+from ingestd.mirror.sqlite.sql import SQL
+
+_DIGITS = 20
+_BYTES_AT_MOST = 16 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Content:
+    """What the file holds.
+
+    ``handed_out``: the newest segment that was claimed. ``sinks``: the service's ids of the sinks that the state file
+    ``state`` wrote; ``earlier``: those that one before it wrote.
+    """
+
+    handed_out: int
+    state: str
+    sinks: frozenset[str]
+    earlier: frozenset[str]
+
+
+class SequenceFile:
+    """Keeps the sequence file of one open state file. ``path``: of the state file.
+
+    ``notice`` is a sentence about what opening found: the state file is older than the sequence file, is another one, or an
+    earlier one is missing. It is empty if all is as it was left. The sinks in doubt are then in the table ``doubt``.
+
+    Raises:
+        MirrorError: the file can't be read or written.
+    """
+
+    def __init__(self, state: StateFile, path: Path, *, now: float) -> None:
+        self.path = path.with_name(f".{path.name}.sequence")
+        try:
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise _unusable(self.path, error) from error
+        try:
+            found = _read(self._file)
+            self.notice, self._content = self._compare(state, found, now)
+            self._write()
+        except OSError as error:
+            os.close(self._file)
+            raise _unusable(self.path, error) from error
+        except BaseException:
+            os.close(self._file)
+            raise
+        self._unwritten: OSError | None = None
+        self._guard = threading.Lock()
+
+    def is_earlier(self, sink_id: str) -> bool:
+        """Whether a state file before this one wrote the sink with this id of the service."""
+        return sink_id in self._content.earlier
+
+    def hand_out(self, segments: Iterable[int]) -> None:
+        """Segments are about to be sent."""
+        newest = max(segments, default=0)
+        with self._guard:
+            if newest <= self._content.handed_out:
+                return
+            self._content = replace(self._content, handed_out=newest)
+            try:
+                os.pwrite(self._file, _number(newest), 0)
+            except OSError as error:
+                # Delivery matters more than noticing a restored copy; closing writes it again.
+                self._unwritten = error
+
+    def add_sink(self, sink_id: str) -> None:
+        """This state file writes the sink from now on."""
+        with self._guard:
+            if not sink_id or sink_id in self._content.sinks:
+                return
+            self._content = replace(self._content, sinks=self._content.sinks | {sink_id})
+            try:
+                self._write()
+            except OSError as error:
+                self._unwritten = error
+
+    def close(self) -> None:
+        """Write what could not be written before, and close the file.
+
+        Raises:
+            MirrorError: it still can't be written.
+        """
+        try:
+            if self._unwritten is not None:
+                self._write()
+            os.fsync(self._file)
+        except OSError as error:
+            raise _unusable(self.path, error) from error
+        finally:
+            os.close(self._file)
+
+    def _compare(self, state: StateFile, found: _Content | None, now: float) -> tuple[str, _Content]:
+        with state.writing() as connection:
+            row = connection.execute(SQL["identity"]).fetchone()
+            newest = connection.execute(SQL["newest_segment"]).fetchone()[0]
+            sinks = frozenset(sink for (sink,) in connection.execute(SQL["sink_ids"]))
+            fresh = row is None and not newest and not sinks
+            if row is None:
+                row = (str(uuid.uuid4()), 0)
+                connection.execute(SQL["identity_add"], row)
+            name, guarded = row
+            earlier = found.earlier if found else frozenset[str]()
+            if found is not None and found.state != name:
+                earlier |= found.sinks
+            reason = _reason(found, name=name, newest=newest, guarded=bool(guarded), fresh=fresh)
+            if reason:
+                connection.execute(SQL["doubt_add"], {"since": now, "reason": reason})
+            connection.execute(SQL["identity_guarded"])
+        if fresh and earlier:
+            reason = (
+                f"An earlier state file than {state.path} wrote {len(earlier)} sinks from here. Their entries are read into the "
+                "new one; what no source explains is listed by 'ingestd drift'."
+            )
+        return reason, _Content(handed_out=newest, state=name, sinks=sinks, earlier=earlier)
+
+    def _write(self) -> None:
+        content = self._content
+        text = {"state": content.state, "sinks": sorted(content.sinks), "earlier": sorted(content.earlier)}
+        data = _number(content.handed_out) + json.dumps(text).encode() + b"\n"
+        os.pwrite(self._file, data, 0)
+        os.ftruncate(self._file, len(data))
+        os.fsync(self._file)
+
+
+def _reason(found: _Content | None, *, name: str, newest: int, guarded: bool, fresh: bool) -> str:
+    """Why the service may hold what the state file does not know; empty if it can't."""
+    if fresh:
+        return ""
+    if found is None:
+        return "The state file was used before, but its sequence file is missing: it may be a copy." if guarded else ""
+    if found.state != name:
+        return "The state file was replaced by another one."
+    if found.handed_out > newest:
+        return "The state file is older than what was last sent to the service: it was replaced by an older copy."
+    return ""
+
+
+def _read(file: int) -> _Content | None:
+    """What the file says; None if it is new or was not written completely."""
+    data = os.pread(file, _BYTES_AT_MOST, 0)
+    try:
+        text = json.loads(data[_DIGITS + 1 :])
+        return _Content(
+            handed_out=int(data[:_DIGITS]),
+            state=str(text["state"]),
+            sinks=frozenset(map(str, text["sinks"])),
+            earlier=frozenset(map(str, text["earlier"])),
+        )
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _number(value: int) -> bytes:
+    return f"{value:0{_DIGITS}d}\n".encode()
+
+
+def _unusable(path: Path, error: OSError) -> MirrorError:
+    if error.errno == errno.ENOSPC:
+        return MirrorFull(f"the disk that holds {path} is full. Free some room; nothing was lost.")
+    return MirrorError(
+        f"the sequence file {path} can't be read and written: {error.strerror or error}. Check its owner and mode; it may be "
+        "removed, then every sink is compared once."
+    )
