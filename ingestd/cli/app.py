@@ -9,11 +9,15 @@ from typing import Any, ClassVar
 
 import click
 
-from ingestd.core.errors import ConfigurationError, IngestdError, MirrorBusy, MirrorError
+from ingestd.core.errors import ConfigurationError, IngestdError, MirrorBusy, MirrorError, MirrorFull
 from ingestd.daemon.control.refusal import Refused
 from ingestd.daemon.exit_codes import ExitCode
+from ingestd.process.logs import flush_logs, logs_configured
 from ingestd.process.redaction import redact_text
+from ingestd.process.supervision import one_line
 from ingestd.process.verbs import Verbs
+from ingestd.telemetry import log_event
+from ingestd.telemetry.catalogue.daemon import CommandFailed
 
 
 class DaemonVerbs(Verbs):
@@ -23,6 +27,7 @@ class DaemonVerbs(Verbs):
         "check",
         "sync",
         "run",
+        "reload",
         "status",
         "why",
         "trace",
@@ -43,7 +48,8 @@ class DaemonVerbs(Verbs):
             ctx.exit(ExitCode.CONFIGURATION)
         except MirrorError as error:
             click.echo(redact_text(str(error)), err=True)
-            ctx.exit(ExitCode.STATE_BUSY if isinstance(error, MirrorBusy) else ExitCode.STATE_UNUSABLE)
+            passing = isinstance(error, MirrorBusy | MirrorFull)
+            ctx.exit(ExitCode.STATE_BUSY if passing else ExitCode.STATE_UNUSABLE)
         except Refused as error:
             click.echo(redact_text(str(error)), err=True)
             ctx.exit(ExitCode.STATE_BUSY)
@@ -52,10 +58,29 @@ class DaemonVerbs(Verbs):
             ctx.exit(ExitCode.BUG)
         except (click.ClickException, click.exceptions.Exit, click.Abort, SystemExit, KeyboardInterrupt):
             raise
-        except BaseException:  # noqa: BLE001 - the last line of defence: a traceback must not show a key either
-            click.echo(redact_text(traceback.format_exc()), err=True)
-            click.echo("This is a mistake in ingestd itself; please report it with the lines above.", err=True)
+        except BaseException as error:  # noqa: BLE001 - the last line of defence
+            _report_bug(error, debug=bool(ctx.params.get("debug")))
             ctx.exit(ExitCode.BUG)
+
+
+def _report_bug(error: BaseException, *, debug: bool) -> None:
+    """Print a sentence about an unforeseen exception; the traceback is for the log, or for ``--debug``."""
+    trace = redact_text("".join(traceback.format_exception(error)))
+    in_log = not debug and logs_configured()
+    if debug:
+        click.echo(trace, err=True, nl=False)
+    elif in_log:
+        log_event(CommandFailed(traceback=trace))
+        flush_logs()
+    if debug:
+        where = "Its details are above."
+    else:
+        where = "The log has the details." if in_log else "'ingestd --debug' before the verb shows the details."
+    click.echo(
+        f"ingestd failed in a way that was not foreseen: {redact_text(one_line(error))}. This is a mistake in ingestd itself; "
+        f"please report it. {where}",
+        err=True,
+    )
 
 
 _CONFIG = "The configuration; else INGESTD_CONFIG, ./ingestd.yaml or /etc/ingestd/ingestd.yaml."
@@ -64,12 +89,14 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 
 @click.group(cls=DaemonVerbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option("-c", "--config", type=_FILE, help=_CONFIG)
+@click.option("--debug", is_flag=True, help="Print the traceback of an unforeseen failure.")
 @click.version_option(version("ingestd"), prog_name="ingestd", message="%(prog)s %(version)s")
 @click.pass_context
-def main(ctx: click.Context, config: Path | None) -> None:
+def main(ctx: click.Context, config: Path | None, debug: bool) -> None:  # noqa: ARG001 - read where a failure is reported
     """Keep the data sinks of an engineering data workspace equal to files, folders and databases.
 
-    Exit codes: 0 done, 1 a bug, 2 a mistake in the command line, 74 the state file can't be used,
-    75 another process holds the state file or the daemon can't answer, 78 a mistake in the configuration; others with the verb.
+    Exit codes: 0 done, 2 a mistake in the command line, 70 a bug, 73 the output can't be written, 74 the state file can't be
+    used, 75 it can't be used now (another process holds it, the disk is full) or the daemon can't answer, 78 a mistake in the
+    configuration; others with the verb.
     """
     ctx.obj = config

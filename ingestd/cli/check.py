@@ -8,7 +8,7 @@ import sys
 import click
 
 from ingestd.cli.options import configured
-from ingestd.daemon.checking import Finding, check_service, check_sources
+from ingestd.daemon.checking import Finding, check_service, check_sources, check_state
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.process.redaction import redact_text
@@ -18,25 +18,33 @@ _COLOURS = {"passed": "green", "failed": "red", "skipped": "yellow"}
 
 
 @click.command()
-@click.option("--configuration-only", is_flag=True, help="Leave the sources alone: only what the file itself says.")
-@click.option("--online", is_flag=True, help="Ask the service, too: is it there, does it take the key?")
+@click.option("--configuration-only", is_flag=True, help="Look at nothing but what the file itself says.")
+@click.option("--offline", is_flag=True, help="Leave the service alone.")
+@click.option("--online", is_flag=True, hidden=True)
 @configured
-def check(configuration: Configuration, configuration_only: bool, online: bool) -> None:
+def check(configuration: Configuration, configuration_only: bool, offline: bool, online: bool) -> None:
     """Find mistakes before anything runs; nothing is changed.
 
-    Reads the configuration and lets every source verify its access, one line a step.
+    Reads the configuration, looks at the state file, lets every source verify its access, and asks the service whether it takes
+    the key and has the workspaces. One line a step.
 
-    Exit codes: 0 all is well, 5 a source or the service can't be used as configured,
+    Exit codes: 0 all is well, 5 a source or the service can't be used as configured, 74 the state file can't be used,
     78 the configuration has mistakes (each with file, line and column on standard error).
     """
+    if online:
+        click.echo("--online is what check does by now, and will be removed. Leave it out.", err=True)
     count = len(configuration.settings.pipelines)
     sentence = f"{configuration.path} has no mistake: {count} pipeline{'' if count == 1 else 's'}."
     findings = [_shown(Finding(subject="configuration", step=Step(name="read", outcome="passed", sentence=sentence)))]
     if not configuration_only:
+        findings += [_shown(finding) for finding in check_state(configuration)]
         findings += [_shown(finding) for finding in check_sources(configuration)]
-    if online:
+    if not configuration_only and not offline:
         findings += asyncio.run(_online(configuration))
-    if any(finding.step.outcome == "failed" for finding in findings):
+    failed = {finding.subject for finding in findings if finding.step.outcome == "failed"}
+    if "state" in failed:
+        sys.exit(ExitCode.STATE_UNUSABLE)
+    if failed:
         sys.exit(ExitCode.SOURCE_FAILED)
 
 

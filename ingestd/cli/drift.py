@@ -6,11 +6,12 @@ import asyncio
 import dataclasses
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import click
 
-from ingestd.cli.options import configured
+from ingestd.cli.options import observing
 from ingestd.core.clock import moment
 from ingestd.daemon.asking import ask
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
@@ -18,27 +19,38 @@ from ingestd.daemon.control.requests import CheckDrift
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.status import observed
 from ingestd.delivery.drift import Checked
-from ingestd.mirror.drift import START, DriftReader, Finding
+from ingestd.mirror.drift import START, DriftReader, Finding, Unexplained
 from ingestd.process.logs import configure_logs
 from ingestd.process.redaction import redact_text
 from ingestd.settings.drift import Mode
 from ingestd.telemetry import log_event
 
 _PAGE = 1_000
+_SHOWN = 20
+"""Unexplained entries that the text names of each sink, because a shared sink may hold any number of them."""
 
 
 @click.command()
 @click.argument("pipelines", nargs=-1, metavar="[PIPELINE]...")
 @click.option("--repair", is_flag=True, help="Send again what others changed or removed.")
 @click.option("--adopt", is_flag=True, help="Take the service's values for the truth.")
+@click.option(
+    "--all", "every", is_flag=True, help=f"List all unexplained entries, not only the first {_SHOWN} of each sink."
+)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@configured
-def drift(configuration: Configuration, pipelines: tuple[str, ...], repair: bool, adopt: bool, form: str) -> None:
+@observing
+def drift(  # noqa: PLR0917 - click names them
+    configuration: Configuration, pipelines: tuple[str, ...], repair: bool, adopt: bool, every: bool, form: str
+) -> None:
     """Read sinks back and list the keys that somebody else added, changed or removed.
 
-    Without names, the sinks of all pipelines. What waits, is in flight or is rejected is no drift, and neither is a key that
-    stood in the sink before it was found. Keys that others have added are only told, unless the pipeline says
-    'drift: {added: remove}'. Adopted values stand until their records are read anew. The daemon does the reading where one runs.
+    Without names, the sinks of all pipelines. What waits, is in flight or is rejected is no drift. Keys that others have added
+    are only listed, unless the pipeline says 'drift: {added: remove}'. Adopted values stay until their records are read anew.
+    The daemon does the reading if one runs.
+
+    Entries that no source explains are listed too: found in the sink when it was first read and named by no source since, or
+    left by an earlier state file, pipeline or mapping. They are no drift. The setting 'unexplained' of a pipeline says which of
+    them 'run' and 'sync' remove.
 
     Exit codes: 0 no drift; 6 keys differed, be it repaired now or not; 7 a sink could not be read.
     """
@@ -59,6 +71,7 @@ def drift(configuration: Configuration, pipelines: tuple[str, ...], repair: bool
             click.echo(
                 json.dumps(dataclasses.asdict(finding), ensure_ascii=False) if form == "json" else _line(finding)
             )
+        _list_unexplained(mirror, names, form=form, every=every)
     for one in checked:
         click.echo(redact_text(_summary(one, mode, by_daemon=by_daemon)), err=form == "json")
     sys.exit(_exit_code(checked, found=found))
@@ -76,6 +89,34 @@ def _findings(mirror: DriftReader, names: Sequence[str]) -> Iterator[Finding]:
         page = mirror.drift(names, after=after, limit=_PAGE)
         yield from page.findings
         after = page.next
+
+
+def _list_unexplained(mirror: DriftReader, names: Sequence[str], *, form: str, every: bool) -> None:
+    """One line for each entry that no source explains; of each sink the first ones, unless all are wanted."""
+    shown: Counter[str] = Counter()
+    after: tuple[int, str] | None = START
+    while after is not None:
+        page = mirror.unexplained(names, after=after, limit=_PAGE)
+        for one in page.entries:
+            sink = f"{one.sink} in {one.workspace}"
+            shown[sink] += 1
+            if form == "json":
+                click.echo(json.dumps({"what": "unexplained", **dataclasses.asdict(one)}, ensure_ascii=False))
+            elif every or shown[sink] <= _SHOWN:
+                click.echo(f"{sink} · {one.key} no source explains: {_value(one.value, one.data_type)}; {_why(one)}")
+        after = page.next
+    for sink, count in shown.items():
+        if form != "json" and not every and count > _SHOWN:
+            click.echo(f"{sink} · and {count - _SHOWN} more that no source explains; 'ingestd drift --all' lists them")
+
+
+def _why(one: Unexplained) -> str:
+    return {
+        "found": "it was found in the service",
+        "inactive": f"pipeline '{one.pipeline}' wrote it and is not configured now",
+        "elsewhere": f"pipeline '{one.pipeline}' wrote it and writes another sink now",
+        "retired": f"pipeline '{one.pipeline}' wrote it and reads another source now",
+    }[one.why]
 
 
 def _line(finding: Finding) -> str:
@@ -102,12 +143,12 @@ def _summary(checked: Checked, mode: Mode, *, by_daemon: bool) -> str:
     if status.failure:
         last = f" It was last read {moment(status.at)}." if status.at is not None else ""
         return f"{checked.sink}: not compared. {status.failure}{last}"
+    strange = f"{status.unexplained} that no source explains" if status.unexplained else ""
     if not status.found:
-        return f"{checked.sink}: {status.entries} entries, as delivered."
+        return f"{checked.sink}: {status.entries} entries{f'; {strange}' if strange else ', as delivered'}."
     counts = f"{status.added} added, {status.changed} changed, {status.removed} removed by somebody else"
-    return (
-        f"{checked.sink}: {status.entries} entries; {counts}{_answered(checked.answered, mode, by_daemon=by_daemon)}."
-    )
+    answered = _answered(checked.answered, mode, by_daemon=by_daemon)
+    return f"{checked.sink}: {status.entries} entries; {counts}{answered}{f'; {strange}' if strange else ''}."
 
 
 def _answered(count: int, mode: Mode, *, by_daemon: bool) -> str:

@@ -1,14 +1,20 @@
-"""How far a sync is: a moving display on a terminal, a line for each thing that happened elsewhere."""
+"""Shows how far a sync is: a moving display on a terminal, a line for each event elsewhere.
+
+Output that cannot be written, or that nothing reads, neither ends nor delays the sync.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import io
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from ingestd.process.line_writer import LineWriter
 from ingestd.telemetry import Emit, Event, log_event
 from ingestd.telemetry.catalogue.delivery import EntriesDelivered, EntriesParked, SinkAdopted, SinkCreated
 from ingestd.telemetry.catalogue.intake import PartitionRead
@@ -16,19 +22,35 @@ from ingestd.telemetry.catalogue.intake import PartitionRead
 
 @contextmanager
 def progress(*, terminal: bool) -> Iterator[Emit]:
-    """An `Emit` that shows what it is told, while the context is open. Warnings and errors go to the log as well."""
+    """Yield an `Emit` that shows events while the context is open. Warnings and errors go to the log as well."""
     if not terminal:
-        yield _in_lines
+        with _line_output() as write:
+            yield lambda event: _in_lines(event, write)
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[count]}"))
     with Progress(*columns, TimeElapsedColumn(), console=Console(), transient=True) as display:
         yield _Moving(display)
 
 
-def _in_lines(event: Event) -> None:
+@contextmanager
+def _line_output() -> Iterator[Callable[[str], object]]:
+    try:
+        descriptor = sys.stdout.fileno()
+    except io.UnsupportedOperation:  # a stream in memory, which never blocks
+        yield lambda text: click.echo(text, nl=False)
+        return
+    output = LineWriter(descriptor)
+    try:
+        yield output.write
+    finally:
+        # What follows on standard output comes after these lines; a reader that is slow is waited for only now.
+        output.close(None)
+
+
+def _in_lines(event: Event, write: Callable[[str], object]) -> None:
     line = _line(event)
     if line:
-        click.echo(line)
+        write(f"{line}\n")
     if event.level in {"warning", "error"}:
         log_event(event)
 

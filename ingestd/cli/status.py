@@ -7,8 +7,9 @@ import json
 
 import click
 
-from ingestd.cli.options import configured
+from ingestd.cli.options import observing
 from ingestd.cli.place import place
+from ingestd.cli.rejected.telling import column
 from ingestd.core.clock import moment
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.status import Status, read_status
@@ -19,7 +20,7 @@ from ingestd.mirror.rejections import Rejection
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
-@configured
+@observing
 def status(configuration: Configuration, as_json: bool) -> None:
     """Show what is delivered, what waits and what was rejected.
 
@@ -36,6 +37,14 @@ def _tell(found: Status) -> None:
     runs = f"runs (process {found.pid})" if found.pid else "does not run"
     click.echo(f"The daemon {runs}. State file: {found.state}{'' if found.exists else ', not made yet'}.")
     click.echo(f"{found.pending} waiting, {found.rejected} rejected.")
+    for failed in found.failed_parts:
+        click.echo(
+            f"{failed.part} failed {failed.failures} times since {moment(failed.since)}, starts again "
+            f"{moment(failed.retry_at)}: {failed.sentence}. The log has the traceback; please report it."
+        )
+    for notice in found.notices:
+        since = f" (since {moment(notice.since)})" if notice.since is not None else ""
+        click.echo(f"{f'source {notice.pipeline}: ' if notice.pipeline else ''}{notice.sentence}{since}")
     for pipeline in found.pipelines:
         click.echo(f"pipeline {pipeline.name}: {_last_run(pipeline)}")
     for name in found.idle:
@@ -58,7 +67,9 @@ def _tell(found: Status) -> None:
 def sink_line(sink: SinkStatus) -> str:
     """A sink in one line: its numbers and, where something is in its way, what, since when, and what to do."""
     line = f"sink {sink.address}: {sink.entries} entries, {sink.pending} waiting, {sink.rejected} rejected"
-    line += f"; {_drift(sink.drift)}" if sink.drift is not None else ""
+    line += f"; {_drift(sink)}" if sink.drift is not None else ""
+    line += f"; {_unexplained(sink)}" if sink.unexplained else ""
+    line += f"; {sink.doubt} It is compared and repaired once its sources were read." if sink.doubt else ""
     if (trouble := sink.trouble) is not None and sink.pending:
         again = f"next try {moment(trouble.until)}"
         return f"{line}; {trouble.standing} since {moment(trouble.since)}, {again}: {trouble.sentence}"
@@ -67,14 +78,23 @@ def sink_line(sink: SinkStatus) -> str:
 
 
 def _place(rejection: Rejection) -> str:
-    where = f"{rejection.pipeline} · {place(rejection.partition, rejection.position)}"
+    where = f"{rejection.pipeline} · {place(rejection.partition, rejection.position)}{column(rejection)}"
     return where + (f" · key {rejection.key}" if rejection.key else "")
 
 
-def _drift(checked: DriftStatus) -> str:
+def _unexplained(sink: SinkStatus) -> str:
+    if not sink.read:
+        return f"{sink.unexplained} entries that no source has named so far; not all sources were read yet"
+    return f"{sink.unexplained} that no source explains ('ingestd drift' lists them)"
+
+
+def _drift(sink: SinkStatus) -> str:
+    checked = sink.drift
+    if checked is None:
+        return "never read back"
     if checked.at is None:
         return f"could not be read back {moment(checked.tried_at)}: {checked.failure}"
-    said = "as delivered" if not checked.found else _differs(checked)
+    said = _differs(checked) if checked.found else "no drift" if sink.unexplained else "as delivered"
     failed = f" (not {moment(checked.tried_at)}: {checked.failure})" if checked.failure else ""
     return f"read back {moment(checked.at)}: {said}{failed}"
 
@@ -90,4 +110,5 @@ def _last_run(pipeline: PipelineStatus) -> str:
     if pipeline.last_run_at is None or run is None:
         return "has not ended a run yet"
     changes = f"{run.created} created, {run.updated} updated, {run.removed} removed, {run.unchanged} unchanged"
-    return f"last run {moment(pipeline.last_run_at)}: {run.records} records, {changes}, {run.rejected} rejected"
+    notice = f". {pipeline.notice}" if pipeline.notice else ""
+    return f"last run {moment(pipeline.last_run_at)}: {run.records} records, {changes}, {run.rejected} rejected{notice}"

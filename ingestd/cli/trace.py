@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from ingestd.cli.options import configured
+from ingestd.cli.options import observing
 from ingestd.cli.place import place
 from ingestd.core.clock import moment
 from ingestd.daemon.configuration import Configuration
@@ -19,7 +19,7 @@ from ingestd.mirror.port import Origin
 @click.command()
 @click.argument("key")
 @click.option("--json", "as_json", is_flag=True, help="For programs: a list, one object a sink.")
-@configured
+@observing
 def trace(configuration: Configuration, key: str, as_json: bool) -> None:
     """Tell where the value of a KEY came from: which file or table, which row, as read when.
 

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import click
 
-from ingestd.cli.options import configured
+from ingestd.cli.options import observing
 from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.why import readable
 from ingestd.daemon.why import why as ask_why
 
 
 @click.command()
 @click.argument("path")
-@configured
+@observing
 def why(configuration: Configuration, path: str) -> None:
     """Say why a file waits, or what became of it.
 
@@ -29,7 +30,7 @@ def why(configuration: Configuration, path: str) -> None:
         click.echo(sentence)
     if not sentences:
         click.echo(
-            f"No pipeline of {configuration.path} knows '{path}': it is in none of their folders, or was never there.",
+            f"No pipeline of {configuration.path} knows '{readable(path)}': it is in none of their folders, or was never there.",
             err=True,
         )
     sys.exit(0 if sentences else 1)

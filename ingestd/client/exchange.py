@@ -6,7 +6,6 @@ Both classes do the same around one ``await``; building and judging, which are m
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from ingestd.client.faults import fault_of
 from ingestd.client.judgement import Judgement
 from ingestd.client.reply import Reply
 from ingestd.client.request import Request
+from ingestd.wire import names
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class BrokenOff(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A success whose body is still to be read. ``started`` is of ``time.perf_counter``."""
+    """A success whose body is still to be read. ``started`` is of the judgement's clock."""
 
     response: httpx.Response
     started: float
@@ -68,7 +68,7 @@ class AsyncExchange:
     async def reply(self, request: Request[T], content: AsyncIterable[bytes] | None = None) -> Reply[T]:
         """Send a request and read its answer to the end; ``content`` is a body in pieces."""
         message = self._caller.message(self.http, request, content)
-        started = time.perf_counter()
+        started = self._judgement.clock()
         try:
             response = await self.http.send(message)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -83,7 +83,7 @@ class AsyncExchange:
             BrokenOff: the service refuses, does not answer, or breaks off within the block.
         """
         message = self._caller.message(self.http, request)
-        started = time.perf_counter()
+        started = self._judgement.clock()
         with _judged(self._judgement, request, started):
             response = await self.http.send(message, stream=True)
             try:
@@ -93,6 +93,10 @@ class AsyncExchange:
                 yield Opened(response, started)
             finally:
                 await response.aclose()
+
+    def use_api_key(self, api_key: str) -> None:
+        """Send this key with every request from now on."""
+        self.http.headers[names.API_KEY] = api_key
 
     async def close(self) -> None:
         """Close the connections."""
@@ -110,7 +114,7 @@ class BlockingExchange:
     def reply(self, request: Request[T], content: Iterable[bytes] | None = None) -> Reply[T]:
         """Send a request and read its answer to the end; ``content`` is a body in pieces."""
         message = self._caller.message(self.http, request, content)
-        started = time.perf_counter()
+        started = self._judgement.clock()
         try:
             response = self.http.send(message)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -125,7 +129,7 @@ class BlockingExchange:
             BrokenOff: the service refuses, does not answer, or breaks off within the block.
         """
         message = self._caller.message(self.http, request)
-        started = time.perf_counter()
+        started = self._judgement.clock()
         with _judged(self._judgement, request, started):
             response = self.http.send(message, stream=True)
             try:

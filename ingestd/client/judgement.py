@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeAlias, TypeVar
 
@@ -39,9 +39,12 @@ _NO_HEADERS: Mapping[str, str] = {}
 
 
 class Judgement:
-    """Makes replies. ``started`` is of ``time.perf_counter`` throughout; ``now`` is for Retry-After dates."""
+    """Makes replies. ``started`` is of ``clock`` throughout; ``now`` is for Retry-After dates."""
 
-    def __init__(self, *, now: Now, retry_after_cap_seconds: float) -> None:
+    def __init__(
+        self, *, now: Now, retry_after_cap_seconds: float, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self.clock = clock
         self._now = now
         self._retry_after_cap_seconds = retry_after_cap_seconds
 
@@ -87,6 +90,7 @@ class Judgement:
             response.content,
             request_id=response.headers.get(names.REQUEST_ID, ""),
             code=response.headers.get(names.ERROR_CODE, ""),
+            content_type=response.headers.get("Content-Type", ""),
         )
         facts = Facts(
             status=response.status_code,
@@ -94,6 +98,7 @@ class Judgement:
             code=problem.code,
             location=_without_credentials(response.headers.get("Location", "")),
             retry_after=response.headers.get("Retry-After"),
+            recognized=problem.recognized,
         )
         return self._judged(operation, facts, started, response.headers.raw, problem=problem)
 
@@ -130,7 +135,7 @@ class Judgement:
             value=value,
             problem=problem,
             facts=facts,
-            milliseconds=(time.perf_counter() - started) * 1000,
+            milliseconds=(self.clock() - started) * 1000,
             bulk=parse_bulk_limits(told[_BULK]) if _BULK in told else None,
             replayed=_REPLAYED in told and told[_REPLAYED].lower() == "true",
             request_id=(problem.request_id if problem else "") or told.get(_REQUEST_ID, ""),

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import msgspec
 
+from ingestd.wire import names
+
 _MOST_WORDS = 500
 
 
@@ -21,9 +23,14 @@ class ProblemError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """A refusal; every text is empty where the service left it out."""
+    """A refusal; every text is empty where the service left it out.
+
+    ``recognized``: the response has the form of the service's errors: a JSON object with the text ``error``, as the interface
+    document has it, a problem document (RFC 9457), or the service's header with a code. A proxy's page has none of them.
+    """
 
     status: int
+    recognized: bool = False
     error: str = ""
     title: str = ""
     detail: str = ""
@@ -46,27 +53,32 @@ def _text(members: dict[str, object], name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _media_type(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()
+
+
 def _error(item: object) -> ProblemError | None:
     if not isinstance(item, dict):
         return None
     return ProblemError(pointer=_text(item, "pointer"), code=_text(item, "code"), detail=_text(item, "detail"))
 
 
-def parse_problem(status: int, body: bytes, *, request_id: str = "", code: str = "") -> Problem:
+def parse_problem(status: int, body: bytes, *, request_id: str = "", code: str = "", content_type: str = "") -> Problem:
     """The problem that a body tells; what can't be read (HTML of a proxy, half a document) tells only its status.
 
-    ``request_id`` and ``code``: what the headers say, for bodies that don't.
+    ``request_id`` and ``code``: what the headers say, for bodies that don't. ``content_type``: the header.
     """
     try:
         members = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         members = None
     if not isinstance(members, dict):
-        return Problem(status=status, request_id=request_id, code=code)
+        return Problem(status=status, recognized=bool(code), request_id=request_id, code=code)
     listed = members.get("errors")
     errors = (_error(item) for item in listed) if isinstance(listed, list) else ()
     return Problem(
         status=status,
+        recognized=bool(code or _text(members, "error")) or _media_type(content_type) == names.PROBLEM_JSON,
         error=_text(members, "error"),
         title=_text(members, "title"),
         detail=_text(members, "detail"),

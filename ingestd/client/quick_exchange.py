@@ -7,7 +7,6 @@ one of httpx only where it is no plain success.
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from typing import TypeVar
 
@@ -37,8 +36,9 @@ class QuickExchange:
         base = httpx.URL(caller.url.rstrip("/"))
         self._origin = origin_of(base)
         self._below = base.raw_path.rstrip(b"/")
-        always = {**made_with["headers"], names.CLIENT_ID: caller.client_id, "Content-Type": names.JSON}
-        self._always = b"Host: %b\r\n%b" % (base.netloc, b"".join(_line(*field) for field in always.items()))
+        self._host = base.netloc
+        self._fields = {**made_with["headers"], names.CLIENT_ID: caller.client_id, "Content-Type": names.JSON}
+        self._always = self._begin()
         timeout = made_with["timeout"]
         self._connect_seconds = timeout.connect
         self._patience = Patience(write=timeout.write, read=timeout.read)
@@ -49,7 +49,7 @@ class QuickExchange:
         body = request.body or b""
         fields = b"".join([_line(name, value) for name, value in request.headers.items()])
         message = b"%b%bContent-Length: %d\r\n\r\n%b" % (self._head(request), fields, len(body), body)
-        started = time.perf_counter()
+        started = self._judgement.clock()
         try:
             answer = await self._transport.ask(
                 self._origin, message, patience=self._patience, connect_seconds=self._connect_seconds
@@ -60,9 +60,18 @@ class QuickExchange:
             return self._judgement.success(request, answer.status, answer.body, answer.headers, started)
         return self._judgement.reply(request, WholeResponse(answer), started)
 
+    def use_api_key(self, api_key: str) -> None:
+        """Send this key with every request from now on."""
+        self._fields[names.API_KEY] = api_key
+        self._always = self._begin()
+        self._heads.clear()
+
     async def close(self) -> None:
         """Close the connections."""
         await self._transport.aclose()
+
+    def _begin(self) -> bytes:
+        return b"Host: %b\r\n%b" % (self._host, b"".join(_line(*field) for field in self._fields.items()))
 
     def _head(self, request: Request[T]) -> bytes:
         """What every request of an operation to one address begins with."""

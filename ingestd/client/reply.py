@@ -41,6 +41,11 @@ class Reply(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     takes_gzip: bool = False
 
     @property
+    def is_refusal_of_proxy(self) -> bool:
+        """Something else than the service refused the request, as its body shows."""
+        return self.problem is not None and not self.problem.recognized
+
+    @property
     def ok(self) -> bool:
         """The service did what was asked, and its answer can be believed."""
         return self.outcome.remedy == "none"

@@ -8,9 +8,9 @@ raise; both send requests of the same table through the same `AsyncExchange`.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, TypeVar
 
 import httpx
 import msgspec
@@ -19,22 +19,27 @@ from ingestd.client import decoding, operations
 from ingestd.client.caller import Caller, address_of
 from ingestd.client.exchange import AsyncExchange, BrokenOff
 from ingestd.client.judgement import Judgement
+from ingestd.client.key_renewal import KeyRenewal, RenewingExchange
 from ingestd.client.packing import Packing, is_loopback
 from ingestd.client.quick_exchange import QuickExchange
 from ingestd.client.quick_transport import QuickTransport
 from ingestd.client.reply import Reply
 from ingestd.client.request import Request
 from ingestd.client.resources import BulkResult, Entry, Sink, Workspace
-from ingestd.client.sink_stream import Row, SinkStream, row_of
+from ingestd.client.sink_stream import Row, SignedRow, SinkStream, row_of, signed_row_of
 from ingestd.client.transport import Timeouts, TransportOptions
 from ingestd.core.clock import Now
 from ingestd.wire import names
+
+T = TypeVar("T")
 
 
 class ServiceClient:
     """An asynchronous client of one service; close it, or use it as an async context manager.
 
-    ``transport`` takes the place of the network (a test's, or a quicker one). ``now`` is for Retry-After dates.
+    ``transport`` takes the place of the network (a test's, or a quicker one). ``now`` is for Retry-After dates; ``clock``
+    measures how long requests take, in seconds.
+    ``read_api_key`` is asked for the key before the first request after a 401; None: the key stays.
     ``compress``: send large bodies by gzip where the service announces that it takes them, and is not on this machine.
 
     Raises:
@@ -52,18 +57,21 @@ class ServiceClient:
         options: TransportOptions | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
         now: Now = time.time,
+        clock: Callable[[], float] = time.perf_counter,
         retry_after_cap_seconds: float = 300.0,
         compress: bool = False,
+        read_api_key: Callable[[], str | None] = lambda: None,
     ) -> None:
         caller = Caller(url=url, api_key=api_key, client_id=client_id)
         made_with = caller.http_options(timeouts or Timeouts(), options or TransportOptions())
         http = httpx.AsyncClient(**made_with, transport=transport)
-        self._judgement = Judgement(now=now, retry_after_cap_seconds=retry_after_cap_seconds)
-        self._exchange = AsyncExchange(caller, self._judgement, http)
-        self._entries: AsyncExchange | QuickExchange = self._exchange
+        self._judgement = Judgement(now=now, clock=clock, retry_after_cap_seconds=retry_after_cap_seconds)
+        self._key = KeyRenewal(api_key, read=read_api_key)
+        self._exchange = RenewingExchange(AsyncExchange(caller, self._judgement, http), self._key)
+        self._entries = self._exchange
         if transport is None and made_with["proxy"] is None and not made_with["trust_env"]:
             quick = QuickTransport(verify=made_with["verify"])
-            self._entries = QuickExchange(caller, self._judgement, quick, made_with)
+            self._entries = RenewingExchange(QuickExchange(caller, self._judgement, quick, made_with), self._key)
         self.address = address_of(http)
         self._packing = Packing(wanted=compress and not is_loopback(http.base_url.host))
 
@@ -77,6 +85,15 @@ class ServiceClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+    def use_api_key(self, api_key: str) -> bool:
+        """Send ``api_key`` from now on; return False if that is the key in use.
+
+        Raises:
+            ValueError: it has characters that can't be sent in a header; the key in use stays.
+        """
+        Caller(url="", api_key=api_key, client_id="-")
+        return self._key.use(api_key)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -121,7 +138,28 @@ class ServiceClient:
 
         Memory: ``rows_at_once`` rows and one network chunk. What was taken before a fault stays taken: start over then.
         """
-        stream, rows, count = SinkStream(row_of), list[Row](), 0
+        return await self._read_rows(workspace, sink, row_of, take, rows_at_once)
+
+    async def read_signed_sink(
+        self,
+        workspace: str,
+        sink: str,
+        take: Callable[[list[SignedRow]], Awaitable[None]],
+        *,
+        rows_at_once: int = 50_000,
+    ) -> Reply[int]:
+        """As `read_sink`, with who wrote each entry."""
+        return await self._read_rows(workspace, sink, signed_row_of, take, rows_at_once)
+
+    async def _read_rows(
+        self,
+        workspace: str,
+        sink: str,
+        make: Callable[[Mapping[str, Any]], T],
+        take: Callable[[list[T]], Awaitable[None]],
+        rows_at_once: int,
+    ) -> Reply[int]:
+        stream, rows, count = SinkStream(make), list[T](), 0
         try:
             async with self._exchange.open(_whole_sink(workspace, sink)) as opened:
                 async for piece in opened.response.aiter_bytes():

@@ -35,6 +35,10 @@ Row = tuple[str, str | None, str | None]
 """Key, value and data type."""
 
 
+SignedRow = tuple[str, str | None, str | None, str | None]
+"""Key, value, data type, and who created the entry if it is who wrote it last."""
+
+
 def _text(value: object) -> str | None:
     # The document types both as strings; what a service sends instead is kept apart from every desired text by its JSON.
     return value if value is None or isinstance(value, str) else json.dumps(value)
@@ -50,6 +54,18 @@ def row_of(entry: Mapping[str, Any]) -> Row:
     if not isinstance(key, str):
         raise Unreadable("an entry has no key")
     return (key, _text(entry.get("value")), _text(entry.get("dataType")))
+
+
+def signed_row_of(entry: Mapping[str, Any]) -> SignedRow:
+    """As `row_of`, and who wrote the entry: None if it was created and updated by two, or if the service does not say.
+
+    Raises:
+        Unreadable: it has no key.
+    """
+    key, value, data_type = row_of(entry)
+    author = entry.get("updatedBy")
+    one = isinstance(author, str) and bool(author) and entry.get("createdBy") == author
+    return (key, value, data_type, author if one else None)
 
 
 class SinkStream(Generic[T]):

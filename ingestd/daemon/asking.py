@@ -6,12 +6,13 @@ import asyncio
 import os
 
 from ingestd.core.errors import MirrorBusy, MirrorError
-from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.configuration import Configuration, with_secrets
 from ingestd.daemon.control.caller import NobodyListens, call
 from ingestd.daemon.control.requests import Answer, CheckDrift, Request
 from ingestd.daemon.control.server import account
 from ingestd.daemon.failures import mirror_failures_alone
 from ingestd.daemon.wiring import Assembly, assembled
+from ingestd.mirror.sqlite import state_exists
 from ingestd.telemetry import Emit
 
 
@@ -23,6 +24,7 @@ async def ask(configuration: Configuration, request: Request, *, emit: Emit) -> 
 
     Raises:
         MirrorError: there is no state file, it can't be used, or a process without a socket (a sync, say) holds it.
+        ConfigurationError: no daemon runs, and a secret that is needed here can't be read.
         Refused: the daemon can't do it.
     """
     state = configuration.settings.state
@@ -30,13 +32,13 @@ async def ask(configuration: Configuration, request: Request, *, emit: Emit) -> 
         return await call(state, request), True
     except NobodyListens:
         pass
-    if not state.exists():
+    if not state_exists(state):
         raise MirrorError(
             f"there is no state file {state} yet; it is made by the first 'ingestd run' or 'ingestd sync'"
         )
     try:
         with mirror_failures_alone():
-            async with assembled(configuration, emit=emit) as assembly:
+            async with assembled(with_secrets(configuration, environment=os.environ), emit=emit) as assembly:
                 return await _perform(assembly, request), False
     except MirrorBusy:
         # A daemon may have started in this very moment.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from ingestd.process.change_signal import ChangeSignal
 from ingestd.process.notify import Notifier
 from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.daemon import ManagerUnreachable
@@ -22,18 +23,21 @@ class Beat:
     def __init__(self, notifier: Notifier, *, emit: Emit) -> None:
         self._notifier = notifier
         self._emit = emit
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._changed = asyncio.Event()
+        self._changes = ChangeSignal()
         self._reachable = True
 
     def changed(self) -> None:
         """The numbers may have changed."""
-        if self._loop is not None and not self._changed.is_set():
-            self._loop.call_soon_threadsafe(self._changed.set)
+        self._changes.notify()
 
     def ready(self, sentence: str) -> None:
         """Tell that start-up is done."""
         self._send(lambda: self._notifier.ready(sentence))
+
+    def alive(self) -> None:
+        """Feed the watchdog once, for a daemon that cannot `run` yet."""
+        if self._notifier.watchdog_seconds is not None:
+            self._send(self._notifier.alive)
 
     def stopping(self, sentence: str) -> None:
         """Tell that shutdown has begun."""
@@ -43,7 +47,6 @@ class Beat:
         """Beat until cancelled. ``numbers`` makes the sentence; it may block and runs in a thread."""
         if not self._notifier.address:
             await asyncio.Event().wait()
-        self._loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as group:
             if self._notifier.watchdog_seconds is not None:
                 group.create_task(self._feed(self._notifier.watchdog_seconds))
@@ -57,9 +60,10 @@ class Beat:
 
     async def _tell(self, numbers: Callable[[], str]) -> None:
         told = ""
+        known = self._changes.generation
         while True:
-            await self._changed.wait()
-            self._changed.clear()
+            await self._changes.wait_past(known)
+            known = self._changes.generation
             sentence = await asyncio.to_thread(numbers)
             if sentence != told:
                 self._send(lambda: self._notifier.status(sentence))  # noqa: B023 - called before the next turn

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from ingestd.mirror.rejections import RejectionKeeper
+from ingestd.process.change_signal import ChangeSignal
 from ingestd.settings.model import RejectedSettings
 from ingestd.telemetry import Emit, Event
 from ingestd.telemetry.catalogue.delivery import EntriesParked
@@ -23,13 +24,12 @@ class Bounds:
         self._settings = settings
         self._rejected = rejected
         self._emit = emit
-        self._loop = asyncio.get_running_loop()
-        self._parked = asyncio.Event()
+        self._parked = ChangeSignal()
 
     def heard(self, event: Event) -> None:
         """Something happened; from any thread."""
-        if isinstance(event, RecordsParked | EntriesParked | PartitionParked) and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._parked.set)
+        if isinstance(event, RecordsParked | EntriesParked | PartitionParked):
+            self._parked.notify()
 
     async def apply(self) -> int:
         """Forget what is beyond the bounds now; how many."""
@@ -48,10 +48,6 @@ class Bounds:
             await asyncio.Event().wait()
         look = _LOOK_SECONDS if self._settings.keep_days is not None else None
         while True:
-            self._parked.clear()
+            known = self._parked.generation
             await self.apply()
-            try:
-                async with asyncio.timeout(look):
-                    await self._parked.wait()
-            except TimeoutError:
-                continue
+            await self._parked.wait_past(known, seconds=look)

@@ -9,22 +9,35 @@ from typing import Literal
 from ingestd.core.errors import SourceError
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.wiring import connect_service, open_connector
-from ingestd.sdk import Step, Verifies
+from ingestd.mirror.sqlite import examine
+from ingestd.process.supervision import one_line
+from ingestd.sdk import Connector, Step, Verifies
+
+STATE_SECONDS = 20.0
+"""A large state file is read for no longer than this; the sentence then says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A step and what it is about: ``configuration``, ``service`` or a pipeline's name."""
+    """A step and what it is about: ``configuration``, ``state``, ``service`` or a pipeline's name."""
 
     subject: str
     step: Step
 
 
+def check_state(configuration: Configuration) -> Iterator[Finding]:
+    """Whether this process can use the state file, and whether it is damaged; takes ``STATE_SECONDS`` at most."""
+    for found in examine(configuration.settings.state, seconds=STATE_SECONDS):
+        step = Step(name="usable", outcome="failed" if found.error else "passed", sentence=found.sentence)
+        yield Finding(subject="state", step=step)
+
+
 def check_sources(configuration: Configuration) -> Iterator[Finding]:
     """What each pipeline's connector finds out about its access; may block as long as a server takes to answer."""
     for pipeline in configuration.settings.pipelines:
-        connector = open_connector(configuration, pipeline)
+        connector: Connector | None = None
         try:
+            connector = open_connector(configuration, pipeline)
             if not isinstance(connector, Verifies):
                 sentence = f"The connector {pipeline.source.connector!r} has nothing that it could check beforehand."
                 yield Finding(subject=pipeline.name, step=Step(name="access", outcome="skipped", sentence=sentence))
@@ -33,8 +46,19 @@ def check_sources(configuration: Configuration) -> Iterator[Finding]:
                 yield Finding(subject=pipeline.name, step=step)
         except SourceError as error:
             yield Finding(subject=pipeline.name, step=Step(name="access", outcome="failed", sentence=str(error)))
+        except Exception as error:  # noqa: BLE001 - a plug-in's failure must not keep the others from being checked
+            yield _failed(pipeline.name, error)
         finally:
-            connector.close()
+            try:
+                if connector is not None:
+                    connector.close()
+            except Exception as error:  # noqa: BLE001 - as above
+                yield _failed(pipeline.name, error)
+
+
+def _failed(pipeline: str, error: Exception) -> Finding:
+    sentence = f"The connector failed: {one_line(error)}. Please report it."
+    return Finding(subject=pipeline, step=Step(name="access", outcome="failed", sentence=sentence))
 
 
 async def check_service(configuration: Configuration) -> AsyncIterator[Finding]:

@@ -18,6 +18,8 @@ class Configuration:
 
     path: Path
     settings: Settings
+    secrets: bool = True
+    """False: read for its state file only, see `load_settings`."""
 
     @property
     def base(self) -> Path:
@@ -29,14 +31,28 @@ class PipelineUnknown(IngestdError):
     """A command names a pipeline that the configuration does not have."""
 
 
-def read_configuration(explicit: Path | None, *, environment: Mapping[str, str], cwd: Path) -> Configuration:
-    """The configuration that ``--config``, INGESTD_CONFIG or the usual places name.
+def read_configuration(
+    explicit: Path | None, *, environment: Mapping[str, str], cwd: Path, secrets: bool = True
+) -> Configuration:
+    """The configuration that ``--config``, INGESTD_CONFIG or the usual places name. ``secrets``: see `load_settings`.
 
     Raises:
         ConfigurationError: there is none, or it has mistakes; all of them at once.
     """
     path = find_configuration(explicit, environment, cwd)
-    return Configuration(path=path, settings=load_settings(path, options_of=connector_class, environment=environment))
+    settings = load_settings(path, options_of=connector_class, environment=environment, secrets=secrets)
+    return Configuration(path=path, settings=settings, secrets=secrets)
+
+
+def with_secrets(configuration: Configuration, *, environment: Mapping[str, str]) -> Configuration:
+    """The same file, read again with its secrets if it was read without them.
+
+    Raises:
+        ConfigurationError: it has mistakes, among them placeholders that can't be filled.
+    """
+    if configuration.secrets:
+        return configuration
+    return read_configuration(configuration.path, environment=environment, cwd=configuration.base)
 
 
 def chosen_pipelines(configuration: Configuration, names: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""How the daemon's commands end, as exit codes. Usage mistakes are click's 2; 74, 75 and 78 are those of sysexits(3)."""
+"""How the daemon's commands end, as exit codes. Usage mistakes are click's 2; those above 64 are of sysexits(3)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ class ExitCode(IntEnum):
 
     DONE = 0
     """All that was asked for was done."""
-    BUG = 1
+    BUG = 70
     """The daemon did something that its own rules exclude; the log has the traceback."""
+    OUTPUT_UNWRITABLE = 73
+    """What a command prints could not be written."""
     REJECTED = 3
     """`sync`: records or entries of these pipelines are parked with their reasons."""
     PENDING = 4
@@ -23,8 +25,8 @@ class ExitCode(IntEnum):
     SINK_UNREADABLE = 7
     """`drift`: a sink could not be read back; the others were compared."""
     STATE_UNUSABLE = 74
-    """The state file is damaged or was written by a newer program: nothing was touched."""
+    """The state file is damaged, was written by a newer program, or is not for this account: nothing was touched."""
     STATE_BUSY = 75
-    """Another daemon holds the state file; trying later may help."""
+    """The state file can't be used now (another process holds it, the disk is full): trying later may help."""
     CONFIGURATION = 78
     """The configuration is wrong: a person has to change it."""

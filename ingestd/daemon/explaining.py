@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
+from ingestd.core.clock import moment
 from ingestd.core.errors import SourceError
 from ingestd.daemon.control.refusal import Refused
 from ingestd.daemon.control.requests import Explain, Explained
+from ingestd.intake.notice import SourceNotice
 from ingestd.sdk import Connector, Explains, Locates
 
 
-def explained(connectors: Mapping[str, Connector], request: Explain) -> Explained:
+def explained(
+    connectors: Mapping[str, Connector],
+    request: Explain,
+    *,
+    unsettled: Callable[[str, str], SourceNotice | None] = lambda _pipeline, _partition: None,
+) -> Explained:
     """What the connector of the pipeline says. Blocks for as long as a look at the source takes.
+
+    ``unsettled`` returns why a partition of a pipeline can't be acknowledged, such as a file that can't be moved.
 
     Raises:
         Refused: there is no such pipeline here.
@@ -27,4 +36,7 @@ def explained(connectors: Mapping[str, Connector], request: Explain) -> Explaine
         place = connector.whereabouts(name, cursor) if isinstance(connector, Locates) and cursor is not None else ""
     except SourceError as error:
         return Explained(waiting=str(error), whereabouts="")
+    if (notice := unsettled(request.pipeline, name)) is not None and place:
+        since = f" (tried since {moment(notice.since)})" if notice.since is not None else ""
+        place = f"{place}{since}: {notice.sentence.removesuffix('.')}"
     return Explained(waiting=waiting or "", whereabouts=place)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ingestd.core.errors import MirrorError
+from ingestd.process.supervision import leaves
 
 
 @contextmanager
@@ -14,15 +15,7 @@ def mirror_failures_alone() -> Iterator[None]:
     try:
         yield
     except BaseExceptionGroup as group:
-        for leaf in _leaves(group):
+        for leaf in leaves(group):
             if isinstance(leaf, MirrorError):
                 raise leaf from group
         raise
-
-
-def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
-    for error in group.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(error)
-        else:
-            yield error

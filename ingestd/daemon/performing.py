@@ -5,8 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from ingestd.daemon.control.requests import Answer, CheckDrift, DropRejected, Explain, Explained, Request, RetryRejected
+from ingestd.daemon.control.requests import (
+    Answer,
+    CheckDrift,
+    DropRejected,
+    Explain,
+    Explained,
+    ReadNotices,
+    Reload,
+    Request,
+    RetryRejected,
+    SourceNotices,
+)
+from ingestd.daemon.reload import Reloader
 from ingestd.delivery.drift import Checked, Checker
+from ingestd.intake.notice import SourceNotice
 from ingestd.mirror.rejections import RejectionKeeper, Retried, Selection
 from ingestd.settings import PipelineSettings
 from ingestd.settings.drift import Mode
@@ -17,7 +30,8 @@ from ingestd.telemetry.catalogue.rejected import RejectionsDropped, RejectionsRe
 class Performer:
     """``again`` is told of each configured pipeline of which records are to be mapped again.
 
-    ``explain`` says what is in the way of a partition; it may block.
+    ``explain`` says what is in the way of a partition; it may block. ``notices`` returns what an operator should know about
+    the sources; it does not block.
     """
 
     def __init__(
@@ -28,6 +42,8 @@ class Performer:
         checker: Checker,
         again: Callable[[str], None],
         explain: Callable[[Explain], Explained],
+        notices: Callable[[], tuple[SourceNotice, ...]],
+        reloader: Reloader,
         emit: Emit,
     ) -> None:
         self._pipelines = pipelines
@@ -35,6 +51,8 @@ class Performer:
         self._checker = checker
         self._again = again
         self._explain = explain
+        self._notices = notices
+        self._reloader = reloader
         self._emit = emit
 
     async def perform(self, request: Request, by: str) -> Answer:
@@ -48,6 +66,10 @@ class Performer:
                 return await self.check(request.pipelines, mode=request.mode)
             case Explain():
                 return await asyncio.to_thread(self._explain, request)
+            case ReadNotices():
+                return SourceNotices(notices=self._notices())
+            case Reload():
+                return await self._reloader.reload(by=by)
 
     async def retry(self, selection: Selection, *, by: str) -> Retried:
         """Put rejections back."""

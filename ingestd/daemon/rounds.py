@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from ingestd.daemon.performing import Performer
+from ingestd.process.change_signal import ChangeSignal
 
 
 class DriftRounds:
@@ -13,19 +12,19 @@ class DriftRounds:
     def __init__(self, performer: Performer) -> None:
         self._performer = performer
         self._due: dict[str, None] = {}
-        self._some = asyncio.Event()
+        self._changes = ChangeSignal()
 
     def due(self, pipeline: str) -> None:
         """A pipeline's sink is to be read back; one that waits already is read once. On the event loop."""
         self._due[pipeline] = None
-        self._some.set()
+        self._changes.notify()
 
     async def run(self) -> None:
         """Until cancelled."""
         while True:
-            await self._some.wait()
+            known = self._changes.generation
             while self._due:
                 pipeline = next(iter(self._due))
                 del self._due[pipeline]
                 await self._performer.check([pipeline])
-            self._some.clear()
+            await self._changes.wait_past(known)

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT: the first asks the daemon to drain, the second ends it at once."""
+"""SIGTERM and SIGINT: the first asks the daemon to drain, the second ends it at once. SIGHUP asks it to reload."""
 
 from __future__ import annotations
 
@@ -37,3 +37,14 @@ def stop_signals(ask: Callable[[str], None]) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def reload_signal(reload: Callable[[], None]) -> Iterator[None]:
+    """While the context is open, SIGHUP calls ``reload`` on the running event loop and ends nothing."""
+    loop = asyncio.get_running_loop()
+    before = signal.signal(signal.SIGHUP, lambda _number, _frame: loop.call_soon_threadsafe(reload))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,9 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.control.caller import NobodyListens, call
+from ingestd.daemon.control.refusal import Refused
+from ingestd.daemon.control.requests import Answer, ReadNotices, SourceNotices
+from ingestd.intake.notice import SourceNotice
+from ingestd.mirror.failed_parts import FailedPart
 from ingestd.mirror.port import Origin, PipelineStatus, SinkStatus
 from ingestd.mirror.rejections import Forgotten, Rejection
-from ingestd.mirror.sqlite import Observer, SqliteMirror
+from ingestd.mirror.sqlite import Observer, SqliteMirror, damage_named, state_exists
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +25,9 @@ class Status:
     """The state file in numbers. ``pid``: the process that holds it, None where no daemon runs.
 
     ``exists``: false before the first run; the numbers are then 0. ``idle``: configured pipelines that never ran.
-    ``forgotten``: rejections that the configured bounds have cost.
+    ``forgotten``: rejections that the configured bounds have cost. ``failed_parts``: parts of the running daemon that ended
+    with an unforeseen exception and start again by themselves; ``notices``: what an operator should know about its sources, such
+    as files that can't be moved; both are empty where no daemon runs.
     """
 
     configuration: str
@@ -33,8 +41,11 @@ class Status:
     sinks: tuple[SinkStatus, ...]
     rejections: tuple[Rejection, ...]
     forgotten: Forgotten | None = None
+    failed_parts: tuple[FailedPart, ...] = ()
+    notices: tuple[SourceNotice, ...] = ()
 
 
+_ANSWER_SECONDS = 5.0
 _REJECTIONS = 20
 """How many of the newest rejections status shows."""
 
@@ -48,7 +59,7 @@ def read_status(configuration: Configuration) -> Status:
     """
     state = configuration.settings.state
     names = [pipeline.name for pipeline in configuration.settings.pipelines]
-    if not state.exists():
+    if not state_exists(state):
         return Status(
             configuration=str(configuration.path),
             state=str(state),
@@ -61,6 +72,7 @@ def read_status(configuration: Configuration) -> Status:
             sinks=(),
             rejections=(),
         )
+    pid = holder(state)
     with observed(configuration) as mirror:
         pipelines = tuple(mirror.pipelines())
         ran = {pipeline.name for pipeline in pipelines}
@@ -68,7 +80,7 @@ def read_status(configuration: Configuration) -> Status:
             configuration=str(configuration.path),
             state=str(state),
             exists=True,
-            pid=holder(state),
+            pid=pid,
             pending=mirror.pending(),
             rejected=mirror.rejected(),
             pipelines=pipelines,
@@ -76,7 +88,28 @@ def read_status(configuration: Configuration) -> Status:
             sinks=tuple(mirror.sinks()),
             rejections=tuple(mirror.rejections(limit=_REJECTIONS)),
             forgotten=mirror.forgotten(),
+            failed_parts=tuple(mirror.failed_parts()) if pid is not None else (),
+            notices=read_notices(state) if pid is not None else (),
         )
+
+
+def read_notices(state: Path) -> tuple[SourceNotice, ...]:
+    """What the daemon that holds the state file says about its sources; if it does not answer in time, that."""
+
+    async def ask() -> Answer:
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            return await call(state, ReadNotices())
+
+    try:
+        answer = asyncio.run(ask())
+    except NobodyListens:
+        return ()
+    except (Refused, TimeoutError, OSError) as error:
+        why = (
+            f"it did not answer within {_ANSWER_SECONDS:.0f} seconds" if isinstance(error, TimeoutError) else str(error)
+        )
+        return (SourceNotice(pipeline="", sentence=f"The daemon can't be asked about its sources: {why}"),)
+    return answer.notices if isinstance(answer, SourceNotices) else ()
 
 
 @contextmanager
@@ -88,7 +121,8 @@ def observed(configuration: Configuration) -> Iterator[Observer]:
     """
     mirror = SqliteMirror.observe(configuration.settings.state)
     try:
-        yield mirror
+        with damage_named(configuration.settings.state):
+            yield mirror
     finally:
         mirror.close()
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 import threading
 import time
 
 from ingestd.daemon.exit_codes import ExitCode
+from ingestd.process.logs import flush_logs
 from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.daemon import DrainOverran
 
 DRAIN_SECONDS = 8.0
 """From the request to stop to the moment at which what still runs is cut off; the promise outside is ten."""
+
+_FLUSH_SECONDS = 1.0
 
 
 class Stopping:
@@ -53,6 +55,5 @@ class Stopping:
 
     def _cut_off(self) -> None:
         self._emit(DrainOverran(seconds=self._seconds, step=self.step))
-        sys.stdout.flush()
-        sys.stderr.flush()
+        flush_logs(_FLUSH_SECONDS)
         os._exit(self._overrun)

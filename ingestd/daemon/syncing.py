@@ -101,3 +101,9 @@ async def _work(assembly: Assembly, names: Sequence[str], passes: list[PassRepor
     for name in names:
         passes.extend(await assembly.supervisor.read_once([name]))
     stuck.extend(await assembly.dispatcher.drained())
+
+    async def read_again(again: Sequence[str]) -> None:
+        await assembly.supervisor.read_once(again)
+
+    await assembly.ownership.compare(names, read=read_again)
+    stuck[:] = await assembly.dispatcher.drained()

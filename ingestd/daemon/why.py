@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from ingestd.core.errors import SourceError
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.caller import NobodyListens, call
+from ingestd.daemon.control.refusal import Ended
 from ingestd.daemon.control.requests import Explain, Explained
 from ingestd.daemon.explaining import explained
 from ingestd.daemon.status import observed
 from ingestd.daemon.telling import sentence_on
 from ingestd.daemon.wiring import open_connector
 from ingestd.mirror.history import History
+from ingestd.mirror.sqlite import state_exists
 from ingestd.sdk import Connector, Locates
 from ingestd.settings import PipelineSettings
 
@@ -26,36 +29,49 @@ async def why(configuration: Configuration, asked: str, *, cwd: Path) -> list[st
     """
     sentences = []
     for pipeline in configuration.settings.pipelines:
-        connector = open_connector(configuration, pipeline)
+        # Without its secrets (a password in systemd's keeping) a source can't be opened here; the daemon has its own.
+        connector = open_connector(configuration, pipeline) if pipeline.source.complete else None
         try:
             for name in _names(connector, asked, cwd):
                 if sentence := await _sentence(configuration, pipeline, connector, name):
                     sentences.append(sentence)
                     break
         finally:
-            connector.close()
+            if connector is not None:
+                connector.close()
     return sentences
 
 
-def _names(connector: Connector, asked: str, cwd: Path) -> list[str]:
-    located = connector.locate(cwd / asked) if isinstance(connector, Locates) else None
-    return list(dict.fromkeys(name for name in (located, asked) if name is not None))
+def readable(name: str) -> str:
+    """A file's name as the mirror keeps it and as it can be printed: bytes that are not UTF-8 are escaped."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-async def _sentence(configuration: Configuration, pipeline: PipelineSettings, connector: Connector, name: str) -> str:
+def _names(connector: Connector | None, asked: str, cwd: Path) -> list[str]:
+    located = None
+    if connector is not None and isinstance(connector, Locates):
+        located = connector.locate(cwd / asked)
+    return list(dict.fromkeys(readable(name) for name in (located, asked) if name is not None))
+
+
+async def _sentence(
+    configuration: Configuration, pipeline: PipelineSettings, connector: Connector | None, name: str
+) -> str:
     history = _history(configuration, pipeline.name, name)
     cursor = dict(history.cursor) if history is not None and history.cursor is not None else None
     request = Explain(pipeline=pipeline.name, partition=name, cursor=cursor)
     try:
         answer, runs = await call(configuration.settings.state, request), True
-    except NobodyListens:
+    except (NobodyListens, Ended):
         answer, runs = _by_ourselves(connector, request), False
     if not isinstance(answer, Explained):
         raise TypeError(f"the daemon answered a question with {answer!r}")
     return sentence_on(pipeline.name, name, answer, history, runs=runs)
 
 
-def _by_ourselves(connector: Connector, request: Explain) -> Explained:
+def _by_ourselves(connector: Connector | None, request: Explain) -> Explained:
+    if connector is None:
+        return Explained(waiting="", whereabouts="")
     try:
         list(connector.partitions())  # what a daemon that started now would see first
     except SourceError as error:
@@ -64,7 +80,7 @@ def _by_ourselves(connector: Connector, request: Explain) -> Explained:
 
 
 def _history(configuration: Configuration, pipeline: str, name: str) -> History | None:
-    if not configuration.settings.state.exists():
+    if not state_exists(configuration.settings.state):
         return None
     with observed(configuration) as mirror:
         return mirror.history(pipeline, name)

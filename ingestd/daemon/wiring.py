@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from ingestd.client.service import ServiceClient
 from ingestd.client.transport import Timeouts, TransportOptions, UnusableCertificate
@@ -16,19 +17,33 @@ from ingestd.core.mapping import Mapping
 from ingestd.daemon.bounding import Bounds
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.explaining import explained
+from ingestd.daemon.ownership import OwnershipKeeper
+from ingestd.daemon.part_supervisor import PartSupervisor
 from ingestd.daemon.performing import Performer
+from ingestd.daemon.reload import Reloader
 from ingestd.daemon.rounds import DriftRounds
+from ingestd.daemon.source_digest import source_digests
 from ingestd.delivery import Dispatcher, Pace
 from ingestd.delivery.drift import Checker
 from ingestd.intake import Reader, Supervisor
 from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.process.redaction import mask_secrets
+from ingestd.process.supervision import one_line
 from ingestd.registry import connector_class
 from ingestd.schedule import Schedule, Timing
-from ingestd.sdk import Connector, SourceContext
+from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceBroken, SourceContext
 from ingestd.settings import PipelineSettings, ServiceSettings, Settings
 from ingestd.settings.schedule import OnChange
+from ingestd.settings.secrets import PlaceholderError
 from ingestd.telemetry import Emit, Event
-from ingestd.telemetry.catalogue.daemon import PipelineDue
+from ingestd.telemetry.catalogue.daemon import (
+    KeyUnreadable,
+    PipelineDue,
+    PipelineRenamed,
+    StateUnwritable,
+    StateWritable,
+)
+from ingestd.telemetry.catalogue.drift import EarlierStateMissing, StateDoubted
 from ingestd.telemetry.catalogue.intake import SourceTold
 
 
@@ -44,9 +59,12 @@ class Assembly:
     dispatcher: Dispatcher
     schedule: Schedule
     performer: Performer
+    reloader: Reloader
     bounds: Bounds
+    ownership: OwnershipKeeper
     rounds: DriftRounds
     drift_schedule: Schedule
+    part_supervisor: PartSupervisor
 
 
 @asynccontextmanager
@@ -55,6 +73,7 @@ async def assembled(configuration: Configuration, *, emit: Emit) -> AsyncIterato
 
     Raises:
         MirrorBusy: another process holds the state file.
+        MirrorFull: it can't be opened now; the same call may succeed later.
         MirrorNewer, MirrorCorrupt, MirrorError: it can't be used.
     """
     settings = configuration.settings
@@ -62,28 +81,56 @@ async def assembled(configuration: Configuration, *, emit: Emit) -> AsyncIterato
     async with AsyncExitStack() as stack:
         mirror = await asyncio.to_thread(SqliteMirror.open, settings.state)
         stack.push_async_callback(asyncio.to_thread, mirror.close)
+        mirror.on_unwritable = lambda sentence: emit(StateUnwritable(sentence=sentence))
+        mirror.on_writable = lambda: emit(StateWritable())
         # Who writes which key is judged among the configured pipelines; one that is gone has given its keys free.
-        await asyncio.to_thread(mirror.intake.activate, [pipeline.name for pipeline in settings.pipelines])
-        client = await stack.enter_async_context(connect_service(settings))
+        sources = source_digests(settings.pipelines)
+        for before, name in await asyncio.to_thread(mirror.intake.activate, list(sources), sources=sources):
+            emit(PipelineRenamed(pipeline=name, before=before))
+        client = await stack.enter_async_context(connect_service(settings, emit=emit))
         bounds = Bounds(settings.rejected, rejected=mirror.rejected, emit=emit)
+        part_supervisor = PartSupervisor(mirror.failed_parts, emit=emit, now=time.time, random=random.random)
+
+        checker = Checker(mirror=mirror.delivery, drift=mirror.drift, client=client, emit=emit)
+        ownership = OwnershipKeeper(
+            pipelines=settings.pipelines, status=mirror.status, check=checker.check, now=time.time, random=random.random
+        )
+        if mirror.sequence.notice:
+            doubts = len(await asyncio.to_thread(mirror.status.doubts))
+            sentence = mirror.sequence.notice
+            emit(StateDoubted(sentence=sentence, sinks=doubts) if doubts else EarlierStateMissing(sentence=sentence))
 
         def tell(event: Event) -> None:
             emit(event)
             bounds.heard(event)
+            ownership.note_event(event)
 
+        mappings = {pipeline.name: Mapping(pipeline.entries) for pipeline in settings.pipelines}
+        mirror.delivery.columns_of = lambda pipeline, key, member: (
+            mappings[pipeline].columns_of(key, member) if pipeline in mappings else ()
+        )
         readers = tuple(
             Reader(
                 pipeline=pipeline.name,
-                connector=open_connector(configuration, pipeline, emit=tell),
-                mapping=Mapping(pipeline.entries),
+                connector=_opened(configuration, pipeline, emit=tell),
+                mapping=mappings[pipeline.name],
                 sink=pipeline.sink,
                 mirror=mirror.intake,
                 emit=tell,
+                on_pass=lambda report: _on_loop(loop, lambda: ownership.note_pass(report)),
             )
             for pipeline in settings.pipelines
         )
+        by_name = {reader.pipeline: reader for reader in readers}
+        connectors = {reader.pipeline: reader.connector for reader in readers}
         timings = _timings(settings)
-        supervisor = Supervisor(readers, emit=emit, random=random.random, scheduled=timings.keys())
+        supervisor = Supervisor(
+            readers,
+            emit=emit,
+            random=random.random,
+            keep_running=part_supervisor,
+            scheduled=timings.keys(),
+        )
         stack.push_async_callback(supervisor.aclose)
         dispatcher = Dispatcher(
             mirror=mirror.delivery,
@@ -92,19 +139,26 @@ async def assembled(configuration: Configuration, *, emit: Emit) -> AsyncIterato
             now=time.time,
             random=random.random,
             on_settled=supervisor.settled,
+            keep_running=part_supervisor,
             pace=pace_of(settings),
         )
+        reloader = Reloader(configuration, client=client, dispatcher=dispatcher, emit=emit)
         performer = Performer(
             pipelines=settings.pipelines,
             rejected=mirror.rejected,
-            checker=Checker(mirror=mirror.delivery, drift=mirror.drift, client=client, emit=emit),
+            checker=checker,
             again=lambda name: supervisor.again(name, now=name not in timings),
-            explain=lambda request: explained({reader.pipeline: reader.connector for reader in readers}, request),
+            reloader=reloader,
+            explain=lambda request: explained(
+                connectors, request, unsettled=lambda pipeline, partition: by_name[pipeline].unsettled(partition)
+            ),
+            notices=supervisor.notices,
             emit=emit,
         )
         rounds = DriftRounds(performer)
         # Commits happen in threads of the intake; the dispatcher lives on the loop.
-        mirror.on_pending = lambda: _on_loop(loop, dispatcher.wake)
+        mirror.on_pending = lambda sink: _on_loop(loop, partial(dispatcher.wake, sink))
+        mirror.on_settled = lambda: _on_loop(loop, lambda: _settled_late(dispatcher, supervisor))
         yield Assembly(
             configuration=configuration,
             mirror=mirror,
@@ -114,28 +168,46 @@ async def assembled(configuration: Configuration, *, emit: Emit) -> AsyncIterato
             dispatcher=dispatcher,
             schedule=_schedule(timings, mirror, emit, supervisor.wake),
             performer=performer,
+            reloader=reloader,
             bounds=bounds,
+            ownership=ownership,
             rounds=rounds,
             drift_schedule=_drift_schedule(settings, mirror, rounds.due),
+            part_supervisor=part_supervisor,
         )
 
 
-def connect_service(settings: Settings) -> ServiceClient:
-    """A client of the configured service; connects with its first request.
+def _settled_late(dispatcher: Dispatcher, supervisor: Supervisor) -> None:
+    """What was settled in memory is in the state file now: sources may be told, and parts of claims are free again."""
+    supervisor.settled()
+    dispatcher.wake()
+
+
+def connect_service(settings: Settings, *, emit: Emit | None = None) -> ServiceClient:
+    """A client of the configured service; connects with its first request. After a 401 it reads its key again.
 
     Raises:
         ConfigurationError: a certificate or its key can't be used.
     """
     service = settings.service
     try:
-        return _client(service)
+        return _client(service, emit or _nobody)
     except UnusableCertificate as unusable:
         file = str(service.ca_file or service.client_certificate)
         mistake = Mistake(file=file, line=0, column=0, key="service", sentence=str(unusable))
         raise ConfigurationError((mistake,)) from None
 
 
-def _client(service: ServiceSettings) -> ServiceClient:
+def _client(service: ServiceSettings, emit: Emit) -> ServiceClient:
+    def read_api_key() -> str | None:
+        try:
+            found = service.read_api_key().get_secret_value()
+        except (PlaceholderError, ValueError) as error:
+            emit(KeyUnreadable(sentence=str(error)))
+            return None
+        mask_secrets([found])
+        return found
+
     return ServiceClient(
         url=service.url,
         api_key=service.api_key.get_secret_value(),
@@ -154,6 +226,7 @@ def _client(service: ServiceSettings) -> ServiceClient:
         ),
         retry_after_cap_seconds=service.retry_after_at_most_seconds,
         compress=service.compress == "auto",
+        read_api_key=read_api_key,
     )
 
 
@@ -181,6 +254,26 @@ def open_connector(configuration: Configuration, pipeline: PipelineSettings, *, 
 
     context = SourceContext(pipeline=pipeline.name, base=configuration.base, now=time.time, tell=tell)
     return connector_class(source.connector)(source.options, context)
+
+
+def _opened(configuration: Configuration, pipeline: PipelineSettings, *, emit: Emit) -> Connector:
+    """The pipeline's source, or what says at each pass why it could not be opened; the other pipelines are served."""
+    try:
+        return open_connector(configuration, pipeline, emit=emit)
+    except Exception as error:  # noqa: BLE001 - a plug-in's failure must not stop the other sources
+        return _Unopened(error, SourceContext(pipeline=pipeline.name, base=configuration.base, now=time.time))
+
+
+class _Unopened(Connector):
+    def __init__(self, error: Exception, context: SourceContext) -> None:
+        super().__init__(None, context)
+        self._sentence = f"The connector failed when it was opened: {one_line(error)}. Please report it."
+
+    def partitions(self) -> Iterable[Partition]:
+        raise SourceBroken(self._sentence)
+
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - there is none
+        raise SourceBroken(self._sentence)
 
 
 def _on_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:

@@ -16,9 +16,9 @@ from ingestd.client.service import ServiceClient
 from ingestd.delivery.governor import Governor, Permit
 from ingestd.delivery.idempotency import IdempotencyKeys
 from ingestd.delivery.items import Item, array, halves, joined, taken_apart
-from ingestd.delivery.obstacle import Obstacle, obstacle_of
+from ingestd.delivery.obstacle import Obstacle, obstacle_of, remedy_of
 from ingestd.delivery.place import Place
-from ingestd.delivery.settling import Settling, refusal_of
+from ingestd.delivery.settling import Settling, refusal_of, without_places
 from ingestd.mirror.port import Claim, Parked
 
 
@@ -95,7 +95,7 @@ class BulkForm:
             if reply.bulk is not None and reply.bulk.max_items < len(items):
                 return Obstacle(way="reopen", sentence="The service takes fewer entries at once than before.")
             return await self._sift(claim, items, reply, partial=partial)
-        if reply.outcome.remedy == "shrink":
+        if remedy_of(reply, size) == "shrink":
             if len(items) == 1:
                 await self._park(claim, items[0], reply)
                 return None
@@ -177,4 +177,4 @@ def _for_good(status: int) -> bool:
 
 def _parked(item: Item, result: ItemResult, reply: Reply[BulkResult]) -> Parked:
     words = f"The service refuses it ({result.status}): {result.words}"
-    return replace(refusal_of(item.key, reply), reason=words, status=result.status)
+    return replace(refusal_of(item.key, reply), reason=without_places(words), status=result.status)

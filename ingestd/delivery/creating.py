@@ -63,7 +63,7 @@ class SinkCreation:
             self.under_way = False
 
     async def _create(self, lane: int, workspace: str, bulk: BulkLimits | None) -> Place | Obstacle | None:
-        claim = await self._mirror.claim(lane, max_items=self._items, max_bytes=self._bytes)
+        claim = await self._settling.claim(max_items=self._items, max_bytes=self._bytes)
         if claim is None:
             return None
         try:
@@ -71,8 +71,7 @@ class SinkCreation:
             first = [item for item in items if item.kind != "delete"]
             if not first:
                 # Nothing has to be removed from a sink that does not exist.
-                await self._mirror.settle(claim)
-                self._settling.progressed()
+                await self._settling.needless(claim)
                 return None
             reply = await self._request(workspace, first)
             if reply.value is not None and reply.value.entries is not None and not reply.replayed:
@@ -119,6 +118,5 @@ class SinkCreation:
 
     def _obstacle(self, reply: Reply[Sink]) -> Obstacle:
         """A refusal that is about the sink itself is for a person; anything else passes."""
-        return obstacle_of(
-            reply.outcome, way="pause" if reply.outcome.remedy in {"park", "shrink", "missing"} else None
-        )
+        refused = reply.outcome.remedy in {"park", "shrink", "missing"} and not reply.is_refusal_of_proxy
+        return obstacle_of(reply.outcome, way="pause" if refused else None)

@@ -5,22 +5,28 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 
 from ingestd.client.service import ServiceClient
+from ingestd.core.address import SinkAddress
 from ingestd.core.clock import Now, Random
 from ingestd.delivery.governor import Governor
 from ingestd.delivery.lane import Lane
 from ingestd.delivery.pace import Pace
 from ingestd.delivery.report import LaneReport
 from ingestd.mirror.port import Deliverable
+from ingestd.process.change_signal import ChangeSignal
+from ingestd.process.supervision import KeepRunning
 from ingestd.telemetry.event import Emit
 
 
 class Dispatcher:
     """Delivers what is pending, sink by sink, until cancelled. All methods belong to the event loop's thread.
 
-    ``on_settled`` is called after each entry or group of entries that was settled: what waits for it (a file to be
-    archived) can be looked at again. ``random`` also makes the run's idempotency keys differ from every other run's.
+    ``on_settled`` is called with the sink after each entry or group of entries that was settled: what waits for it (a file
+    to be archived) can be looked at again. ``random`` also makes the run's idempotency keys differ from every other run's.
+    ``keep_running`` supervises each lane: an unforeseen exception stops this lane only, and it starts again. ``clock``:
+    seconds that never go back.
     """
 
     def __init__(
@@ -31,9 +37,12 @@ class Dispatcher:
         emit: Emit,
         now: Now,
         random: Random,
-        on_settled: Callable[[], None],
+        on_settled: Callable[[SinkAddress], None],
+        keep_running: KeepRunning,
         pace: Pace | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._keep_running = keep_running
         self._mirror = mirror
         self._client = client
         self._emit = emit
@@ -42,23 +51,26 @@ class Dispatcher:
         self._on_settled = on_settled
         self._pace = pace or Pace()
         self.governor = Governor(
-            service=client.address, pace=self._pace, emit=emit, clock=time.monotonic, now=now, random=random
+            service=client.address, pace=self._pace, emit=emit, clock=clock, now=now, random=random
         )
         self._nonce = f"{now():.6f}-{random():.17f}"
         self._lanes: dict[int, Lane] = {}
-        self._look = asyncio.Event()
-        self._look.set()
-        self._waiting: set[asyncio.Event] = set()
+        self._wakes = ChangeSignal()
+        self._looked = -1
+        """The wake after which the mirror was last asked for lanes."""
+        self.changes = ChangeSignal()
 
     async def run(self) -> None:
         """Until cancelled; requests in flight then get the pace's grace to end and be settled.
 
         Raises:
-            BaseExceptionGroup: the mirror failed, or a bug of ours; every lane has been stopped.
+            BaseExceptionGroup: the mirror failed; every lane has been stopped, and `run` may be called again.
         """
+        self._lanes = {}
+        self._looked = -1
         async with asyncio.TaskGroup() as lanes:
             while True:
-                self._look.clear()
+                known = self._wakes.generation
                 for state in await self._mirror.lanes():
                     if state.id not in self._lanes:
                         lane = Lane(
@@ -71,20 +83,32 @@ class Dispatcher:
                             pace=self._pace,
                             governor=self.governor,
                             nonce=self._nonce,
-                            on_settled=self._on_settled,
-                            changed=self._changed,
+                            on_settled=partial(self._on_settled, state.address),
+                            changed=self.changes.notify,
                         )
                         lane.wake()
                         self._lanes[state.id] = lane
-                        lanes.create_task(lane.run(), name=f"lane {state.address}")
-                self._changed()
-                await self._look.wait()
+                        part = f"lane {state.address}"
+                        lanes.create_task(self._keep_running(part, lane.run), name=part)
+                self._looked = known
+                self.changes.notify()
+                await self._wakes.wait_past(known)
 
-    def wake(self) -> None:
-        """Something became pending: idle lanes look at once, and sinks that are new get a lane."""
-        self._look.set()
+    def wake(self, sink: int | None = None) -> None:
+        """Make the lane of a sink (None: of any) look at what became pending; a sink that is new gets a lane."""
+        if sink in self._lanes:
+            self._lanes[sink].wake()
+            return
+        self._wakes.notify()
+        if sink is None:
+            for lane in self._lanes.values():
+                lane.wake()
+
+    def retry_now(self) -> None:
+        """Make every lane that backs off or is paused try at once; after a mended key or configuration, say."""
+        self.governor.retry_now()
         for lane in self._lanes.values():
-            lane.wake()
+            lane.retry_now()
 
     def report(self) -> list[LaneReport]:
         """How every lane stands, by address."""
@@ -97,23 +121,14 @@ class Dispatcher:
         the wait a timeout. `run` has to be running.
         """
         self.wake()
-        changed = asyncio.Event()
-        self._waiting.add(changed)
-        try:
-            while True:
-                changed.clear()
-                if self._at_rest():
-                    pending = {state.id for state in await self._mirror.lanes() if state.pending}
-                    left = [lane for lane in self._lanes.values() if lane.id in pending]
-                    if self._at_rest() and all(lane.report.standing == "paused" for lane in left):
-                        return sorted((lane.report for lane in left), key=lambda report: report.sink)
-                await changed.wait()
-        finally:
-            self._waiting.discard(changed)
+        while True:
+            known = self.changes.generation
+            if self._at_rest():
+                pending = {state.id for state in await self._mirror.lanes() if state.pending}
+                left = [lane for lane in self._lanes.values() if lane.id in pending]
+                if self._at_rest() and all(lane.report.standing == "paused" for lane in left):
+                    return sorted((lane.report for lane in left), key=lambda report: report.sink)
+            await self.changes.wait_past(known)
 
     def _at_rest(self) -> bool:
-        return not self._look.is_set() and all(lane.at_rest for lane in self._lanes.values())
-
-    def _changed(self) -> None:
-        for changed in self._waiting:
-            changed.set()
+        return self._looked == self._wakes.generation and all(lane.at_rest for lane in self._lanes.values())

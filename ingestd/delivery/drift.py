@@ -10,15 +10,23 @@ from dataclasses import dataclass
 import polars as pl
 
 from ingestd.client.service import ServiceClient
-from ingestd.client.sink_stream import Row
+from ingestd.client.sink_stream import SignedRow
 from ingestd.core.address import SinkAddress
-from ingestd.mirror.drift import DriftKeeper, DriftStatus
+from ingestd.mirror.drift import DriftKeeper, DriftStatus, RemoveUnexplained
 from ingestd.mirror.port import Deliverable, LaneState
 from ingestd.settings.drift import Mode
-from ingestd.telemetry.catalogue.drift import DriftAdopted, DriftCheckFailed, DriftFound, DriftRepaired, SinkAsDelivered
+from ingestd.telemetry.catalogue.drift import (
+    DriftAdopted,
+    DriftCheckFailed,
+    DriftFound,
+    DriftRepaired,
+    EntriesUnexplained,
+    SinkAsDelivered,
+    UnexplainedRemoved,
+)
 from ingestd.telemetry.event import Emit
 
-_FRAME = {"key": pl.String, "value": pl.String, "data_type": pl.String}
+_FRAME = {"key": pl.String, "value": pl.String, "data_type": pl.String, "author": pl.String}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,17 +49,25 @@ class Checker:
         self._busy: defaultdict[SinkAddress, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def check(
-        self, address: SinkAddress, *, pipelines: Collection[str], mode: Mode, remove_added: bool = False
+        self,
+        address: SinkAddress,
+        *,
+        pipelines: Collection[str],
+        mode: Mode,
+        remove_added: bool = False,
+        unexplained: RemoveUnexplained = "keep",
+        doubt: bool = False,
     ) -> Checked:
         """Read a sink back, compare it, and do what ``mode`` says about the entries of ``pipelines``.
 
-        ``remove_added``: a repair also removes what others have added. Memory: a piece of the sink, whatever its size.
+        ``remove_added``: a repair also removes what others have added. ``unexplained`` and ``doubt``: see
+        `DriftKeeper.end_check`. Memory: a piece of the sink, whatever its size.
         """
         async with self._busy[address]:
             lane = next((lane for lane in await self._mirror.lanes() if lane.address == address), None)
             if lane is None or not lane.sink_id or not lane.adopted:
                 return Checked(sink=str(address), status=None)
-            status = await self._read_back(lane)
+            status = await self._read_back(lane, unexplained, doubt=doubt)
             if status.failure:
                 self._emit(DriftCheckFailed(sink=str(address), sentence=status.failure))
                 return Checked(sink=str(address), status=status)
@@ -59,20 +75,20 @@ class Checker:
             answered = await self._answer(lane, pipelines, mode, remove_added=remove_added) if status.found else 0
             return Checked(sink=str(address), status=status, answered=answered)
 
-    async def _read_back(self, lane: LaneState) -> DriftStatus:
+    async def _read_back(self, lane: LaneState, unexplained: RemoveUnexplained, *, doubt: bool) -> DriftStatus:
         check = await self._drift.begin_check(lane.id)
 
-        async def take(rows: list[Row]) -> None:
+        async def take(rows: list[SignedRow]) -> None:
             await self._drift.show(check, pl.DataFrame(rows, schema=_FRAME, orient="row"))
 
         failure = "The check was broken off."
         ended = False
         try:
-            reply = await self._client.read_sink(lane.workspace_id, lane.sink_id, take)
+            reply = await self._client.read_signed_sink(lane.workspace_id, lane.sink_id, take)
             failure = reply.outcome.sentence
             if reply.value is not None:
                 ended = True
-                return await self._drift.end_check(check)
+                return await self._drift.end_check(check, unexplained=unexplained, doubt=doubt)
         finally:
             if not ended:
                 await self._drift.abandon_check(check, failure)
@@ -102,5 +118,11 @@ class Checker:
                     mode=mode,
                 )
             )
-        else:
+        elif not (status.unexplained or status.swept):
             self._emit(SinkAsDelivered(sink=str(address), entries=status.entries))
+        if status.unexplained:
+            self._emit(EntriesUnexplained(sink=str(address), entries=status.unexplained))
+        if status.swept:
+            self._emit(UnexplainedRemoved(sink=str(address), entries=status.swept))
+        if status.repaired:
+            self._emit(DriftRepaired(sink=str(address), entries=status.repaired))

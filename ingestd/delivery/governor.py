@@ -10,26 +10,42 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from ingestd.client.reply import Reply
 from ingestd.core.backoff import Backoff
 from ingestd.core.breaker import Breaker
 from ingestd.core.clock import Now, Random
 from ingestd.core.concurrency import Concurrency
-from ingestd.core.outcome import service_is_away
+from ingestd.core.outcome import Denied, service_is_away
 from ingestd.core.rate import Rate
 from ingestd.delivery.pace import Pace
+from ingestd.process.change_signal import ChangeSignal
 from ingestd.telemetry.catalogue.delivery import RateLearned, ServiceAway, ServiceBack
 from ingestd.telemetry.event import Emit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Away:
-    """The service is away: ``until`` when it is asked again (seconds since the epoch), with the sentence of the last try."""
+class Wait:
+    """Why a lane must not ask now, with the sentence of the last try.
+
+    ``until``: when the service is asked again (seconds since the epoch); ``seconds``: how long that is from now, None while
+    another lane asks. ``standing``: the service is away, or it denies access.
+    """
+
+    standing: Literal["backing off", "paused"]
+    until: float
+    seconds: float | None
+    sentence: str
+
+
+@dataclass(slots=True, kw_only=True)
+class _Denial:
+    """The service denies access until somebody acts; ``asker`` finds out for all whether it still does."""
 
     until: float
     sentence: str
+    asker: object = None
 
 
 class Permit:
@@ -46,6 +62,10 @@ class Permit:
             leave, self._leave = self._leave, None
             leave()
 
+    def give_back_after(self, task: asyncio.Task[None]) -> None:
+        """Give it back when the task has ended; a task that is cancelled before its first step can't do so itself."""
+        task.add_done_callback(lambda _: self.give_back())
+
 
 class Governor:
     """The governor of one service. ``clock`` never goes back; ``now`` is the wall clock, for reports."""
@@ -59,6 +79,10 @@ class Governor:
         self._now = now
         self._random = random
         self._backoff: Backoff = pace.retry
+        self._denied_seconds = pace.denied_seconds
+        self._denials: dict[str, _Denial] = {}
+        """By workspace; the one of the service as a whole under an empty name."""
+        self._prober: object = None
         self._concurrency = Concurrency(at_most=pace.in_flight_at_most, allowed=float(pace.in_flight_at_first))
         self._rate = Rate()
         self._breaker = Breaker()
@@ -67,7 +91,7 @@ class Governor:
         self._in_flight = 0
         self._line: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
-        self._changed = asyncio.Event()
+        self.changes = ChangeSignal()
 
     @property
     def limit(self) -> int:
@@ -151,6 +175,8 @@ class Governor:
             self._fail(now, reply.outcome.sentence, after)
             return
         self._answered()
+        if reply.outcome.denied != "service":
+            self.admit("")
         if reply.status == 429:
             self._concurrency = self._concurrency.refused()
             before = self._rate.per_second
@@ -186,35 +212,75 @@ class Governor:
 
     # ------------------------------------------------------------------------------------------------ being away
 
-    def turn(self) -> Away | None:
-        """None: ask (as the probe for all, where the service was away; tell `probe_over` afterwards). Else: wait first."""
-        now = self._clock()
-        match self._breaker.turn(now):
-            case "go":
-                return None
-            case "probe":
-                self._breaker = self._breaker.probed()
-                return None
-            case "wait":
-                left = max(0.0, (self._breaker.until or now) - now)
-                return Away(until=self._now() + left, sentence=self._sentence)
+    def turn(self, asker: object = None, workspace: str = "") -> Wait | None:
+        """None: ask, and tell `probe_over` afterwards; it may be as the probe for all. Else: wait first."""
+        now, asker = self._clock(), asker or self
+        turn = self._breaker.turn(now)
+        if turn == "wait":
+            seconds = max(0.0, (self._breaker.until or now) - now)
+            return self._wait("backing off", seconds, self._sentence, probing=self._breaker.probing)
+        denials = [self._denials[scope] for scope in {"": 0, workspace: 0} if scope in self._denials]
+        for denial in denials:
+            if denial.asker is not None or now < denial.until:
+                seconds = max(0.0, denial.until - now)
+                return self._wait("paused", seconds, denial.sentence, probing=denial.asker is not None)
+        for denial in denials:
+            denial.asker = asker
+        if turn == "probe":
+            self._breaker, self._prober = self._breaker.probed(), asker
+        return None
 
-    def probe_over(self) -> None:
+    def _wait(
+        self, standing: Literal["backing off", "paused"], seconds: float, sentence: str, *, probing: bool
+    ) -> Wait:
+        return Wait(
+            standing=standing,
+            until=self._now() + seconds,
+            seconds=None if probing else seconds,
+            sentence=sentence,
+        )
+
+    def probe_over(self, asker: object = None) -> None:
         """Whoever had the turn has ended; where it asked nothing, the next in line may."""
-        if self._breaker.probing:
+        asker = asker or self
+        over = [denial for denial in self._denials.values() if denial.asker is asker]
+        for denial in over:
+            denial.asker = None
+        if self._breaker.probing and self._prober is asker:
             self._breaker = self._breaker.undecided()
             self._tell()
+        elif over:
+            self._tell()
 
-    async def turn_changed(self) -> None:
-        """Until the service is back, or it is time for a probe."""
-        changed, breaker = self._changed, self._breaker
-        left = None if breaker.until is None or breaker.probing else max(0.0, breaker.until - self._clock())
-        try:
-            async with asyncio.timeout(left):
-                await changed.wait()
-        except TimeoutError:
-            return
+    def deny(self, denied: Denied, workspace: str, sentence: str) -> None:
+        """The service denies access: within `Pace.denied_seconds` one lane asks again, for all that are concerned."""
+        now, scope = self._clock(), "" if denied == "service" else workspace
+        known = self._denials.get(scope)
+        if known is not None and (known.asker is not None or now < known.until):
+            return  # sent before that was known
+        # Half of the wait is certain.
+        seconds = self._denied_seconds * (1 + self._random()) / 2
+        self._denials[scope] = _Denial(until=now + seconds, sentence=sentence)
+        self._tell()
+
+    def admit(self, scope: str) -> None:
+        """The service took something for this workspace, or (empty) answered a request with our key."""
+        if self._denials.pop(scope, None) is not None:
+            self._tell()
+
+    def retry_now(self) -> None:
+        """End the wait for the next probe."""
+        self._breaker = self._breaker.due(self._clock())
+        for denial in self._denials.values():
+            denial.until = self._clock()
+        self._tell()
+
+    async def turn_changed(self, known: int, wait: Wait) -> None:
+        """Wait until `turn` may say something else than ``wait``.
+
+        ``known``: the generation of ``changes`` before `turn` was asked; what changed since then ends the wait at once.
+        """
+        await self.changes.wait_past(known, seconds=wait.seconds)
 
     def _tell(self) -> None:
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self.changes.notify()

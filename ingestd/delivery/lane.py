@@ -7,11 +7,13 @@ idle lane sends at once; what arrives while its requests are in flight is the ne
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Any, Literal
 
 from ingestd.client.service import ServiceClient
 from ingestd.core.clock import Now, Random, moment
+from ingestd.core.errors import MirrorFull
 from ingestd.delivery.bulk import BulkForm
 from ingestd.delivery.governor import Governor, Permit
 from ingestd.delivery.idempotency import IdempotencyKeys
@@ -23,6 +25,8 @@ from ingestd.delivery.report import LaneReport, Standing
 from ingestd.delivery.settling import Settling
 from ingestd.delivery.single import SingleForm
 from ingestd.mirror.port import Claim, Deliverable, LaneState, Trouble
+from ingestd.process.change_signal import ChangeSignal
+from ingestd.process.supervision import leaves, one_line
 from ingestd.telemetry.catalogue.delivery import BatchNarrowed, DeliveryDelayed, DeliveryPaused, DeliveryResumed
 from ingestd.telemetry.event import Emit
 
@@ -76,7 +80,10 @@ class Lane:
         self._most_bytes: int | None = None
         self._permit: Permit | None = None
         self._unsettled_bytes = 0
-        self._woken = asyncio.Event()
+        self._wakes = ChangeSignal()
+        self._looked = -1
+        """The wake after which the mirror was last asked for pending entries."""
+        self._retry = ChangeSignal()
         self._failures = 0
         self._trouble = ""
         # An earlier run of the daemon may have left a note behind.
@@ -92,37 +99,71 @@ class Lane:
     def at_rest(self) -> bool:
         """Nothing will happen by itself soon: idle without a wake to answer, or paused."""
         standing = self._report.standing
-        return standing == "paused" or (standing == "idle" and not self._woken.is_set())
+        return standing == "paused" or (standing == "idle" and self._looked == self._wakes.generation)
 
     def wake(self) -> None:
         """Something became pending. An idle lane looks at once; a waiting one keeps to its wait."""
-        self._woken.set()
+        self._wakes.notify()
+
+    def retry_now(self) -> None:
+        """End the wait of a lane that is paused or backs off."""
+        self._retry.notify()
 
     async def run(self) -> None:
-        """Until cancelled. Requests in flight then get the pace's grace to end and be settled."""
+        """Deliver until cancelled; requests in flight then get the pace's grace to end and be settled.
+
+        May be called again after it has raised: nothing stays claimed.
+
+        Raises:
+            MirrorError: the mirror failed in another way than by a full disk.
+        """
+        self._place = None
+        try:
+            await self._run()
+        except Exception as error:
+            since = self._now()
+            sentence = (
+                f"Delivery failed unexpectedly ({one_line(error)}) and starts again by itself. The log says more."
+            )
+            self._set(LaneReport(sink=self._address, standing="paused", since=since, sentence=sentence))
+            raise
+        finally:
+            await self._settling.release_all()
+
+    async def _run(self) -> None:
         while True:
             await self._wait_for_turn()
-            self._woken.clear()
+            self._looked = self._wakes.generation
             try:
-                obstacle = await self._work()
+                obstacle = await self._try_work()
             finally:
-                self._governor.probe_over()
+                self._governor.probe_over(self)
             if obstacle is not None:
                 await self._wait_out(obstacle)
-            elif not self._woken.is_set():
+            elif self._looked == self._wakes.generation:
                 await self._no_trouble()
                 self._stand("idle")
                 self._changed()
-                await self._woken.wait()
+                await self._wakes.wait_past(self._looked)
                 if self._pace.gather_seconds:
                     await asyncio.sleep(self._pace.gather_seconds)
+
+    async def _try_work(self) -> Obstacle | None:
+        """Work; a full disk is an obstacle like others, and what was claimed is released."""
+        obstacle: Obstacle | None = None
+        try:
+            obstacle = await self._work()
+        except* MirrorFull as full:
+            await self._settling.release_all()
+            obstacle = Obstacle(way="retry", sentence=str(next(leaves(full))))
+        return obstacle
 
     # ------------------------------------------------------------------------------------------------ working
 
     async def _work(self) -> Obstacle | None:
         """Deliver until nothing is left to claim, or something is in the way."""
         if self._place is None:
-            state = next((state for state in await self._mirror.lanes() if state.id == self.id), None)
+            state = await self._mirror.lane(self.id)
             if state is None or not state.pending:
                 return None
             self._stand("delivering")
@@ -164,7 +205,7 @@ class Lane:
         self._obstacle = None
         try:
             while True:
-                self._woken.clear()
+                self._looked = self._wakes.generation
                 crowded = await self._fill(in_flight)
                 if not in_flight and (not crowded or not self._may_send()):
                     return self._obstacle
@@ -191,7 +232,10 @@ class Lane:
                 return False
             self._stand("delivering")
             permit, self._permit = self._permit, None
-            in_flight.add(asyncio.create_task(self._send(claim, permit), name=f"delivery to {self._address}"))
+            sending = asyncio.create_task(self._send(claim, permit), name=f"delivery to {self._address}")
+            if permit is not None:
+                permit.give_back_after(sending)
+            in_flight.add(sending)
         return False
 
     def _may_send(self) -> bool:
@@ -226,14 +270,7 @@ class Lane:
             items, size = self._pace.single_claim_items, self._pace.single_claim_bytes
         else:
             items, size = bulk.max_items, min(bulk.max_bytes, self._most_bytes or bulk.max_bytes)
-        claiming = asyncio.create_task(self._mirror.claim(self.id, max_items=items, max_bytes=size))
-        try:
-            return await asyncio.shield(claiming)
-        except asyncio.CancelledError:
-            # A claim that nobody holds would stay out for as long as the process lives.
-            if (claim := await claiming) is not None:
-                await self._settling.release(claim)
-            raise
+        return await self._settling.claim(max_items=items, max_bytes=size)
 
     async def _send(self, claim: Claim, permit: Permit | None) -> None:
         form = self._form
@@ -257,7 +294,9 @@ class Lane:
         if not crowded and (not self._may_send() or not self._has_room(in_flight)):
             done, _ = await asyncio.wait(in_flight, return_when=asyncio.FIRST_COMPLETED)
             return done
-        coming: asyncio.Task[object] = asyncio.create_task(self._place_free() if crowded else self._woken.wait())
+        coming: asyncio.Task[object] = asyncio.create_task(
+            self._place_free() if crowded else self._wakes.wait_past(self._looked)
+        )
         try:
             await asyncio.wait({*in_flight, coming}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -283,18 +322,26 @@ class Lane:
         if isinstance(self._form, SingleForm) and in_flight:
             self._form.close()
         await _within(self._pace.grace_seconds, in_flight)
+        for task in in_flight:
+            if not task.cancelled():
+                task.exception()  # the first failure ends the lane; others are of the same making
 
     # ------------------------------------------------------------------------------------------------ trouble
 
     async def _wait_for_turn(self) -> None:
-        """While the service is away only one asks, for all lanes."""
-        while (away := self._governor.turn()) is not None:
+        """While the service is away, or denies access, only one asks, for all lanes."""
+        while True:
+            known = self._governor.changes.generation
+            wait = self._governor.turn(self, self._address.workspace)
+            if wait is None:
+                return
             since = self._report.since if self._trouble else self._now()
-            self._trouble = away.sentence
-            await self._wait_because("backing off", since=since, until=away.until)
-            await self._governor.turn_changed()
+            self._trouble = wait.sentence
+            await self._wait_because(wait.standing, since=since, until=wait.until)
+            await self._governor.turn_changed(known, wait)
 
     async def _wait_out(self, obstacle: Obstacle) -> None:
+        known = self._retry.generation
         self._failures += 1
         if obstacle.way == "reopen":
             self._place = None
@@ -303,6 +350,12 @@ class Lane:
         paused = obstacle.way == "pause"
         if paused:
             self._place = None
+        if paused and obstacle.denied:
+            # The governor knows when it is whose turn to ask again.
+            self._governor.deny(obstacle.denied, self._address.workspace, obstacle.sentence)
+            if not self._trouble:
+                self._tell(obstacle, self._pace.denied_seconds, self._now(), paused=True)
+            return
         backoff = self._pace.pause if paused else self._pace.retry
         seconds = backoff.delay(self._failures, self._random())
         if obstacle.retry_after_seconds is not None:
@@ -312,13 +365,14 @@ class Lane:
         self._trouble = obstacle.sentence
         self._tell(obstacle, seconds, since, paused=paused)
         await self._wait_because("paused" if paused else "backing off", since=since, until=self._now() + seconds)
-        await asyncio.sleep(seconds)
+        await self._retry.wait_past(known, seconds=seconds)
 
     async def _wait_because(self, standing: Literal["backing off", "paused"], *, since: float, until: float) -> None:
         """Report the trouble, once it is kept where `ingestd status` finds it."""
         self._noted = True
         trouble = Trouble(standing=standing, sentence=self._trouble, since=since, until=until)
-        await self._mirror.note_trouble(self.id, trouble)
+        with contextlib.suppress(MirrorFull):
+            await self._mirror.note_trouble(self.id, trouble)
         self._set(
             LaneReport(sink=self._address, standing=standing, since=since, until=until, sentence=trouble.sentence)
         )
@@ -326,8 +380,9 @@ class Lane:
     async def _no_trouble(self) -> None:
         self._trouble = ""
         if self._noted:
-            self._noted = False
-            await self._mirror.note_trouble(self.id, None)
+            with contextlib.suppress(MirrorFull):
+                await self._mirror.note_trouble(self.id, None)
+                self._noted = False
 
     def _tell(self, obstacle: Obstacle, seconds: float, since: float, *, paused: bool) -> None:
         seconds = round(seconds, 3)
@@ -351,6 +406,7 @@ class Lane:
     def _progressed(self) -> None:
         """Something was settled: whatever was in the way is over."""
         self._failures = 0
+        self._governor.admit(self._address.workspace)
         if self._trouble:
             self._trouble = ""
             self._emit(DeliveryResumed(sink=str(self._address), since=moment(self._report.since)))

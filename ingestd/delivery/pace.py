@@ -22,7 +22,8 @@ class Pace:
     lane waits for more before it sends; 0: not at all. ``single_claim_items``: entries claimed at once in the single form.
     ``create_items`` and ``create_bytes``: what a new sink takes along; the document states no limit for it. ``settle_items`` and
     ``settle_seconds``: what was delivered in the single form is settled when so many are together or the first of them is so
-    old. ``grace_seconds``: what requests in flight get at shutdown.
+    old. ``grace_seconds``: what requests in flight get at shutdown. ``denied_seconds``: after a 401 or a 403, one lane asks
+    again for all within this time.
     """
 
     in_flight_at_first: int = 1
@@ -37,6 +38,7 @@ class Pace:
     settle_items: int = 500
     settle_seconds: float = 0.1
     grace_seconds: float = 5.0
+    denied_seconds: float = 10.0
     update_with: UpdateWith = "mass"
     missing_sink: MissingSink = "create"
     retry: Backoff = dataclasses.field(default_factory=lambda: Backoff(base_seconds=0.5, cap_seconds=30.0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +14,7 @@ from ingestd.telemetry.catalogue.delivery import EntriesDelivered, EntriesParked
 from ingestd.telemetry.event import Emit
 
 _KEYS_TOLD = 5
+_PLACE = re.compile(r"(?<![^\s(])/\d+/(\w+)(?=:)")
 
 
 def attempt_of(reply: Reply[Any], items: int) -> Attempt:
@@ -26,11 +29,18 @@ def attempt_of(reply: Reply[Any], items: int) -> Attempt:
     )
 
 
+def without_places(sentence: str) -> str:
+    """The sentence with ``key`` instead of ``/17/key``: a place in a request means nothing to who looks for a row of a file."""
+    return _PLACE.sub(r"\1", sentence)
+
+
 def refusal_of(key: str, reply: Reply[Any]) -> Parked:
     """An entry that the service refused for good, by its answer to the request that was about this entry alone."""
+    place = _PLACE.search(reply.outcome.sentence)
     return Parked(
         key=key,
-        reason=reply.outcome.sentence,
+        reason=without_places(reply.outcome.sentence),
+        member=place[1] if place else "",
         status=reply.status,
         operation=reply.operation,
         request_id=reply.request_id,
@@ -38,7 +48,11 @@ def refusal_of(key: str, reply: Reply[Any]) -> Parked:
 
 
 class Settling:
-    """Settles one lane's claims. ``progressed`` is called, in the event loop, after each entry or group that is settled."""
+    """Makes, settles and releases one lane's claims. ``progressed`` is called, in the event loop, after each settled group.
+
+    A claim lives in memory: one that is neither settled nor released would keep its entries from ever being delivered. So
+    every claim is held here until then, and `release_all` releases those that a failure has left behind.
+    """
 
     def __init__(
         self,
@@ -53,11 +67,35 @@ class Settling:
         self._sink = sink
         self._address = str(address)
         self._emit = emit
+        self._claims: dict[int, Claim] = {}
         self.progressed = progressed
+
+    async def claim(self, *, max_items: int, max_bytes: int) -> Claim | None:
+        """Claim pending entries; None: there are none."""
+        claiming = asyncio.create_task(self._claim(max_items=max_items, max_bytes=max_bytes))
+        try:
+            return await asyncio.shield(claiming)
+        except asyncio.CancelledError:
+            if (claim := await claiming) is not None:
+                await self.release(claim)
+            raise
+
+    async def _claim(self, *, max_items: int, max_bytes: int) -> Claim | None:
+        claim = await self._mirror.claim(self._sink, max_items=max_items, max_bytes=max_bytes)
+        if claim is not None:
+            self._claims[id(claim)] = claim
+        return claim
+
+    async def needless(self, claim: Claim) -> None:
+        """Settle a claim that nothing has to be sent for."""
+        await self._mirror.settle(claim)
+        self._claims.pop(id(claim), None)
+        self.progressed()
 
     async def whole(self, claim: Claim, reply: Reply[Any]) -> None:
         """The whole claim was delivered by one request."""
         await self._mirror.settle(claim, attempt=attempt_of(reply, claim.items))
+        self._claims.pop(id(claim), None)
         self._tell_delivered(claim.items, reply)
 
     async def some(
@@ -83,6 +121,13 @@ class Settling:
     async def release(self, claim: Claim, reply: Reply[Any] | None = None) -> None:
         """Give a claim back; ``reply`` to the request that failed."""
         await self._mirror.release(claim, attempt=attempt_of(reply, claim.items) if reply is not None else None)
+        self._claims.pop(id(claim), None)
+
+    async def release_all(self) -> None:
+        """Release the claims that are neither settled nor released; their entries are pending again."""
+        while self._claims:
+            _, claim = self._claims.popitem()
+            await self._mirror.release(claim)
 
     async def note(self, reply: Reply[Any], items: int = 0) -> None:
         """Keep a request that settles nothing."""

@@ -17,7 +17,7 @@ from ingestd.core.plan import MOST_STEPS, Step, after, first_step, needs_retype
 from ingestd.delivery.governor import Governor, Permit
 from ingestd.delivery.idempotency import IdempotencyKeys
 from ingestd.delivery.items import Item, taken_apart
-from ingestd.delivery.obstacle import Obstacle, obstacle_of
+from ingestd.delivery.obstacle import Obstacle, obstacle_of, remedy_of
 from ingestd.delivery.pace import Pace
 from ingestd.delivery.place import Place
 from ingestd.delivery.settling import Settling, refusal_of
@@ -130,12 +130,12 @@ class SingleForm:
         def on() -> bool:
             return bool(waiting) and not met.is_set() and not self._closing.is_set()
 
-        async def work(permit: Permit | None) -> None:
+        async def work(workers: asyncio.TaskGroup, permit: Permit | None) -> None:
             while permit is not None and on():
                 item = waiting.popleft()
                 # Where there is a place for one more, one more comes along.
                 if on() and (another := self._governor.try_enter()) is not None:
-                    workers.create_task(work(another))
+                    start(workers, another)
                 try:
                     fate, reply = await self._deliver(item)
                 finally:
@@ -151,11 +151,14 @@ class SingleForm:
             if permit is not None:
                 permit.give_back()
 
+        def start(workers: asyncio.TaskGroup, permit: Permit) -> None:
+            permit.give_back_after(workers.create_task(work(workers, permit)))
+
         flushing = asyncio.create_task(group.settle_when_due())
         try:
             while on() and (permit := await self._permit(met)) is not None:
                 async with asyncio.TaskGroup() as workers:
-                    workers.create_task(work(permit))
+                    start(workers, permit)
         finally:
             await group.finish(flushing)
 
@@ -169,10 +172,12 @@ class SingleForm:
         over = [asyncio.create_task(event.wait()) for event in (met, self._closing)]
         try:
             await asyncio.wait({entering, *over}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            entering.add_done_callback(_give_back)
+            raise
         finally:
-            for task in over:
+            for task in (entering, *over):
                 task.cancel()
-            entering.cancel()
             await asyncio.wait({entering, *over})
         return None if entering.cancelled() else entering.result()
 
@@ -191,7 +196,7 @@ class SingleForm:
                 return Parked(key=item.key, reason=str(unaddressable)), last or _not_sent(step, str(unaddressable))
             last = reply
             self._hear(reply)
-            then = after(step, reply.outcome.remedy, value_is_null=null, update_with=update_with)
+            then = after(step, remedy_of(reply, len(item.raw)), value_is_null=null, update_with=update_with)
             if then == "done" and step == "mass_update_entry" and _wrong_type(item, reply):
                 then = "patch_entry"
             match then:
@@ -227,6 +232,12 @@ class SingleForm:
         if step == "delete_entry":
             return await client.delete_entry(*where, key=item.key)
         return await client.patch_entry(*where, key=item.key, value=item.value, data_type=item.data_type)
+
+
+def _give_back(entering: asyncio.Task[Permit]) -> None:
+    """Give back a permit that came after its lane was cancelled."""
+    if not entering.cancelled() and entering.exception() is None:
+        entering.result().give_back()
 
 
 def _not_sent(step: Step, sentence: str) -> Reply[Any]:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ingestd.core.address import SinkAddress
-from ingestd.core.clock import moment
+from ingestd.core.clock import Now, moment
 from ingestd.core.errors import MirrorError, SettleLater, SourceBroken, SourceUnavailable
 from ingestd.core.mapping import Mapping
 from ingestd.core.record import Partition
+from ingestd.intake.notice import Failures, SourceNotice
 from ingestd.intake.run import Run, guarded
 from ingestd.mirror.port import Intake, PartitionState, RunSummary
-from ingestd.sdk import Connector
+from ingestd.sdk import Connector, Holds, Notices
 from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.intake import (
     ContentKnown,
@@ -28,6 +29,9 @@ from ingestd.telemetry.catalogue.intake import (
     SourceStopped,
 )
 
+_NOTICES = 5
+"""So many different reasons why partitions can't be acknowledged are given in full."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassReport:
@@ -35,7 +39,9 @@ class PassReport:
 
     ``read``: the runs of the partitions that had something. ``away``: why something could not be reached (empty: nothing);
     it is worth trying again soon. ``broken``: why the source can't be used as configured (empty: it can). ``parked``:
-    partitions that can't be read as configured, each with the reason; they are among what is rejected.
+    partitions that can't be read as configured, each with the reason; they are among what is rejected. ``began``: seconds
+    since the epoch. ``complete``: every partition was read to its end or is as it was read. ``whole``: there is one, and all are
+    snapshots with ``deletes: remove``, so that the source names all that its entries may hold.
     """
 
     pipeline: str
@@ -43,6 +49,17 @@ class PassReport:
     away: str = ""
     broken: str = ""
     parked: tuple[str, ...] = ()
+    began: float = 0.0
+    complete: bool = False
+    whole: bool = False
+
+
+@dataclass(slots=True)
+class _Pass:
+    read: list[RunSummary] = field(default_factory=list)
+    named: list[Partition] = field(default_factory=list)
+    parked: dict[str, str] = field(default_factory=dict)
+    away: str = ""
 
 
 class Reader:
@@ -58,23 +75,29 @@ class Reader:
         mirror: Intake,
         emit: Emit,
         clock: Callable[[], float] = time.monotonic,
+        now: Now = time.time,
+        on_pass: Callable[[PassReport], None] = lambda _: None,
     ) -> None:
         self.pipeline = pipeline
         self.connector = connector
+        self.sink = sink
         self._mapping = mapping
-        self._sink = sink
         self._mirror = mirror
         self._emit = emit
         self._clock = clock
+        self._now = now
+        self._on_pass = on_pass
         self._stopped = threading.Event()
         self._again = threading.Event()
         self._last_stop = ""
         self._sha256 = ""
-        self._unsettled: dict[str, str] = {}
+        now = connector.context.now
+        self._unsettled, self._not_set_aside, self._failing, self._away = (Failures(now) for _ in range(4))
 
     def stop(self) -> None:
         """Let the pass under way end at the next batch; what was committed stays, the rest is read after the next start."""
         self._stopped.set()
+        self.connector.interrupt()
 
     def again(self) -> None:
         """Records are to be mapped again: the next pass takes nothing for granted that the connector remembers."""
@@ -86,52 +109,114 @@ class Reader:
         Raises:
             MirrorError: the state file failed; what was committed stays.
         """
-        read: list[RunSummary] = []
-        parked: list[str] = []
-        away = broken = ""
+        report = self._read_partitions(self._now())
+        if report.read:
+            self._prune()
+        if report.complete:
+            self._mirror.note_pass(self.pipeline, began=report.began, whole=report.whole)
+        self._on_pass(report)
+        return report
+
+    def _read_partitions(self, began: float) -> PassReport:
+        found = _Pass()
+        broken = ""
         try:
-            for partition in self._considered():
-                if self._stopped.is_set():
-                    break
-                try:
-                    summary = self._read_partition(partition)
-                except SourceUnavailable as error:
-                    away = away or str(error)
-                except SourceBroken as error:
-                    self._emit(PartitionParked(pipeline=self.pipeline, partition=partition.name, sentence=str(error)))
-                    parked.append(f"{partition.name}: {error}")
-                    self._tell_failed(partition, str(error))
-                else:
-                    if summary is not None:
-                        read.append(summary)
+            self._read_all(found)
         except SourceUnavailable as error:
-            away = str(error)
+            found.away = str(error)
         except SourceBroken as error:
             broken = str(error)
             self._tell_stopped(broken)
         else:
             self._last_stop = ""
-        return PassReport(pipeline=self.pipeline, read=tuple(read), away=away, broken=broken, parked=tuple(parked))
+            # A partition that was not put aside is listed again until it is, unless it is gone.
+            for failing in (self._failing, self._not_set_aside):
+                failing.keep_only(found.parked)
+        self._away.keep_only({found.away})
+        if found.away:
+            self._away.record(found.away, found.away)
+        failed = bool(found.away or broken or found.parked) or self._stopped.is_set()
+        return PassReport(
+            pipeline=self.pipeline,
+            read=tuple(found.read),
+            away=found.away,
+            broken=broken,
+            parked=tuple(f"{name}: {sentence}" for name, sentence in found.parked.items()),
+            began=began,
+            complete=not failed and self.connector.waiting() is None,
+            whole=bool(found.named) and all(one.snapshot and one.deletes == "remove" for one in found.named),
+        )
+
+    def _read_all(self, found: _Pass) -> None:
+        for partition in self._considered():
+            if self._stopped.is_set():
+                break
+            found.named.append(partition)
+            try:
+                summary = self._read_partition(partition)
+            except SourceUnavailable as error:
+                found.away = found.away or str(error)
+            except SourceBroken as error:
+                found.parked[partition.name] = str(error)
+                self._park(partition, str(error))
+            else:
+                if summary is not None:
+                    found.read.append(summary)
 
     def acknowledge_settled(self) -> int:
         """Tell the connector of each partition that is settled; how many it took note of."""
         told = 0
-        for identity, name, cursor in self._mirror.settled_partitions(self.pipeline):
+        settled = self._mirror.settled_partitions(self.pipeline)
+        self._unsettled.keep_only({name for _, name, _ in settled})
+        for identity, name, cursor in settled:
             settlement = self._mirror.settlement(identity)
             try:
                 self.connector.settled(Partition(name=name), cursor, settlement)
+                gone = isinstance(self.connector, Holds) and not self.connector.holds(name)
             except SettleLater:
                 continue
             except MirrorError:
                 raise
             except Exception as error:  # noqa: BLE001 - a plug-in's failure to move one file must not stop the others
-                self._tell_unsettled(name, error)
+                self._tell_unsettled(self._unsettled, name, error)
                 continue
-            self._unsettled.pop(name, None)
-            self._mirror.acknowledge(identity, cursor)
+            self._unsettled.clear(name)
+            self._mirror.acknowledge(identity, cursor, gone=gone)
             self._emit(PartitionSettled(pipeline=self.pipeline, partition=name))
             told += 1
         return told
+
+    def notices(self) -> list[SourceNotice]:
+        """What an operator should know now. From any thread."""
+        reasons = {**self._away.by_sentence(), **self._unsettled.by_sentence(), **self._not_set_aside.by_sentence()}
+        first = list(reasons.items())[:_NOTICES]
+        known = [SourceNotice(pipeline=self.pipeline, sentence=sentence, since=since) for sentence, since in first]
+        if len(reasons) > _NOTICES:
+            more = f"{len(reasons) - _NOTICES} more things are in the way of its files; 'ingestd why FILE' says what."
+            known.append(SourceNotice(pipeline=self.pipeline, sentence=more))
+        if isinstance(self.connector, Notices):
+            known += [SourceNotice(pipeline=self.pipeline, sentence=sentence) for sentence in self.connector.notices()]
+        return known
+
+    def unsettled(self, partition: str) -> SourceNotice | None:
+        """Why the source can't acknowledge a partition, such as a file that can't be moved; None: it can. From any thread."""
+        known = self._unsettled.of(partition) or self._not_set_aside.of(partition)
+        return SourceNotice(pipeline=self.pipeline, sentence=known[0], since=known[1]) if known is not None else None
+
+    def _prune(self) -> None:
+        """Forget what is no longer needed, a little at each pass that brought something."""
+        if isinstance(self.connector, Holds):
+            for identity, name in self._mirror.old_partitions(self.pipeline):
+                try:
+                    gone = not self.connector.holds(name)
+                except SourceUnavailable:
+                    break  # a source that is away says nothing about its partitions
+                except Exception as error:  # noqa: BLE001 - a plug-in's failure to look at one file must not stop the others
+                    self._tell_unsettled(self._unsettled, name, error)
+                    continue
+                if gone:
+                    self._mirror.note_gone(identity)
+        self._mirror.prune()
 
     def _considered(self) -> Iterable[Partition]:
         if self._again.is_set():
@@ -141,12 +226,12 @@ class Reader:
 
     def _read_partition(self, partition: Partition) -> RunSummary | None:
         """Read one partition; again and whole where the differences could not decide. None: it had nothing to read."""
-        state = self._mirror.open_partition(self.pipeline, partition.name, self._sink, self._mapping.digest)
+        state = self._mirror.open_partition(self.pipeline, partition.name, self.sink, self._mapping.digest)
         known_before = state.cursor is not None
         summary = first = self._read(partition, state, whole=False)
         if summary is not None and summary.collided:
             self._emit(PartitionReadAgain(pipeline=self.pipeline, partition=partition.name))
-            state = self._mirror.open_partition(self.pipeline, partition.name, self._sink, self._mapping.digest)
+            state = self._mirror.open_partition(self.pipeline, partition.name, self.sink, self._mapping.digest)
             summary = self._read(partition, state, whole=True)
         if first is not None and summary is not None:
             self._tell_known(partition, first.id, itself=known_before)
@@ -190,20 +275,21 @@ class Reader:
             self._tell(partition, summary, run.first_reject, self._clock() - started)
         return summary
 
-    def _tell_failed(self, partition: Partition, reason: str) -> None:
+    def _park(self, partition: Partition, reason: str) -> None:
+        if self._failing.record(partition.name, reason):
+            self._emit(PartitionParked(pipeline=self.pipeline, partition=partition.name, sentence=reason))
         try:
             self.connector.failed(partition, reason)
         except Exception as error:  # noqa: BLE001 - as when a partition is settled
-            self._tell_unsettled(partition.name, error)
+            self._tell_unsettled(self._not_set_aside, partition.name, error)
         else:
-            self._unsettled.pop(partition.name, None)
+            self._not_set_aside.clear(partition.name)
 
-    def _tell_unsettled(self, name: str, error: Exception) -> None:
+    def _tell_unsettled(self, failures: Failures, name: str, error: Exception) -> None:
         """Once for each reason: what could not be moved is tried again and again."""
         sentence = str(error) or type(error).__name__
-        if self._unsettled.get(name) != sentence:
+        if failures.record(name, sentence):
             self._emit(SettlingFailed(pipeline=self.pipeline, partition=name, sentence=sentence))
-        self._unsettled[name] = sentence
 
     def _tell_stopped(self, sentence: str) -> None:
         """Once for each reason: the source is looked at again and again, its operator should not have to read it as often."""

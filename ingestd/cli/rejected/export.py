@@ -6,7 +6,7 @@ from typing import TextIO
 
 import click
 
-from ingestd.cli.options import configured
+from ingestd.cli.options import observing
 from ingestd.cli.rejected.choosing import chosen
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.exporting import Form, NotOneTable
@@ -20,7 +20,7 @@ from ingestd.mirror.rejections import Selection
 @click.option(
     "-o", "--output", type=click.File("w", encoding="utf-8", atomic=True), default="-", help="Else the terminal."
 )
-@configured
+@observing
 @chosen
 def export(selection: Selection, configuration: Configuration, form: Form, output: TextIO) -> None:
     """Write rejected records as a file that can be mended by hand and dropped back into its folder.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ingestd.cli.options import configured
+from ingestd.cli.options import observing
 from ingestd.cli.rejected.choosing import chosen
 from ingestd.cli.rejected.telling import as_json, line
 from ingestd.daemon.configuration import Configuration
@@ -17,7 +17,7 @@ from ingestd.mirror.rejections import Selection
 @click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="How many to show.")
 @click.option("--after", type=click.IntRange(min=0), default=0, metavar="NUMBER", help="Begin after this number.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@configured
+@observing
 @chosen
 def list_(selection: Selection, configuration: Configuration, limit: int, after: int, form: str) -> None:
     """List what is rejected, the oldest first, a line each.

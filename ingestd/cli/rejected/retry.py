@@ -6,7 +6,7 @@ import asyncio
 
 import click
 
-from ingestd.cli.options import configured
+from ingestd.cli.options import observing
 from ingestd.cli.rejected.choosing import chosen, everything, meant
 from ingestd.daemon.asking import ask
 from ingestd.daemon.configuration import Configuration
@@ -18,7 +18,7 @@ from ingestd.telemetry import log_event
 
 @click.command()
 @everything
-@configured
+@observing
 @chosen
 def retry(selection: Selection, configuration: Configuration, everything: bool) -> None:
     """Put rejections back.

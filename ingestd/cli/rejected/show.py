@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from ingestd.cli.options import configured
+from ingestd.cli.options import observing
 from ingestd.cli.rejected.choosing import chosen, meant
 from ingestd.cli.rejected.telling import as_json, whole
 from ingestd.daemon.configuration import Configuration
@@ -17,7 +17,7 @@ from ingestd.mirror.rejections import Selection
 
 @click.command()
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@configured
+@observing
 @chosen
 def show(selection: Selection, configuration: Configuration, form: str) -> None:
     """Tell all that is known of rejections: the record as it was, its place, the reason, every attempt.

@@ -19,10 +19,15 @@ _SUBJECTS = {
 
 def line(rejection: Rejection) -> str:
     """``17  budget · budget.csv, row 3 · key 00417.mass: the reason``."""
-    where = f"{rejection.pipeline} · {place(rejection.partition, rejection.position)}"
+    where = f"{rejection.pipeline} · {place(rejection.partition, rejection.position)}{column(rejection)}"
     key = f" · key {rejection.key}" if rejection.key else ""
     waits = " (to be mapped again)" if rejection.retried else ""
     return f"{rejection.id}  {where}{key}: {rejection.reason}{waits}"
+
+
+def column(rejection: Rejection) -> str:
+    """``, column mass_kg`` of a refused entry; the reason of a refused record names its column by itself."""
+    return f", column {rejection.field}" if rejection.subject == "entry" and rejection.field else ""
 
 
 def whole(rejection: Rejection, refusals: Sequence[Refusal]) -> Iterator[str]:

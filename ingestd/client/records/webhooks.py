@@ -40,6 +40,8 @@ class Webhook(Versioned, frozen=True, kw_only=True):
     workspace_ids: tuple[str, ...] | None = None
     ignore_client_ids: tuple[str, ...] | None = None
     coalesce: bool | None = None
+    in_order: bool | None = None
+    batch_entries: bool | None = None
     unknown_data_events: tuple[str, ...] | None = None
 
     def __repr__(self) -> str:

@@ -68,6 +68,8 @@ def create_webhook(
     workspace_ids: Sequence[str] | UnsetType = UNSET,
     ignore_client_ids: Sequence[str] | UnsetType = UNSET,
     coalesce: bool | UnsetType = UNSET,
+    in_order: bool | UnsetType = UNSET,
+    batch_entries: bool | UnsetType = UNSET,
     id: str | UnsetType = UNSET,  # noqa: A002 - the document's own name
     idempotency_key: str | None = None,
     client_id: str | None = None,
@@ -90,6 +92,8 @@ def create_webhook(
             workspaceIds=workspace_ids,
             ignoreClientIds=ignore_client_ids,
             coalesce=coalesce,
+            inOrder=in_order,
+            batchEntries=batch_entries,
             id=id,
         ),
         headers=headers(idempotency_key=idempotency_key, client_id=client_id),
@@ -109,6 +113,8 @@ def update_webhook(
     workspace_ids: Sequence[str] | UnsetType = UNSET,
     ignore_client_ids: Sequence[str] | UnsetType = UNSET,
     coalesce: bool | UnsetType = UNSET,
+    in_order: bool | UnsetType = UNSET,
+    batch_entries: bool | UnsetType = UNSET,
     if_match: str | None = None,
     client_id: str | None = None,
 ) -> Request[Webhook]:
@@ -128,6 +134,8 @@ def update_webhook(
             workspaceIds=workspace_ids,
             ignoreClientIds=ignore_client_ids,
             coalesce=coalesce,
+            inOrder=in_order,
+            batchEntries=batch_entries,
         ),
         headers=headers(if_match=if_match, client_id=client_id),
     )

@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 
 from ingestd.daemon.control.address import short_address, socket_file
-from ingestd.daemon.control.refusal import Refused
+from ingestd.daemon.control.refusal import Ended, Refused
 from ingestd.daemon.control.requests import LONGEST_LINE, Answer, Request, asked, read_answer
 
 
@@ -20,13 +20,14 @@ async def call(state: Path, request: Request) -> Answer:
 
     Raises:
         NobodyListens: none runs, or it has no socket.
-        Refused: it can't, or it ended before it answered.
+        Ended: it ended before it answered.
+        Refused: it can't, or its socket can't be used.
     """
     calling = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with short_address(socket_file(state)) as address:
             calling.connect(address)
-    except (FileNotFoundError, ConnectionRefusedError) as error:
+    except (FileNotFoundError, NotADirectoryError, ConnectionError) as error:
         calling.close()
         raise NobodyListens from error
     except PermissionError as error:
@@ -34,10 +35,19 @@ async def call(state: Path, request: Request) -> Answer:
         raise Refused(
             f"The daemon runs under another account; its socket {socket_file(state)} is not for this one. Use 'sudo -u'."
         ) from error
+    except OSError as error:
+        calling.close()
+        raise Refused(
+            f"The daemon can't be asked by its socket {socket_file(state)}: {error.strerror or error}."
+        ) from error
     except BaseException:
         calling.close()
         raise
-    reader, writer = await asyncio.open_unix_connection(sock=calling, limit=LONGEST_LINE)
+    try:
+        reader, writer = await asyncio.open_unix_connection(sock=calling, limit=LONGEST_LINE)
+    except OSError:
+        calling.close()
+        raise Ended from None
     try:
         writer.write(asked(request))
         await writer.drain()
@@ -47,5 +57,5 @@ async def call(state: Path, request: Request) -> Answer:
     finally:
         writer.close()
     if not line.endswith(b"\n"):
-        raise Refused("The daemon ended before it answered. Look with 'ingestd status', and ask again.")
+        raise Ended
     return read_answer(request, line)

@@ -8,6 +8,7 @@ import msgspec
 
 from ingestd.daemon.control.refusal import Refused
 from ingestd.delivery.drift import Checked
+from ingestd.intake.notice import SourceNotice
 from ingestd.mirror.rejections import Retried, Selection
 from ingestd.settings.drift import Mode
 
@@ -52,14 +53,42 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
     whereabouts: str
 
 
-Request: TypeAlias = RetryRejected | DropRejected | CheckDrift | Explain
-Answer: TypeAlias = Retried | int | tuple[Checked, ...] | Explained
+class ReadNotices(msgspec.Struct, frozen=True, kw_only=True, tag="read_notices"):
+    """Return what an operator should know about the sources; answered with `SourceNotices`."""
+
+
+class SourceNotices(msgspec.Struct, frozen=True, kw_only=True):
+    """The notices of all pipelines."""
+
+    notices: tuple[SourceNotice, ...]
+
+
+class Reload(msgspec.Struct, frozen=True, kw_only=True, tag="reload"):
+    """Read the configuration and its secrets again; answered with `Reloaded`."""
+
+
+class Reloaded(msgspec.Struct, frozen=True, kw_only=True):
+    """``mistakes`` of the configuration file: with any, nothing was changed.
+
+    ``key_changed``: another API key is used from now on. ``restart_for``: what differs from the running configuration and needs
+    a restart.
+    """
+
+    key_changed: bool = False
+    restart_for: tuple[str, ...] = ()
+    mistakes: tuple[str, ...] = ()
+
+
+Request: TypeAlias = RetryRejected | DropRejected | CheckDrift | Explain | ReadNotices | Reload
+Answer: TypeAlias = Retried | int | tuple[Checked, ...] | Explained | SourceNotices | Reloaded
 
 _ANSWERS: dict[type[Request], Any] = {
     RetryRejected: Retried,
     DropRejected: int,
     CheckDrift: tuple[Checked, ...],
     Explain: Explained,
+    ReadNotices: SourceNotices,
+    Reload: Reloaded,
 }
 
 

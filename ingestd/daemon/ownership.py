@@ -1,0 +1,155 @@
+"""When sinks are compared with what their sources explain: after every pipeline of the sink was read completely."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+
+from ingestd.core.address import SinkAddress
+from ingestd.core.backoff import Backoff
+from ingestd.core.clock import Now, Random
+from ingestd.delivery.drift import Checked
+from ingestd.intake import PassReport
+from ingestd.mirror.port import Observable, SinkOwnership
+from ingestd.settings import PipelineSettings
+from ingestd.settings.drift import RemoveUnexplained
+from ingestd.telemetry import Event
+from ingestd.telemetry.catalogue.delivery import SinkAdopted
+
+_CAREFUL: tuple[RemoveUnexplained, ...] = ("keep", "own", "remove")
+"""From the most careful on: of several pipelines of a sink the most careful one decides."""
+
+_BACKOFF = Backoff(base_seconds=5.0, cap_seconds=600.0)
+_MOST_STEPS = 4
+"""Repairing a sink in doubt, reading its sources again, removing what they do not explain: three, and one to see that."""
+
+
+class OwnershipKeeper:
+    """Has a sink compared, after the start and after each adoption, if it may hold what no source explains.
+
+    A sink whose state file is in doubt is compared and repaired the same way. Nothing is removed before every pipeline that
+    writes the sink was read completely in this process and since the adoption, while one of them has rejections, or unless
+    all of them have ``deletes: remove``. Where there is nothing to do, a look costs one query after the first pass.
+    All methods belong to the event loop's thread.
+    """
+
+    def __init__(
+        self,
+        *,
+        pipelines: Sequence[PipelineSettings],
+        status: Observable,
+        check: Callable[..., Awaitable[Checked]],
+        now: Now,
+        random: Random,
+    ) -> None:
+        self._writers: dict[SinkAddress, list[PipelineSettings]] = {}
+        for pipeline in pipelines:
+            self._writers.setdefault(pipeline.sink, []).append(pipeline)
+        self._sinks = {pipeline.name: pipeline.sink for pipeline in pipelines}
+        self._status = status
+        self._check = check
+        self._now = now
+        self._random = random
+        self._passes: dict[str, PassReport] = {}
+        self._since: dict[SinkAddress, float] = {}
+        self._open = set(self._writers)
+        self._due: dict[SinkAddress, None] = {}
+        self._changed = asyncio.Event()
+
+    def note_pass(self, report: PassReport) -> None:
+        """A pass over a pipeline's source has ended."""
+        self._passes[report.pipeline] = report
+        sink = self._sinks[report.pipeline]
+        if sink in self._open:
+            self._due[sink] = None
+            self._changed.set()
+
+    def note_event(self, event: Event) -> None:
+        """A sink that was adopted may hold what no source explains."""
+        if isinstance(event, SinkAdopted):
+            for sink in self._writers:
+                if str(sink) == event.sink:
+                    self._reopen(sink)
+
+    async def run(self, read: Callable[[str], None]) -> None:
+        """Compare sinks as they become ready, until cancelled; ``read`` has a pipeline read soon."""
+        failures = 0
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            wanted, failed = await self._compare_due()
+            for name in wanted:
+                read(name)
+            failures = failures + 1 if failed else 0
+            if failed:
+                await asyncio.sleep(_BACKOFF.delay(failures, self._random()))
+                self._due.update(dict.fromkeys(failed))
+                self._changed.set()
+
+    async def compare(self, names: Collection[str], *, read: Callable[[Sequence[str]], Awaitable[None]]) -> None:
+        """Compare what is ready now; ``read`` reads those of the pipelines ``names`` once more that a sink waits for."""
+        for _ in range(_MOST_STEPS):
+            wanted, _ = await self._compare_due()
+            again = [name for name in wanted if name in names]
+            if not again:
+                return
+            await read(again)
+
+    async def _compare_due(self) -> tuple[list[str], list[SinkAddress]]:
+        """Pipelines that have to be read once more, and sinks that could not be read back."""
+        wanted: list[str] = []
+        failed: list[SinkAddress] = []
+        while self._due:
+            sink = next(iter(self._due))
+            del self._due[sink]
+            known = await asyncio.to_thread(self._status.ownership, sink)
+            if known is None:
+                continue
+            removes = await asyncio.to_thread(self._removes, sink, known)
+            if removes == "keep" and not known.doubt:
+                if self._is_read(sink):
+                    self._open.discard(sink)
+            elif not self._is_read(sink):
+                wanted += [one.name for one in self._writers[sink] if self._is_stale(one.name)]
+            elif not await self._compare(sink, known, removes):
+                failed.append(sink)
+        return wanted, failed
+
+    async def _compare(self, sink: SinkAddress, known: SinkOwnership, removes: RemoveUnexplained) -> bool:
+        names = [pipeline.name for pipeline in self._writers[sink]]
+        # What a state file in doubt does not know of a sink is known to be unexplained only after another pass.
+        unexplained: RemoveUnexplained = "keep" if known.doubt else removes
+        checked = await self._check(
+            sink, pipelines=names, mode="report", unexplained=unexplained, doubt=bool(known.doubt)
+        )
+        if checked.status is None or checked.status.failure:
+            return False
+        self._open.discard(sink)
+        if known.doubt:
+            self._reopen(sink)
+        return True
+
+    def _reopen(self, sink: SinkAddress) -> None:
+        """Only what is read from now on counts."""
+        self._since[sink] = self._now()
+        self._open.add(sink)
+        self._due[sink] = None
+        self._changed.set()
+
+    def _is_read(self, sink: SinkAddress) -> bool:
+        reports = [self._passes.get(pipeline.name) for pipeline in self._writers[sink]]
+        return all(one is not None and one.complete and one.began >= self._since.get(sink, 0.0) for one in reports)
+
+    def _is_stale(self, name: str) -> bool:
+        """Whether the last pass of a pipeline began too early. One that is away is read again without being asked."""
+        report = self._passes.get(name)
+        return report is not None and report.began < self._since.get(self._sinks[name], 0.0)
+
+    def _removes(self, sink: SinkAddress, known: SinkOwnership) -> RemoveUnexplained:
+        """What may be removed from a sink as far as is known now."""
+        writers = self._writers[sink]
+        reports = [self._passes.get(pipeline.name) for pipeline in writers]
+        chosen = min((pipeline.unexplained for pipeline in writers), key=_CAREFUL.index)
+        if chosen == "keep" or known.rejected or not all(one is not None and one.whole for one in reports):
+            return "keep"
+        return chosen if self._status.unexplained_of(sink) else "keep"

@@ -1,0 +1,88 @@
+"""Supervises the parts of the daemon: each failure is logged, shown by `ingestd status` and followed by a new start."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from ingestd.core.backoff import Backoff
+from ingestd.core.clock import Now, Random
+from ingestd.core.errors import MirrorError, MirrorFull
+from ingestd.mirror.failed_parts import FailedPart, FailedPartKeeper
+from ingestd.process.supervision import PartFailure, Run, keep_running, leaves
+from ingestd.telemetry import Emit
+from ingestd.telemetry.catalogue.daemon import PartFailed, PartRecovered
+
+_BACKOFF = Backoff(base_seconds=1.0, cap_seconds=60.0)
+_STABLE_SECONDS = 60.0
+
+
+class PartSupervisor:
+    """Runs parts under supervision; implements `ingestd.process.supervision.KeepRunning`.
+
+    Only a state file that cannot be used ends the process: every `MirrorError` but `MirrorFull` is raised.
+    """
+
+    def __init__(self, store: FailedPartKeeper, *, emit: Emit, now: Now, random: Random) -> None:
+        self._store = store
+        self._emit = emit
+        self._now = now
+        self._random = random
+
+    async def __call__(self, part: str, run: Run) -> None:
+        """Run ``part`` until it returns or is cancelled; start it again after each unforeseen exception.
+
+        Raises:
+            MirrorError: the state file cannot be used.
+        """
+        await keep_running(
+            part,
+            run,
+            # Half of the wait is certain: a part that fails at once must not be started in a tight loop.
+            delay=lambda failures: (_BACKOFF.ceiling(failures) + _BACKOFF.delay(failures, self._random())) / 2,
+            is_fatal=is_fatal,
+            on_failure=self._record,
+            on_recovery=self._recover,
+            stable_seconds=_STABLE_SECONDS,
+        )
+
+    async def forget_failures(self) -> None:
+        """Forget the failed parts of an earlier process: every part starts anew."""
+        await _unless_full(self._store.clear_all)
+
+    async def _record(self, failure: PartFailure) -> None:
+        self._emit(
+            PartFailed(
+                part=failure.part,
+                sentence=failure.sentence,
+                failures=failure.failures,
+                retry_in_seconds=round(failure.retry_seconds, 1),
+                traceback=failure.traceback if failure.failures == 1 else "",
+            )
+        )
+        now = self._now()
+        failed = FailedPart(
+            part=failure.part,
+            sentence=failure.sentence,
+            failures=failure.failures,
+            since=now,
+            retry_at=now + failure.retry_seconds,
+        )
+        await _unless_full(lambda: self._store.record(failed))
+
+    async def _recover(self, part: str) -> None:
+        self._emit(PartRecovered(part=part))
+        await _unless_full(lambda: self._store.clear(part))
+
+
+def is_fatal(error: BaseException) -> bool:
+    """Return True if a failure concerns the whole process: the state file cannot be used."""
+    return any(isinstance(leaf, MirrorError) and not isinstance(leaf, MirrorFull) for leaf in leaves(error))
+
+
+async def _unless_full(write: Callable[[], None]) -> None:
+    """Write to the state file. On a full disk the log alone has the failure, and the part starts again all the same."""
+    try:
+        await asyncio.to_thread(write)
+    except MirrorFull:
+        return

@@ -1,0 +1,85 @@
+"""`ingestd reload` and SIGHUP: secrets are read again, waiting lanes try at once, and a changed configuration is checked whole.
+
+What a changed file says about pipelines is not taken over yet: the response names what needs a restart. Whatever is taken
+over later begins in `Reloader.reload`, once the whole file has been found right.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from typing import Protocol
+
+from ingestd.core.errors import ConfigurationError
+from ingestd.daemon.configuration import Configuration, read_configuration
+from ingestd.daemon.control.requests import Reloaded
+from ingestd.process.redaction import mask_secrets
+from ingestd.settings import Settings
+from ingestd.telemetry import Emit
+from ingestd.telemetry.catalogue.daemon import ConfigurationReloaded, ReloadRefused
+
+
+class Keyed(Protocol):
+    """Sends requests with an API key (`ingestd.client.service.ServiceClient` fits)."""
+
+    def use_api_key(self, api_key: str) -> bool:
+        """Use this key from now on; return False if it is the one in use."""
+
+
+class Waiting(Protocol):
+    """Has lanes that wait (`ingestd.delivery.Dispatcher` fits)."""
+
+    def retry_now(self) -> None:
+        """Make every lane that waits try at once."""
+
+
+class Reloader:
+    """Reloads one running daemon. ``configuration`` is the one that it runs with."""
+
+    def __init__(self, configuration: Configuration, *, client: Keyed, dispatcher: Waiting, emit: Emit) -> None:
+        self._configuration = configuration
+        self._client = client
+        self._dispatcher = dispatcher
+        self._emit = emit
+        self._one_at_a_time = asyncio.Lock()
+
+    async def reload(self, *, by: str) -> Reloaded:
+        """Read the configuration file and all its secrets again; ``by`` is who asked.
+
+        If the file has a mistake, nothing changes and the result lists every mistake.
+        """
+        async with self._one_at_a_time:
+            try:
+                found = await asyncio.to_thread(self._read)
+            except ConfigurationError as error:
+                mistakes = tuple(str(mistake) for mistake in error.mistakes)
+                self._emit(ReloadRefused(by=by, mistakes=mistakes))
+                return Reloaded(mistakes=mistakes)
+            api_key = found.settings.service.api_key.get_secret_value()
+            mask_secrets([api_key])
+            changed = self._client.use_api_key(api_key)
+            restart_for = tuple(differences(self._configuration.settings, found.settings))
+            self._emit(ConfigurationReloaded(by=by, key_changed=changed, restart_needed_for=restart_for))
+            self._dispatcher.retry_now()
+            return Reloaded(key_changed=changed, restart_for=restart_for)
+
+    def _read(self) -> Configuration:
+        base = self._configuration.base
+        return read_configuration(self._configuration.path, environment=os.environ, cwd=base)
+
+
+def differences(running: Settings, found: Settings) -> Iterator[str]:
+    """Yield what differs between two configurations, but for the API key: a key of the file, or a pipeline's name."""
+    service = found.service.model_copy(update={"api_key": running.service.api_key})
+    if service != running.service:
+        yield "service"
+    if found.state != running.state:
+        yield "state"
+    if found.rejected != running.rejected:
+        yield "rejected"
+    before = {pipeline.name: pipeline for pipeline in running.pipelines}
+    after = {pipeline.name: pipeline for pipeline in found.pipelines}
+    for name in dict.fromkeys([*before, *after]):
+        if before.get(name) != after.get(name):
+            yield f"pipeline {name}"

@@ -1,0 +1,80 @@
+"""Pauses every pipeline while the state file cannot be written; one at a time finds out whether it can be again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from ingestd.core.backoff import Backoff
+from ingestd.core.errors import MirrorFull
+from ingestd.process.change_signal import ChangeSignal
+from ingestd.telemetry import Emit
+from ingestd.telemetry.catalogue.intake import IntakePaused, IntakeResumed
+
+_BACKOFF = Backoff(base_seconds=1.0, cap_seconds=10.0)
+
+
+class IntakePause:
+    """Shared by all pipelines; its methods belong to the event loop. ``random`` gives numbers from 0 to 1 for the jitter."""
+
+    def __init__(self, *, emit: Emit, random: Callable[[], float]) -> None:
+        self._emit = emit
+        self._random = random
+        self._failures = 0
+        self._until = 0.0
+        self._trying = False
+        self._changed = ChangeSignal()
+
+    @asynccontextmanager
+    async def attempt(self, pipeline: str) -> AsyncIterator[Attempt]:
+        """Wait until the pipeline may try to read, and judge by its attempt whether the others may.
+
+        `MirrorFull` begins or prolongs the pause, and is raised.
+        """
+        paused = await self._wait()
+        attempt = Attempt()
+        try:
+            yield attempt
+        except MirrorFull as error:
+            self._prolong(pipeline, str(error))
+            raise
+        finally:
+            if paused:
+                self._trying = False
+                if attempt.wrote:
+                    self._end()
+                self._changed.notify()
+
+    async def _wait(self) -> bool:
+        """Return False if there is no pause, True if this caller is the one that tries."""
+        loop = asyncio.get_running_loop()
+        while True:
+            known = self._changed.generation
+            if not self._failures:
+                return False
+            left = self._until - loop.time()
+            if not self._trying and left <= 0:
+                self._trying = True
+                return True
+            await self._changed.wait_past(known, seconds=None if self._trying else left)
+
+    def _prolong(self, pipeline: str, sentence: str) -> None:
+        self._failures += 1
+        # Half of the wait is certain.
+        delay = (_BACKOFF.ceiling(self._failures) + _BACKOFF.delay(self._failures, self._random())) / 2
+        self._until = asyncio.get_running_loop().time() + delay
+        if self._failures == 1:
+            self._emit(IntakePaused(pipeline=pipeline, sentence=sentence, retry_in_seconds=round(delay, 1)))
+
+    def _end(self) -> None:
+        if self._failures:
+            self._failures = 0
+            self._emit(IntakeResumed())
+
+
+class Attempt:
+    """``wrote`` is set by the caller when its pass has written something."""
+
+    def __init__(self) -> None:
+        self.wrote = False
