@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from connectors.filesystem import cause, real_path
 from ingestd.sdk import SourceUnavailable
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
@@ -50,7 +52,7 @@ def mount_of(path: str, table: str) -> Mount | None:
 def mount_now(folder: Path, table: Path = Path("/proc/self/mountinfo")) -> Mount | None:
     """The mount that holds a folder now; None where the system does not tell."""
     try:
-        return mount_of(str(folder.resolve()), table.read_text(encoding="utf-8", errors="surrogateescape"))
+        return mount_of(str(real_path(folder)), table.read_text(encoding="utf-8", errors="surrogateescape"))
     except OSError:
         return None
 
@@ -66,16 +68,20 @@ class MountGuard:
         self._folder = folder
         self._canary = canary
         self._point = ""
+        self._seen: tuple[int, int] | None = None
 
     def check(self) -> None:
         """Raises `SourceUnavailable` where the folder is there, but not what should be mounted there."""
         if self._canary:
-            if not (self._folder / self._canary).is_file():
+            if not self._holds_canary():
                 raise SourceUnavailable(
                     f"The folder {self._folder} does not hold {self._canary} (canary), so what should be mounted there is"
                     " not. Nothing in it is taken for gone. Mount it, or put that file there."
                 )
             return
+        identity = self._identity()
+        if identity is not None and identity == self._seen:
+            return  # the same directory is on the same mount; the kernel's table is long and read for every scan
         mount = mount_now(self._folder)
         if mount is None:
             return
@@ -85,3 +91,20 @@ class MountGuard:
                 " gone. Mount it again; if it is meant to be a plain folder now, restart ingestd."
             )
         self._point = mount.point
+        self._seen = identity
+
+    def _identity(self) -> tuple[int, int] | None:
+        try:
+            status = self._folder.stat()
+        except OSError:
+            return None  # the scan says why
+        return status.st_dev, status.st_ino
+
+    def _holds_canary(self) -> bool:
+        canary = self._folder / self._canary
+        try:
+            return stat.S_ISREG(canary.stat().st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise SourceUnavailable(f"{canary} can't be looked at: {cause(error)}") from error

@@ -1,11 +1,12 @@
-"""Folder events: the only importer of watchdog. An event says no more than "look again"; what there is, a scan decides.
+"""Folder events: an event says no more than "look again"; what there is, a scan decides.
 
-Whether events come at all is tried out on each mount: a hidden file is made and must be told of. Where that fails, and on
-file systems that others change without this kernel's knowing, whoever scans does so at short intervals instead.
+Whether events come at all is tried out on each mount: a hidden file is made and its event is waited for. If none comes, and on
+file systems that others change without this kernel's knowing, the folder is scanned at short intervals instead.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -14,56 +15,25 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypeAlias
 
-from watchdog.events import (
-    DirCreatedEvent,
-    DirDeletedEvent,
-    DirModifiedEvent,
-    DirMovedEvent,
-    FileClosedEvent,
-    FileCreatedEvent,
-    FileDeletedEvent,
-    FileModifiedEvent,
-    FileMovedEvent,
-    FileSystemEvent,
-    FileSystemEventHandler,
-)
-from watchdog.observers.api import BaseObserver
-from watchdog.observers.inotify import InotifyEmitter, InotifyObserver
-from watchdog.observers.inotify_c import InotifyEvent, InotifyFD
-from watchdog.observers.inotify_move_event_grouper import InotifyMoveEventGrouper
-
+from connectors.filesystem import cause
+from connectors.inotify import SHARED, FolderEvent, exhausted_limit
 from connectors.mounts import mount_now
 
 How: TypeAlias = Literal["auto", "events", "polling"]
-"""How a folder is watched: as the self-test finds best, or as somebody has decided."""
+"""How a folder is watched: as the self-test finds best, or as the configuration says."""
 
 _PROBE = ".ingestd-self-test.tmp"
 _PROBE_SECONDS = 2.0
 """So long the event of the self-test's own file may take; where events come, they take well under a millisecond."""
 
-# watchdog holds the first half of a rename back for half a second, and every event behind it, so as to pair it with the
-# second half. Each archived file would so delay the next one dropped; a scan needs no pairs.
-InotifyMoveEventGrouper.delay = 0.0
-
-# Not the events of opening and of closing without a change: our own reading would wake us for ever.
-_EVENTS: list[type[FileSystemEvent]] = [
-    FileCreatedEvent,
-    FileModifiedEvent,
-    FileMovedEvent,
-    FileDeletedEvent,
-    FileClosedEvent,
-    DirCreatedEvent,
-    DirModifiedEvent,
-    DirMovedEvent,
-    DirDeletedEvent,
-]
-
 
 class FolderWatch:
-    """While the context is open, ``wake`` is called from a thread of the watch when something below ``folder`` changed.
+    """While the context is open, ``wake`` is called from a thread of the process when something below ``folder`` changed.
 
-    The folder need not exist, and may vanish and come back: then there are no events until `rearm` finds it, which whoever
-    scans periodically calls before each scan. Nothing is missed by that order: what came before the watch, the scan sees.
+    The folder need not exist, and may vanish and come back: then there are no events until `rearm` finds it, so call `rearm`
+    before each scan. That order misses nothing: what came before the watch, the scan sees. Sub-folders that appear are watched
+    from the next `rearm` on, for which their own appearance is an event.
+
     ``failure`` says why there are no events, empty while there are. ``polling``: events can't be relied on, so scans have to be
     frequent; ``sentence`` says which and why, and ``tell`` is called with it whenever it is another.
     """
@@ -83,9 +53,10 @@ class FolderWatch:
         self._how: How = how
         self._tell = tell
         self._lock = threading.Lock()
-        self._observer: BaseObserver | None = None
         self._watched: tuple[int, int] | None = None
-        self._root = ""
+        self._root = -1
+        self._watches: set[int] = set()
+        self._folders_changed = False
         self._open = False
         self._tried = False
         self._heard = threading.Event()
@@ -105,6 +76,7 @@ class FolderWatch:
         with self._lock:
             self._open = False
             self._disarm("no longer watching")
+        SHARED.release(self)
 
     def rearm(self) -> None:
         """Watch the folder that has this name now, if it is not the one that is watched already; try out whether events come.
@@ -112,10 +84,10 @@ class FolderWatch:
         Blocks for as long as an event may take.
         """
         with self._lock:
-            self._follow()
-            if not self._open or self._tried or (self._watched is None and not self.failure):
+            if not self._open:
                 return
-            if self.failure and not self._folder.is_dir():
+            self._follow()
+            if self._tried or (self.failure and not os.path.isdir(self._folder)):  # noqa: PTH112 - raises nothing
                 return
             self._tried = True
             self.polling, sentence = self._decided()
@@ -123,30 +95,70 @@ class FolderWatch:
             self.sentence = sentence
             self._tell(sentence)
 
-    def _follow(self) -> None:
-        if not self._open:
+    def on_event(self, event: FolderEvent) -> None:
+        """Wake; see `connectors.inotify.FolderListener`."""
+        if event.name == _PROBE.encode():
+            self._heard.set()
             return
+        if event.is_ignored and event.wd == self._root:
+            self._watched = None  # an inode number may be given to the next folder of this name at once
+        if event.is_queue_overflow or event.is_ignored or event.is_directory:
+            self._folders_changed = True
+        self._wake()
+
+    def on_failure(self, error: Exception) -> None:
+        """Watch anew at the next `rearm`; see `connectors.inotify.FolderListener`."""
+        self._watched = None
+        self._tell(f"An event of {self._folder} failed ({type(error).__name__}: {error}); it is watched anew")
+
+    def _follow(self) -> None:
         try:
             status = self._folder.stat()
         except OSError as error:
-            self._disarm(f"{self._folder} can't be watched: {error.strerror}")
+            self._disarm(f"it can't be watched: {cause(error)}".removesuffix("."))
             return
-        if self._watched != (status.st_dev, status.st_ino):
-            self._disarm("")
-            self._arm((status.st_dev, status.st_ino))
+        identity = (status.st_dev, status.st_ino)
+        try:
+            if self._watched != identity or not SHARED.is_watching(self._root, self):
+                self._disarm("")
+                self._tried = False
+                self._root = SHARED.add(self._folder, self)
+                self._watches = {self._root}
+                self._folders_changed = True
+                self._watched = identity
+            if self._folders_changed:
+                self._watch_sub_folders()
+        except OSError as error:
+            self._disarm(exhausted_limit(error) or f"it can't be watched: {cause(error)}".removesuffix("."))
+
+    def _watch_sub_folders(self) -> None:
+        self._folders_changed = False  # first: a folder that appears during the walk is an event of its parent's watch
+        if not self._recursive:
+            return
+        found = {self._root}
+        for folder, names, _ in os.walk(self._folder):
+            names[:] = [name for name in names if not name.startswith(".")]  # no scan enters those
+            for name in names:
+                path = os.path.join(folder, name)  # noqa: PTH118 - speed
+                if os.path.islink(path):  # noqa: PTH114 - raises nothing
+                    continue
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+                    found.add(SHARED.add(path, self))
+        SHARED.remove(self._watches - found, self)
+        self._watches = found
 
     def _decided(self) -> tuple[bool, str]:
-        if self._how != "auto":
-            return self._how == "polling", f"{self._folder} is watched by {self._how}, as configured"
         if self.failure:
             return True, f"{self._folder} is watched by polling: {self.failure}"
+        if self._how != "auto":
+            return self._how == "polling", f"{self._folder} is watched by {self._how}, as configured"
         polling, reason = self._self_test()
         return polling, f"{self._folder} is watched by {'polling' if polling else 'events'}: {reason}"
 
     def _self_test(self) -> tuple[bool, str]:
         mount = mount_now(self._folder)
         if mount is not None and mount.remote:
-            return True, f"it lies on {mount.kind}, where changes made by others are not told"
+            return True, f"it is on {mount.kind}, where changes made by others cause no events"
         self._heard.clear()
         probe = self._folder / _PROBE
         try:
@@ -158,39 +170,21 @@ class FolderWatch:
         try:
             heard = self._heard.wait(_PROBE_SECONDS)
         finally:
-            probe.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # hidden, and no scan takes it
+                probe.unlink()
         if heard:
-            return False, "a file that was made to try it out was told of"
+            return False, "a file that was made to try it out caused an event"
         kind = f" on {mount.kind}" if mount is not None else ""
-        return True, f"a file that was made to try it out was not told of{kind} within {_PROBE_SECONDS:.0f} s"
-
-    def _arm(self, identity: tuple[int, int]) -> None:
-        self._tried = False
-        observer = _Observer(self._wake)
-        self._root = str(self._folder.resolve())  # a link itself has no events
-        try:
-            observer.schedule(_Waker(self), self._root, recursive=self._recursive, event_filter=_EVENTS)
-            observer.start()
-        except OSError as error:  # no such folder any more, or the system's limit of watches is reached
-            self.failure = f"{self._folder} can't be watched: {error.strerror or error}"
-            observer.unused()
-            return
-        self._observer, self._watched, self.failure = observer, identity, ""
+        return True, f"a file that was made to try it out caused no event{kind} within {_PROBE_SECONDS:.0f} s"
 
     def _disarm(self, reason: str) -> None:
+        """End the watches. With a reason why there are no events, it is found out anew whether they come."""
         self.failure = reason
-        observer, self._observer, self._watched = self._observer, None, None
-        if observer is not None:
-            observer.stop()
-            observer.join()
-
-    def _changed(self, event: FileSystemEvent) -> None:
-        if os.fsdecode(event.src_path).endswith(f"/{_PROBE}"):
-            self._heard.set()
-            return
-        if event.is_directory and event.event_type == "deleted" and os.fsdecode(event.src_path) == self._root:
-            self._watched = None  # an inode number may be given to the next folder of this name at once
-        self._wake()
+        self._watched = None
+        if reason:
+            self._tried = False
+        watches, self._watches, self._root = self._watches, set(), -1
+        SHARED.remove(watches, self)
 
 
 class Watching:
@@ -227,38 +221,3 @@ class Watching:
                 yield
             finally:
                 self._watch = None
-
-
-class _Waker(FileSystemEventHandler):
-    """Tells a watch of every event."""
-
-    def __init__(self, watch: FolderWatch) -> None:
-        self._watch = watch
-
-    def on_any_event(self, event: FileSystemEvent) -> None:
-        self._watch._changed(event)  # noqa: SLF001 - the other half of the same thing
-
-
-class _Observer(InotifyObserver):
-    """Also calls ``overflowed`` when the kernel had to drop events; watchdog itself renews its watches then, and is silent."""
-
-    def __init__(self, overflowed: Callable[[], None]) -> None:
-        self._inotify_fd = _Telling(overflowed)
-        self._inotify_fd.start()
-        BaseObserver.__init__(self, InotifyEmitter, timeout=1, inotify_fd=self._inotify_fd)
-
-    def unused(self) -> None:
-        """Let go of what was opened for an observer that never started."""
-        self._inotify_fd.stop()
-        self._inotify_fd.join()
-
-
-class _Telling(InotifyFD):
-    def __init__(self, overflowed: Callable[[], None]) -> None:
-        super().__init__()
-        self._overflowed = overflowed
-
-    def handle_event(self, event: InotifyEvent) -> None:
-        super().handle_event(event)
-        if event.is_queue_overflow:
-            self._overflowed()

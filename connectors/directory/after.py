@@ -18,8 +18,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from connectors.files.durable import existing, hidden_name, make_folder, reserve, sync_folder, write
+from connectors.files.durable import existing, fitting, hidden_name, make_folder, reserve, sync_folder, write
 from connectors.files.identity import Identity, identity_of
+from connectors.filesystem import cause
 from ingestd.sdk import SourceUnavailable
 
 _CHUNK_BYTES = 2**20
@@ -42,7 +43,7 @@ class Note:
 
 
 def archive(path: Path, folder: Path, name: str, *, identity: Identity, sha256: str, note: Note | None = None) -> bool:
-    """Move ``path`` to ``name`` below ``folder``, or to a name like it; whether it was moved.
+    """Move ``path`` to ``name`` below ``folder``, or to a name like it; whether it was moved. A very long name is shortened.
 
     A file that is gone, or is not the one of ``identity`` any more, is left alone.
 
@@ -51,7 +52,7 @@ def archive(path: Path, folder: Path, name: str, *, identity: Identity, sha256: 
     """
     if not _is_still(path, identity):
         return False
-    target = folder / PurePosixPath(name)
+    target = folder / fitting(PurePosixPath(name))
     try:
         make_folder(target.parent)
         if target.parent.stat().st_dev == identity.device:
@@ -62,10 +63,10 @@ def archive(path: Path, folder: Path, name: str, *, identity: Identity, sha256: 
                     raise
         return _move_across(path, target, identity, sha256, note)
     except OSError as error:
-        if isinstance(error, FileNotFoundError) and not path.exists():
+        if isinstance(error, FileNotFoundError) and not os.path.lexists(path):
             return False  # somebody else took it away
         raise SourceUnavailable(
-            f"{path} can't be archived in {folder}: {error.strerror}. It stays until it can."
+            f"{path} can't be archived in {folder}: {cause(error)} It stays until it can."
         ) from error
 
 
@@ -81,7 +82,7 @@ def delete(path: Path, *, identity: Identity) -> bool:
         path.unlink(missing_ok=True)
         sync_folder(path.parent)
     except OSError as error:
-        raise SourceUnavailable(f"{path} can't be deleted: {error.strerror}. It stays until it can.") from error
+        raise SourceUnavailable(f"{path} can't be deleted: {cause(error)} It stays until it can.") from error
     return True
 
 
@@ -91,7 +92,7 @@ def _is_still(path: Path, identity: Identity) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise SourceUnavailable(f"The status of {path} can't be read: {error.strerror}.") from error
+        raise SourceUnavailable(f"The status of {path} can't be read: {cause(error)}") from error
 
 
 def _rename(path: Path, target: Path, identity: Identity, note: Note | None) -> bool:

@@ -6,7 +6,7 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import BinaryIO, ClassVar, cast
@@ -17,20 +17,24 @@ from connectors.directory.options import DirectoryOptions
 from connectors.directory.putting_away import Leaving, PuttingAway
 from connectors.directory.readiness import Readiness
 from connectors.directory.readiness.grouping import Group
-from connectors.directory.scan import Found, Scanner, is_inside
-from connectors.directory.verifying import steps
+from connectors.directory.scan import Found, Scanner, is_inside, readable_name
+from connectors.directory.verifying import refused_sentence, steps
 from connectors.directory.whereabouts import locate, whereabouts
 from connectors.files.identity import Identity, identity_of
+from connectors.files.notices import Notices
 from connectors.files.reading import OpenFile, batches_of, open_file, unchanged
 from connectors.files.returning import form_of, origin_name
 from connectors.files.stillness import Stillness
+from connectors.filesystem import cause, reachable, real_path
 from connectors.formats import Format
+from connectors.formats.parser_process import Parsers
 from connectors.mounts import MountGuard
 from connectors.watching import Watching
 from ingestd.sdk import (
     Batch,
     Connector,
     Cursor,
+    FileClaim,
     Partition,
     SettleLater,
     Settlement,
@@ -55,39 +59,66 @@ class DirectoryConnector(Connector):
     def __init__(self, options: DirectoryOptions, context: SourceContext) -> None:
         super().__init__(options, context)
         self._folder = context.base / options.path
+        self._parsers = Parsers()
+        self._notices = Notices(context.tell)
         self._away = PuttingAway(options, context.base, form_of=self._form, now=context.now)
         self._archive = self._away.archive
+        self._readiness = Readiness(options.rules, self._folder, now=context.now, form_of=self._form)
         self._scanner = Scanner(
             self._folder,
             options.patterns,
             recursive=options.recursive,
             excluded=self._away.folders,
             links=options.after == "keep",
+            case_sensitive=options.case_sensitive,
+            is_companion=self._readiness.is_companion,
         )
         self._guard = MountGuard(self._folder, options.canary)
         self._stillness = Stillness(options.settle_seconds)
         self._emptiness = Stillness(options.empty_seconds)
-        self._readiness = Readiness(options.rules, self._folder, now=context.now, form_of=self._form)
         self._memory = Memory()
         self._found = Found()
         self._parked: dict[str, str] = {}
         self._held: dict[str, tuple[Cursor, Settlement]] = {}
         self._unreadable: dict[str, Identity] = {}
+        self._last_read: tuple[str, Identity] | None = None
         self._look_cost = 0.0
         self._watching = Watching(self._folder, recursive=options.recursive, how=options.watch, tell=self._tell_how)
+
+    @classmethod
+    def claims(cls, options: DirectoryOptions, base: Path) -> Sequence[FileClaim]:
+        """The files that match, which leave unless they are kept, and the folders into which they or their rows go."""
+        archive = base / options.archive if options.archive is not None else None
+        puts = [base / folder for folder in (options.quarantine, options.failed) if folder is not None]
+        if options.after == "archive" and archive is not None:
+            puts += [archive, archive / "rejected", archive / "failed"]
+        excluded = [*puts, archive] if archive is not None else puts
+        return [
+            FileClaim(
+                folder=os.path.realpath(base / options.path),
+                patterns=options.patterns,
+                recursive=options.recursive,
+                takes=options.after != "keep",
+                puts=tuple(sorted({os.path.realpath(folder) for folder in puts})),
+                excluded=tuple(sorted({os.path.realpath(folder) for folder in excluded})),
+            )
+        ]
 
     def partitions(self) -> Iterable[Partition]:
         """The files that are ready and may have something to tell, those written first come first.
 
         None is opened, unless a readiness rule asks what is in it.
         """
-        if self._archive is not None and self._archive.resolve() == self._folder.resolve():
+        if self._archive is not None and real_path(self._archive) == real_path(self._folder):
             raise SourceBroken(f"The archive is the folder {self._folder} itself: archived files would be read again.")
-        self._watching.rearm()
-        began = time.thread_time()
-        partitions = self._look()
-        self._look_cost = time.thread_time() - began
-        return partitions
+        with reachable(self._folder):
+            self._watching.rearm()
+            began = time.thread_time()
+            partitions = self._look()
+            self._look_cost = time.thread_time() - began
+        yield from partitions
+        if self._found.away:  # a part of the folder; the rest of it was handed over
+            raise SourceUnavailable(self._found.away)
 
     def _look(self) -> list[Partition]:
         found = self._scan()
@@ -147,13 +178,14 @@ class DirectoryConnector(Connector):
         except FileNotFoundError:
             return  # taken away since the scan; there is nothing to read, and nothing was
         except OSError as error:
-            raise SourceUnavailable(f"{path} can't be read: {error.strerror}.") from error
+            raise SourceUnavailable(f"{path} can't be read: {cause(error)}") from error
         except SourceBroken as error:
             self._memory.broken(name, self._found.files.get(name), str(error))
             raise
         with opened.file:
             if not self._stands_still(opened):
                 return
+            self._last_read = (name, opened.identity)
             try:
                 self._refuse(opened)
                 yield from self._read(opened, cursor)
@@ -161,7 +193,7 @@ class DirectoryConnector(Connector):
                 self._memory.broken(name, opened.identity, str(error))
                 raise
             except OSError as error:
-                raise SourceUnavailable(f"{path} can't be read: {error.strerror}.") from error
+                raise SourceUnavailable(f"{path} can't be read: {cause(error)}") from error
 
     def _refuse(self, opened: OpenFile) -> None:
         if not opened.identity.size:
@@ -186,13 +218,13 @@ class DirectoryConnector(Connector):
         trailer = self.options.trailer if not _came_back(opened.name) else None
         end = trailer.start(cast("BinaryIO", opened.file)) if trailer is not None else None
         try:
-            yield from batches_of(opened, sha256, self._form(opened.name), end=end)
+            yield from batches_of(opened, sha256, self._form(opened.name), notices=self._notices, end=end)
         except SourceBroken:
             self._unreadable[opened.name] = opened.identity
             raise
 
     def _form(self, name: str) -> Format:
-        return form_of(name, self.options.format, member=self.options.member)
+        return form_of(name, self.options.format, member=self.options.member).using(self._parsers)
 
     def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:
         """Archive or delete the file that the cursor speaks of, if it is still there and still the same.
@@ -205,8 +237,11 @@ class DirectoryConnector(Connector):
         """
         if "offset" in cursor:
             return
-        self._guard.check()  # a file of a share that is away is not one that somebody took away
-        name = partition.name
+        with reachable(self._folder):
+            self._guard.check()  # a file of a share that is away is not one that somebody took away
+            self._settle(partition.name, cursor, settlement)
+
+    def _settle(self, name: str, cursor: Cursor, settlement: Settlement) -> None:
         if self.options.after == "keep" or self._group_of(name) is None:
             self._let_go(name, cursor, settlement, self._readiness.companions(name))
             return
@@ -251,7 +286,7 @@ class DirectoryConnector(Connector):
         except FileNotFoundError:
             return
         except OSError as error:
-            raise SourceUnavailable(f"The status of {path} can't be read: {error.strerror}.") from error
+            raise SourceUnavailable(f"The status of {path} can't be read: {cause(error)}") from error
         if not identity.is_at(cursor):
             return
         self._away.check(path, name, settlement)
@@ -273,8 +308,16 @@ class DirectoryConnector(Connector):
         except FileNotFoundError:
             return
         except OSError as error:
-            raise SourceUnavailable(f"{path} can't be read: {error.strerror}.") from error
+            raise SourceUnavailable(f"{path} can't be read: {cause(error)}") from error
         self._away.put_companion_away(path, name, identity, sha256, ended)
+
+    def holds(self, name: str) -> bool:
+        """Whether there is a file of this name below the folder."""
+        with reachable(self._folder):
+            self._guard.check()
+            there = _is_there(self._folder / name)
+            self._guard.check()  # what went away meanwhile left an empty folder
+            return there or not _is_there(self._folder)
 
     def failed(self, partition: Partition, reason: str) -> None:
         """Put a file aside whose content can't be read, if there is a place for such files.
@@ -283,13 +326,29 @@ class DirectoryConnector(Connector):
         which the others would wait for ever, and one that was parked for what lies beside it.
         """
         name = partition.name
+        if self._last_read is not None and self._last_read[0] == name:
+            self._memory.broken(name, self._last_read[1], reason)  # the mapping may have refused it, not this connector
         identity = self._unreadable.pop(name, None)
-        if identity is not None and self._group_of(name) is None:
-            self._away.set_aside(self._path(name), name, identity, reason)
+        if identity is None or self._group_of(name) is not None:
+            return
+        try:
+            with reachable(self._folder):
+                self._away.set_aside(self._path(name), name, identity, reason)
+        except SourceUnavailable:
+            self._memory.mend(name)  # it is read again, and so put aside once that is possible
+            raise
 
     def again(self) -> None:
         """Take every file for one that may have something to tell."""
         self._memory.forget()
+
+    def interrupt(self) -> None:
+        """End the parsing of a file in a child process."""
+        self._parsers.interrupt()
+
+    def close(self) -> None:
+        """End the parsing of a file in a child process, should one still be under way."""
+        self._parsers.interrupt()
 
     def waiting(self) -> float | None:
         """Seconds until the next file may be still; None where none has to stand still any longer.
@@ -314,17 +373,29 @@ class DirectoryConnector(Connector):
         every = self.rescan_seconds
         self.context.tell(f"{sentence}. It is looked through {'' if polling else 'besides '}every {every:g} seconds.")
 
-    def verify(self) -> Iterable[Step]:
+    def notices(self) -> Iterator[str]:
+        """Files that are not taken, as the last scan saw them."""
+        found = self._found
+        if found.unmatched:
+            yield found.unmatched_sentence
+        if found.refused:
+            yield refused_sentence(found.refused)
+
+    def verify(self) -> Iterator[Step]:
         """Whether the folder and the archive can be used as configured, and what is there."""
         archive = self._archive if self.options.after == "archive" else None
-        return steps(
-            self._folder,
-            archive,
-            self._away.places,
-            scanner=self._scanner,
-            options=self.options,
-            guard=self._guard,
-        )
+        try:
+            with reachable(self._folder):
+                yield from steps(
+                    self._folder,
+                    archive,
+                    self._away.places,
+                    scanner=self._scanner,
+                    options=self.options,
+                    guard=self._guard,
+                )
+        except SourceUnavailable as error:
+            yield Step(name="folder", outcome="failed", sentence=str(error))
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:
         """Why a file is not read as it is now."""
@@ -338,21 +409,39 @@ class DirectoryConnector(Connector):
             emptiness=self._emptiness,
             readiness=self._readiness,
         )
-        return explainer.explain(name, cursor, self.context.now())
+        try:
+            with reachable(self._folder):
+                return explainer.explain(name, cursor, self.context.now())
+        except SourceUnavailable as error:
+            return str(error)
 
     def locate(self, path: Path) -> str | None:
         """The path below the folder, also of a file that was archived or put aside, and of the file of rejected rows."""
-        return locate(path, self._folder, self._away, self.options)
+        with reachable(self._folder):
+            located = locate(path, self._folder, self._away, self.options)
+        return readable_name(located) if located is not None else None
 
     def whereabouts(self, name: str, cursor: Cursor) -> str:
         """Where the file is that was read up to ``cursor``."""
-        return whereabouts(name, cursor, self._folder, self._archive, self.options)
+        with reachable(self._folder):
+            return whereabouts(name, cursor, self._folder, self._archive, self.options)
 
     def _path(self, name: str) -> Path:
         path = self._folder / name
-        if not is_inside(path, self._folder):
+        with reachable(path):
+            inside = is_inside(path, self._folder)
+        if not inside:
             raise SourceBroken(f"{name} leads out of the folder {self._folder}; it is not read.")
         return path
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is something; every error but that there is nothing is raised, because it says nothing."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def _came_back(name: str) -> bool:

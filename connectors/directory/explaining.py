@@ -88,4 +88,4 @@ class Explainer:
             return "it is in a sub-folder, and those are not looked through (recursive)"
         if self.options.pattern == PATTERNS:
             return "its name has no end of a known format; set pattern, and format if needed"
-        return f"its name matches none of {', '.join(self.options.patterns)} (pattern)"
+        return f"its name matches none of {self.options.patterns_in_words} (pattern)"

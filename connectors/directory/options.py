@@ -11,6 +11,8 @@ from connectors.directory.readiness import ConfiguredRule, RuleName, Trailer, ru
 from connectors.directory.readiness.rule import Rule
 from connectors.formats import PATTERNS, ConfiguredFormat, FormatName
 
+_NAMED = 5
+
 
 class DirectoryOptions(BaseModel):
     """A folder of files; relative paths start at the configuration file's folder."""
@@ -24,6 +26,10 @@ class DirectoryOptions(BaseModel):
             "A glob or a list of them. Without a slash it is held against the file's name, with one against its path below"
             " the folder. Names that start with a dot or ~$, or end in .tmp, .part, .crdownload or .filepart never match."
         ),
+    )
+    case_sensitive: bool = Field(
+        default=False,
+        description="Whether pattern distinguishes RUN01.CSV from run01.csv; by default both match *.csv.",
     )
     recursive: bool = Field(default=False, description="Whether files in sub-folders are taken too.")
     settle_seconds: float = Field(
@@ -152,3 +158,11 @@ class DirectoryOptions(BaseModel):
     def patterns(self) -> tuple[str, ...]:
         """The globs, always as several."""
         return (self.pattern,) if isinstance(self.pattern, str) else tuple(self.pattern)
+
+    @property
+    def patterns_in_words(self) -> str:
+        """The globs for a sentence: the default ones and long lists in a few words."""
+        if self.patterns == tuple(PATTERNS):
+            return "the endings of the known formats"
+        first, more = self.patterns[:_NAMED], len(self.patterns) - _NAMED
+        return ", ".join(first) + (f" and {more} more" if more > 0 else "")

@@ -19,10 +19,11 @@ from connectors.directory import after
 from connectors.directory.after import Note
 from connectors.directory.options import DirectoryOptions
 from connectors.files import receipt as receipts
-from connectors.files.durable import write
+from connectors.files.durable import fitting, write
 from connectors.files.identity import Identity
 from connectors.files.quarantine import Quarantined, Source, quarantine
 from connectors.files.reading import open_file
+from connectors.filesystem import cause
 from connectors.formats import Format
 from ingestd.sdk import SettleLater, Settlement, SourceBroken, SourceUnavailable
 
@@ -122,7 +123,7 @@ class PuttingAway:
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise SourceUnavailable(f"{path} can't be read: {error.strerror}.") from error
+            raise SourceUnavailable(f"{path} can't be read: {cause(error)}") from error
         said = (
             f"{name} could not be read.\n\n{reason}\n\nCorrect the file and drop it again; it may have the same name.\n"
         )
@@ -154,11 +155,12 @@ class PuttingAway:
     def _leave_word(self, leaving: Leaving, rows: Quarantined | None, put: str) -> None:
         if self.receipts is None:
             return
-        place = self.receipts / PurePosixPath(leaving.name + receipts.SUFFIX)
+        name = fitting(PurePosixPath(leaving.name))
+        place = self.receipts / name.with_name(name.name + receipts.SUFFIX)
         try:
             write(place, [self._word(leaving, rows, put)])
         except OSError as error:
-            raise SourceUnavailable(f"The receipt {place} can't be written: {error.strerror}.") from error
+            raise SourceUnavailable(f"The receipt {place} can't be written: {cause(error)}") from error
 
     def _word(self, leaving: Leaving, rows: Quarantined | None, put: str) -> bytes:
         return receipts.receipt(
@@ -192,7 +194,7 @@ class PuttingAway:
                 return quarantine(source, leaving.settlement, self.quarantine)
             except OSError as error:
                 raise SourceUnavailable(
-                    f"The rejected rows of {leaving.path} can't be written into {self.quarantine}: {error.strerror}."
+                    f"The rejected rows of {leaving.path} can't be written into {self.quarantine}: {cause(error)}"
                     " The file stays until they can."
                 ) from error
 

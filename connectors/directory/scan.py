@@ -12,35 +12,71 @@ from pathlib import Path
 
 from connectors.files.identity import Identity, identity_of
 from connectors.files.returning import origin_name
+from connectors.filesystem import cause, is_not_responding, real_path
 from ingestd.sdk import SourceUnavailable
 
 _PASSING = re.compile(
     r"\.|~\$|.*\.(?:tmp|part|crdownload|filepart|receipt\.json|reason\.txt)$", re.IGNORECASE | re.DOTALL
 )
 """What never is somebody's data: hidden and half-written files, and what is written about files."""
+_NAMED = 5
 
 
 @dataclass(slots=True)
 class Found:
-    """``files`` by their path below the folder, with slashes; ``empty`` and ``refused`` (with the reason) are not taken."""
+    """``files`` by their path below the folder, with slashes; ``empty`` and ``refused`` (with the reason) are not taken.
+
+    ``unmatched``: how many other regular files there are, which no pattern takes; ``unmatched_names``: the first of them.
+    ``away``: why a part of the folder does not respond, while the rest does; empty if all of it does.
+    """
 
     files: dict[str, Identity] = field(default_factory=dict)
     empty: dict[str, Identity] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
+    unmatched: int = 0
+    unmatched_names: list[str] = field(default_factory=list)
+    away: str = ""
+
+    @property
+    def unmatched_sentence(self) -> str:
+        """A sentence on the files that no pattern takes; empty: there are none."""
+        if not self.unmatched:
+            return ""
+        count, more = self.unmatched, self.unmatched - len(self.unmatched_names)
+        names = ", ".join([*self.unmatched_names, *([f"and {more} more"] if more else [])])
+        files = "1 file is" if count == 1 else f"{count} files are"
+        return f"{files} not taken because no pattern matches ({names}). Set pattern, and format if needed, to have them read."
+
+    def refuse(self, path: str, name: str, reason: str, error: OSError) -> None:
+        """Take note of what can't be looked at."""
+        self.refused[name] = f"{reason}: {cause(error)}".removesuffix(".")
+        if is_not_responding(error):
+            self.away = self.away or f"{path} can't be used: {cause(error)}"
 
 
 class Scanner:
     """Looks through one folder."""
 
     def __init__(
-        self, folder: Path, patterns: Sequence[str], *, recursive: bool, excluded: Iterable[Path], links: bool
+        self,
+        folder: Path,
+        patterns: Sequence[str],
+        *,
+        recursive: bool,
+        excluded: Iterable[Path],
+        links: bool,
+        case_sensitive: bool = False,
+        is_companion: Callable[[str], bool] = lambda _: False,
     ) -> None:
+        """``is_companion``: whether a name is that of a file which belongs to others, such as a marker."""
         self._folder = folder
         self._recursive = recursive
-        self._excluded = frozenset(path.resolve() for path in excluded)
+        self._excluded = frozenset(map(real_path, excluded))
         self._links = links
-        self._by_name = _any_of([pattern for pattern in patterns if "/" not in pattern])
-        self._by_path = _any_of([pattern for pattern in patterns if "/" in pattern])
+        self._is_companion = is_companion
+        flags = 0 if case_sensitive else re.IGNORECASE
+        self._by_name = _any_of([pattern for pattern in patterns if "/" not in pattern], flags)
+        self._by_path = _any_of([pattern for pattern in patterns if "/" in pattern], flags)
 
     def _matches(self, base: str, name: str) -> bool:
         if not self._fits(base, name):
@@ -63,17 +99,16 @@ class Scanner:
         try:
             folders = self._list(str(self._folder), "", found)
         except OSError as error:
-            raise SourceUnavailable(
-                f"The folder {self._folder} can't be listed: {error.strerror}. Create or mount it, and allow reading."
-            ) from error
+            raise SourceUnavailable(f"The folder {self._folder} can't be listed: {cause(error)}") from error
         while folders:
             below = folders.pop()
+            path = os.path.join(self._folder, below)  # noqa: PTH118 - speed
             try:
-                folders += self._list(os.path.join(self._folder, below), f"{below}/", found)  # noqa: PTH118 - speed
-            except FileNotFoundError:
-                continue  # gone since its parent was listed
+                folders += self._list(path, f"{below}/", found)
+            except (FileNotFoundError, NotADirectoryError):
+                continue  # gone, or replaced by a file, since its parent was listed
             except OSError as error:
-                found.refused[below] = f"the folder can't be listed: {error.strerror}"
+                found.refuse(path, below, "the folder can't be listed", error)
         return found
 
     def _list(self, folder: str, prefix: str, found: Found) -> list[str]:
@@ -87,12 +122,19 @@ class Scanner:
                         below.append(name)
                 elif self._matches(entry.name, name):
                     self._take(entry, name, found)
+                elif entry.is_file(follow_symlinks=False) and not self._is_passing(entry.name):
+                    found.unmatched += 1
+                    if len(found.unmatched_names) < _NAMED and _is_text(name, found):
+                        found.unmatched_names.append(name)
         return below
+
+    def _is_passing(self, base: str) -> bool:
+        return bool(_PASSING.match(base)) or self._is_companion(base)
 
     def _enters(self, entry: os.DirEntry[str], name: str, found: Found) -> bool:
         if not self._recursive or entry.name.startswith(".") or not _is_text(name, found):
             return False
-        return Path(entry.path).resolve() not in self._excluded
+        return real_path(Path(entry.path)) not in self._excluded
 
     def _take(self, entry: os.DirEntry[str], name: str, found: Found) -> None:
         if not _is_text(name, found):
@@ -102,7 +144,7 @@ class Scanner:
         except FileNotFoundError:
             return  # gone since the folder was listed
         except OSError as error:
-            found.refused[name] = f"its status can't be read: {error.strerror}"
+            found.refuse(entry.path, name, "its status can't be read", error)
             return
         if status is None or not stat.S_ISREG(status.st_mode):
             return
@@ -129,7 +171,12 @@ def is_passing(name: str) -> bool:
 
 def is_inside(path: Path, folder: Path) -> bool:
     """Whether a path stays in the folder once all links are followed."""
-    return path.resolve().is_relative_to(folder.resolve())
+    return real_path(path).is_relative_to(real_path(folder))
+
+
+def readable_name(name: str) -> str:
+    r"""The name as it is; of one that is not UTF-8 with the other bytes spelled out, as ``\xff``."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _is_text(name: str, found: Found) -> bool:
@@ -139,11 +186,10 @@ def _is_text(name: str, found: Found) -> bool:
     try:
         name.encode()
     except UnicodeEncodeError:
-        readable = os.fsencode(name).decode("utf-8", "backslashreplace")
-        found.refused[readable] = "its name is not UTF-8; rename it"
+        found.refused[readable_name(name)] = "its name is not UTF-8; rename it"
         return False
     return True
 
 
-def _any_of(patterns: Sequence[str]) -> Callable[[str], re.Match[str] | None] | None:
-    return re.compile("|".join(map(fnmatch.translate, patterns))).match if patterns else None
+def _any_of(patterns: Sequence[str], flags: int) -> Callable[[str], re.Match[str] | None] | None:
+    return re.compile("|".join(map(fnmatch.translate, patterns)), flags).match if patterns else None

@@ -9,6 +9,7 @@ from pathlib import Path
 from connectors.directory.options import DirectoryOptions
 from connectors.directory.readiness.not_open import NotOpen
 from connectors.directory.scan import Scanner
+from connectors.filesystem import cause, real_path
 from connectors.mounts import MountGuard
 from connectors.watching import FolderWatch
 from ingestd.sdk import SourceUnavailable, Step
@@ -52,11 +53,18 @@ def steps(
     if unreadable:
         sentence = f"{len(unreadable)} files can't be read ({_named(unreadable)}): allow reading them."
         yield Step(name="reading files", outcome="failed", sentence=sentence)
-    sentence = f"{len(found.files)} files match {', '.join(options.patterns)}; {len(found.empty)} are still empty."
+    sentence = f"{len(found.files)} files match {options.patterns_in_words}; {len(found.empty)} are still empty."
     yield Step(name="files", outcome="passed", sentence=sentence)
+    if found.unmatched:
+        yield Step(name="not taken", outcome="skipped", sentence=found.unmatched_sentence)
     if found.refused:
-        told = _named([f"{name}: {reason}" for name, reason in sorted(found.refused.items())])
-        yield Step(name="refused", outcome="skipped", sentence=f"{len(found.refused)} are not taken ({told}).")
+        yield Step(name="refused", outcome="skipped", sentence=refused_sentence(found.refused))
+
+
+def refused_sentence(refused: Mapping[str, str]) -> str:
+    """A sentence on files that are not taken, with the reason of the first of them."""
+    named = _named([f"{name}: {reason}" for name, reason in sorted(refused.items())])
+    return f"{len(refused)} are not taken ({named})."
 
 
 def _watching(folder: Path, options: DirectoryOptions) -> Iterator[Step]:
@@ -72,17 +80,15 @@ def _watching(folder: Path, options: DirectoryOptions) -> Iterator[Step]:
 
 
 def _archive(folder: Path, archive: Path) -> Iterator[Step]:
-    if archive.resolve() == folder.resolve():
+    if real_path(archive) == real_path(folder):
         sentence = f"The archive {archive} is the folder itself: archived files would be read again. Choose another."
         yield Step(name="archive", outcome="failed", sentence=sentence)
         return
-    existing = _nearest(archive)
-    if not _can_be_written(existing):
-        sentence = f"The archive {archive} can't be written: make {existing} a folder that ingestd's user may write to."
-        yield Step(name="archive", outcome="failed", sentence=sentence)
+    if obstacle := _obstacle(archive):
+        yield Step(name="archive", outcome="failed", sentence=f"The archive {obstacle}")
         return
     yield Step(name="archive", outcome="passed", sentence=f"Files can be put into {archive}.")
-    if existing.stat().st_dev == folder.stat().st_dev:
+    if _nearest(archive).stat().st_dev == folder.stat().st_dev:
         sentence = "Folder and archive are on one file system: a file moves in one step."
     else:
         sentence = "Folder and archive are on different file systems: a file is copied, checked and then deleted."
@@ -90,22 +96,29 @@ def _archive(folder: Path, archive: Path) -> Iterator[Step]:
 
 
 def _written(name: str, place: Path) -> Step:
-    existing = _nearest(place)
-    if _can_be_written(existing):
-        return Step(name=name, outcome="passed", sentence=f"Files can be put into {place}.")
-    sentence = f"{place} can't be written: make {existing} a folder that ingestd's user may write to."
-    return Step(name=name, outcome="failed", sentence=sentence)
+    if obstacle := _obstacle(place):
+        return Step(name=name, outcome="failed", sentence=obstacle)
+    return Step(name=name, outcome="passed", sentence=f"Files can be put into {place}.")
+
+
+def _obstacle(place: Path) -> str:
+    """Return why files can't be put into a folder, as a sentence; empty: they can."""
+    try:
+        existing = _nearest(place)
+    except OSError as error:
+        return f"{place} can't be written: {cause(error)}"
+    if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
+        return ""
+    return f"{place} can't be written: make {existing} a folder that ingestd's user may write to."
 
 
 def _nearest(folder: Path) -> Path:
-    """The folder, or the one above it in which it is to be made."""
-    while not folder.exists() and folder != folder.parent:
-        folder = folder.parent
+    """Return the folder, or the one above it in which it is to be made."""
+    try:
+        folder.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return _nearest(folder.parent)
     return folder
-
-
-def _can_be_written(folder: Path) -> bool:
-    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
 
 
 def _named(names: list[str]) -> str:

@@ -8,8 +8,10 @@ from pathlib import Path, PurePosixPath
 
 from connectors.directory.options import DirectoryOptions
 from connectors.directory.putting_away import PuttingAway
+from connectors.files.durable import fitting
 from connectors.files.identity import Identity, identity_of
 from connectors.files.returning import origin_name
+from connectors.filesystem import real_path
 from ingestd.sdk import Cursor
 
 _ARCHIVED = 10_000
@@ -36,8 +38,8 @@ def _below(path: Path, folder: Path | None) -> tuple[str, ...] | None:
     """The steps from a folder down to a path; None where the path is not in it."""
     if folder is None:
         return None
-    for spelled in (path, path.parent.resolve() / path.name):
-        for root in (Path(os.path.abspath(folder)), folder.resolve()):  # noqa: PTH100 - as written, without following links
+    for spelled in (path, real_path(path.parent) / path.name):
+        for root in (Path(os.path.abspath(folder)), real_path(folder)):  # noqa: PTH100 - as written, without following links
             if spelled.is_relative_to(root) and spelled != root:
                 return spelled.relative_to(root).parts
     return None
@@ -66,7 +68,7 @@ def _folders(archive: Path, depth: int) -> Iterable[Path]:
 
 
 def _archived(name: str, cursor: Cursor, archive: Path) -> Path | None:
-    target = archive / PurePosixPath(name)
+    target = archive / fitting(PurePosixPath(name))
     for number in range(1, _ARCHIVED):
         candidate = target if number == 1 else target.with_name(f"{target.stem}~{number}{target.suffix}")
         try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import glob
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import ClassVar
@@ -10,9 +12,22 @@ from typing import ClassVar
 from connectors.file.options import FileOptions
 from connectors.file.verifying import steps, who_has_it_open
 from connectors.files import Identity, OpenFile, Stillness, batches_of, identity_of, open_file, unchanged
+from connectors.files.notices import Notices
+from connectors.filesystem import cause, real_path
 from connectors.formats import Format, format_of
+from connectors.formats.parser_process import Parsers
 from connectors.watching import Watching
-from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceBroken, SourceContext, SourceUnavailable, Step
+from ingestd.sdk import (
+    Batch,
+    Connector,
+    Cursor,
+    FileClaim,
+    Partition,
+    SourceBroken,
+    SourceContext,
+    SourceUnavailable,
+    Step,
+)
 
 
 class FileConnector(Connector):
@@ -25,13 +40,26 @@ class FileConnector(Connector):
         super().__init__(options, context)
         self._path = context.base / options.path
         self._name = self._path.name
+        self._parsers = Parsers()
+        self._notices = Notices(context.tell)
         self._stillness = Stillness(options.settle_seconds)
         self._gone_since: float | None = None
         self._seen: Identity | None = None
         self._broken: tuple[Identity, str] | None = None
+        self._last_read: Identity | None = None
         self._watching = Watching(
             self._path.parent, recursive=False, how=options.watch, tell=lambda text: context.tell(f"{text}.")
         )
+
+    @classmethod
+    def claims(cls, options: FileOptions, base: Path) -> Sequence[FileClaim]:
+        """The file by its name in its folder, and what it leads to if it is a link."""
+        named = base / options.path
+        spelled = {os.path.realpath(named), f"{os.path.realpath(named.parent)}/{named.name}"}
+        return [
+            FileClaim(folder=str(Path(path).parent), patterns=(glob.escape(Path(path).name),), ignore_case=False)
+            for path in sorted(spelled)
+        ]
 
     def partitions(self) -> Iterable[Partition]:
         """The file, once it stands still; not while it can't be read as it is.
@@ -59,7 +87,7 @@ class FileConnector(Connector):
                 self._gone_since = now
             return None
         except OSError as error:
-            raise SourceUnavailable(f"{self._path} can't be looked at: {error.strerror}.") from error
+            raise SourceUnavailable(f"{self._path} can't be looked at: {cause(error)}") from error
         self._gone_since = None
         return identity
 
@@ -68,7 +96,8 @@ class FileConnector(Connector):
         return self._gone_since is not None and now - self._gone_since < self.options.settle_seconds
 
     def _missing(self) -> str:
-        what = "is not there" if self._path.parent.is_dir() else "is not there, nor is its folder: is the share mounted"
+        folder = os.path.isdir(self._path.parent)  # noqa: PTH112 - raises nothing
+        what = "is not there" if folder else "is not there, nor is its folder: is the share mounted"
         end = "?" if what.endswith("mounted") else "."
         return f"{self._path} {what}{end} Nothing that came from it is removed. Put it back, or correct path."
 
@@ -85,19 +114,20 @@ class FileConnector(Connector):
         except FileNotFoundError:
             return  # the next look tells whether it was replaced or is away
         except OSError as error:
-            raise SourceUnavailable(f"{self._path} can't be looked at: {error.strerror}.") from error
+            raise SourceUnavailable(f"{self._path} can't be looked at: {cause(error)}") from error
         except SourceBroken as error:
             raise SourceUnavailable(f"{error} If another program holds it, it is read once that lets go.") from error
         with opened.file:
             if self.options.settle_seconds and not opened.identity.same_content(self._seen):
                 return
+            self._last_read = opened.identity
             try:
                 yield from self._read(opened, cursor)
             except SourceBroken as error:
                 self._broken = (opened.identity, str(error))
                 raise
             except OSError as error:
-                raise SourceUnavailable(f"{self._path} can't be read: {error.strerror}.") from error
+                raise SourceUnavailable(f"{self._path} can't be read: {cause(error)}") from error
 
     def _read(self, opened: OpenFile, cursor: Cursor | None) -> Iterator[Batch]:
         if not opened.identity.size:
@@ -109,7 +139,7 @@ class FileConnector(Connector):
             yield unchanged(opened, sha256)
             return
         rows = 0
-        for batch in batches_of(opened, sha256, self._form()):
+        for batch in batches_of(opened, sha256, self._form(), notices=self._notices):
             rows += batch.records.height + len(batch.rejects)
             if batch.last and not rows and self.options.deletes == "remove":
                 raise SourceBroken(
@@ -120,11 +150,25 @@ class FileConnector(Connector):
             yield batch
 
     def _form(self) -> Format:
-        return format_of(self._name, self.options.format, member=self.options.member)
+        return format_of(self._name, self.options.format, member=self.options.member).using(self._parsers)
+
+    def failed(self, partition: Partition, reason: str) -> None:
+        """Remember that the file can't be read as it is, also where the mapping is what refused it."""
+        del partition  # there is one
+        if self._last_read is not None:
+            self._broken = (self._last_read, reason)
 
     def again(self) -> None:
         """Take the file for one that may have something to tell."""
         self._broken = None
+
+    def interrupt(self) -> None:
+        """End the parsing of the file in a child process."""
+        self._parsers.interrupt()
+
+    def close(self) -> None:
+        """End the parsing of the file in a child process, should it still be under way."""
+        self._parsers.interrupt()
 
     def waiting(self) -> float | None:
         """Seconds until the file may stand still, or counts as away; None where there is nothing to wait for."""
@@ -153,22 +197,29 @@ class FileConnector(Connector):
             return None
         try:
             identity = identity_of(self._path.stat())
-        except OSError:
+        except FileNotFoundError:
             return self._missing()
+        except OSError as error:
+            return f"{self._path} can't be looked at: {cause(error)}"
         if identity.is_at(cursor):
             return None
         broken = self._broken
         if broken is not None and broken[0] == identity:
             return f"{name} can't be read as it is. {broken[1]}"
         left = self._stillness.seconds_left(name, self.context.now())
-        wait = f"{name} must stand still for {left or self.options.settle_seconds:.1f} more seconds (settle_seconds)."
+        if left is None:
+            wait = f"{name} was saved just now; it is considered at the next look."
+        elif left > 0:
+            wait = f"{name} must stand still for {left:.1f} more seconds (settle_seconds)."
+        else:
+            wait = f"{name} stands still: it is being read, or what was read from it is not settled yet."
         holder = who_has_it_open(self._path)
         return f"{wait} {holder}" if holder else wait
 
     def locate(self, path: Path) -> str | None:
         """The file's name, where the path is the file's."""
-        spelled = {self._path.absolute(), self._path.parent.resolve() / self._name}
-        return self._name if spelled & {path, path.parent.resolve() / path.name} else None
+        spelled = {self._path.absolute(), real_path(self._path.parent) / self._name}
+        return self._name if spelled & {path, real_path(path.parent) / path.name} else None
 
     def whereabouts(self, name: str, cursor: Cursor) -> str:
         """That it stays; whether it is still as it was read."""

@@ -6,16 +6,19 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from connectors.filesystem import cause
 from ingestd.sdk import SourceBroken, Step
 
 
 def steps(path: Path, form: Callable[[], object]) -> Iterator[Step]:
     """Each check in order; after a file that is not there, there is nothing more to say."""
-    if not path.parent.is_dir():
-        yield Step(name="folder", outcome="failed", sentence=f"{path.parent} is not there. Create or mount it.")
+    try:
+        path.parent.stat()
+    except OSError as error:
+        yield Step(name="folder", outcome="failed", sentence=f"{path.parent} can't be used: {cause(error)}")
         return
     yield Step(name="folder", outcome="passed", sentence=f"{path.parent} is there.")
-    if not path.is_file():
+    if not os.path.isfile(path):  # noqa: PTH113 - raises nothing
         sentence = f"{path} is not there, or is no file. Put it there, or correct path."
         yield Step(name="file", outcome="failed", sentence=sentence)
         return
@@ -38,6 +41,6 @@ def who_has_it_open(path: Path) -> str:
         path.with_name(f"~${path.name[2:]}"),
         path.with_name(f".~lock.{path.name}#"),
     ):
-        if lock.exists():
+        if os.path.lexists(lock):
             return f"Somebody has {path.name} open ({lock.name} lies beside it); it is read as it was saved last."
     return ""

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+
+_NAME_BYTES = 222
+"""With the longest that is added to a name (``.``, ``~9999``, ``.rejected.ndjson`` or ``.receipt.json``, ``.part``) it fits."""
+_ENDING_BYTES = 20
 
 
 def write(path: Path, pieces: Iterable[bytes]) -> None:
@@ -25,6 +30,22 @@ def write_hidden(path: Path, pieces: Iterable[bytes]) -> Path:
         file.flush()
         os.fsync(file.fileno())
     return hidden
+
+
+def fitting(path: PurePosixPath) -> PurePosixPath:
+    """The path with a name that leaves room for what is put beside the file, such as ``NAME.receipt.json``.
+
+    A file system takes 255 bytes; a longer name is shortened before its ending and gets the start of its hash, so the same
+    name is always shortened alike and no two become one.
+    """
+    name = path.name
+    if len(os.fsencode(name)) <= _NAME_BYTES:
+        return path
+    ending = path.suffix if len(os.fsencode(path.suffix)) <= _ENDING_BYTES else ""
+    mark = "~" + hashlib.sha256(os.fsencode(name)).hexdigest()[:12]
+    room = _NAME_BYTES - len(os.fsencode(mark + ending))
+    stem = os.fsencode(name.removesuffix(ending))[:room].decode("utf-8", "ignore")
+    return path.with_name(stem + mark + ending)
 
 
 def hidden_name(path: Path) -> Path:

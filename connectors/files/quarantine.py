@@ -15,7 +15,7 @@ from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
-from connectors.files.durable import existing, make_folder, reserve, sync_folder, write_hidden
+from connectors.files.durable import existing, fitting, make_folder, reserve, sync_folder, write_hidden
 from connectors.files.returning import (
     FIELD,
     ORIGIN,
@@ -87,7 +87,8 @@ def quarantine(source: Source, settlement: Settlement, folder: Path) -> Quaranti
     columns = _columns(top, settlement)
     rows = _Rows(source, settlement, columns)
     name = PurePosixPath(source.name)
-    target = folder / name.with_name(f"{origin_name(name.name) or name.name}.rejected{shape.suffix}")
+    origin = fitting(name.with_name(origin_name(name.name) or name.name))
+    target = folder / origin.with_name(f"{origin.name}.rejected{shape.suffix}")
     make_folder(target.parent)
     hidden = write_hidden(target, shape.written(columns, rows))
     sentence = shape.sentence

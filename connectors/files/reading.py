@@ -18,6 +18,7 @@ import polars as pl
 
 from connectors.files.beginning import Beginning
 from connectors.files.identity import Identity, identity_of
+from connectors.files.notices import Notices
 from connectors.files.returning import Piece, pieces_of
 from connectors.formats import Format
 from ingestd.sdk import Batch, Cursor, SourceBroken, SourceUnavailable
@@ -62,13 +63,14 @@ def open_file(path: Path, name: str) -> OpenFile:
     Raises:
         FileNotFoundError: it is gone.
         SourceBroken: it is no regular file, or may not be read.
+        OSError: its file system does not respond, or the process can open no more files.
     """
     try:
         # A pipe that took the file's place must not make us wait for its writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         raise
-    except OSError as error:
+    except PermissionError as error:
         raise SourceBroken(f"{name} can't be opened: {error.strerror}. Allow ingestd's user to read it.") from error
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
@@ -78,11 +80,13 @@ def open_file(path: Path, name: str) -> OpenFile:
     return OpenFile(name=name, file=file, identity=identity_of(status), owner=_user_name(status.st_uid))
 
 
-def batches_of(opened: OpenFile, sha256: str, form: Format, *, end: int | None = None) -> Iterator[Batch]:
+def batches_of(
+    opened: OpenFile, sha256: str, form: Format, *, notices: Notices, end: int | None = None
+) -> Iterator[Batch]:
     """The whole file; the last batch comes only if the file's content was the hashed one from end to end.
 
-    ``end``: records are in the first so many bytes only; None: in all of it. Cursors before the last carry an ``offset``: they
-    say that the file was not read to its end.
+    ``end``: records are in the first so many bytes only; None: in all of it. ``notices`` logs what was guessed or left out.
+    Cursors before the last carry an ``offset``: they say that the file was not read to its end.
 
     Raises:
         SourceUnavailable: the file changed meanwhile.
@@ -93,17 +97,23 @@ def batches_of(opened: OpenFile, sha256: str, form: Format, *, end: int | None =
     source = _Hashing(opened.file)
     part = source if end is None else Beginning(cast("BinaryIO", source), end)
     pieces = pieces_of(form.read(cast("BinaryIO", part), opened.name), opened.name)
+    piece: Piece | None = None
     try:
-        piece = next(pieces)
         for following in pieces:
-            yield _batch(piece, {**whole, "offset": piece.stretch.end.offset}, facts)
+            if piece is not None:
+                yield _batch(piece, {**whole, "offset": piece.stretch.end.offset}, facts)
             piece = following
     except SourceBroken:
         opened.check_unchanged()  # a file that is being replaced is no broken one
+        if piece is not None:  # it was read before the mistake
+            yield _batch(piece, {**whole, "offset": piece.stretch.end.offset}, facts)
         raise
+    if piece is None:
+        raise AssertionError("a format gives at least one stretch")
     opened.check_unchanged()
     if source.hexdigest() != sha256:
         raise SourceUnavailable(f"{opened.name} changed while it was read; it is read again once it is still.")
+    notices.log(opened.name, piece.stretch.facts)
     yield _batch(piece, whole, facts, last=True)
 
 

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from itertools import islice
 
-from ingestd.sdk import Rejected, Settlement
+from ingestd.sdk import NOTICE, Rejected, Settlement
 
 SUFFIX = ".receipt.json"
 REASONS = 1_000
@@ -78,6 +78,8 @@ def summary(settlement: Settlement, *, name: str, put: str, quarantine: str, rem
     if settlement.rejected:
         said.append(f"{settlement.rejected} rejected")
     line = f"{'; '.join(said)}. {put}"
+    if NOTICE in settlement.facts:
+        line += f" {settlement.facts[NOTICE]}"
     if quarantine:
         line += f" The rejected rows are in {quarantine}: mend them and drop that file."
     return f"{line} {remark}".strip()

@@ -152,7 +152,9 @@ def _still_bad(record: Mapping[str, str | None], origin: Origin | None) -> str:
     """Why a row that came back can't be taken; empty where nothing is seen of it."""
     if origin is None:
         return ""
-    if fingerprint(record) == origin.fingerprint:
+    # An emptied reason says that the row is right as it is: a field that it lacked, say, is rightly empty.
+    confirmed = REASON in record and not (record[REASON] or "").strip()
+    if not confirmed and fingerprint(record) == origin.fingerprint:
         return _UNCHANGED + (record.get(REASON) or "no reason is told.").removeprefix(_UNCHANGED)
     if record.get(UNPARTED):
         return f"Its text still stands in {UNPARTED}: write each field into its own column, and empty that one."

@@ -6,11 +6,9 @@ import bz2
 import fnmatch
 import gzip
 import lzma
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from io import BufferedIOBase
 from pathlib import Path, PurePosixPath
@@ -20,6 +18,7 @@ import polars as pl
 from backports import zstd
 
 from connectors.formats.format import Format
+from connectors.formats.parser_process import Parsers
 from connectors.formats.stretch import Stretch
 from ingestd.sdk import SourceBroken
 
@@ -117,9 +116,18 @@ class Packed(Format):
             for info in sorted(members, key=lambda info: info.filename):
                 if info.flag_bits & _ENCRYPTED:
                     raise SourceBroken(f"{name}: {info.filename} is encrypted. Pack it without a password.")
+                self._check_known(name, info.filename)
                 with archive.open(info) as unpacked:
                     for stretch in self._read(unpacked, name, info.filename):
                         yield _of_member(stretch, info.filename, alone=len(members) == 1)
+
+    def _check_known(self, name: str, member: str) -> None:
+        try:
+            self.inside(member)
+        except SourceBroken as error:
+            raise SourceBroken(
+                f"{name}: {error} If {member} is no data, set member to a glob of the files that are, such as '*.csv'."
+            ) from error
 
     def _wants(self, member: str) -> bool:
         path = PurePosixPath(member)
@@ -129,12 +137,26 @@ class Packed(Format):
 
     def _read(self, unpacked: _Readable, name: str, inner: str) -> Iterator[Stretch]:
         bounded = cast("BinaryIO", _Bounded(unpacked, name, self.unpacked_bytes))
-        form = self.inside(inner)
-        if not form.jumps:
-            yield from form.read(bounded, inner)
-            return
-        with _spooled(bounded) as whole:
-            yield from form.read(whole, inner)
+        yield from self._form_of(name, inner).read(bounded, inner)
+
+    def _form_of(self, name: str, inner: str) -> Format:
+        if packed_suffix(inner) == ".zip":
+            raise SourceBroken(
+                f"{name}: {inner} is a zip file itself, and those are not unpacked within others. Unpack it first, or set"
+                " member to the files that are meant."
+            )
+        try:
+            return self.inside(inner)
+        except SourceBroken as error:
+            if packed_suffix(name) != ".zip":
+                raise
+            raise SourceBroken(
+                f"{name}: {error} Or set member to a pattern of the files that are meant, such as '*.csv'."
+            ) from error
+
+    def using(self, parsers: Parsers) -> Packed:
+        """What is inside is parsed by one of ``parsers``."""
+        return self.model_copy(update={"inside": lambda inner: self.inside(inner).using(parsers)})
 
 
 class _Bounded:
@@ -154,16 +176,6 @@ class _Bounded:
                 f"{self._name} holds more than {self._most} bytes once unpacked. Drop it unpacked, or in pieces."
             )
         return data
-
-
-@contextmanager
-def _spooled(file: BinaryIO) -> Iterator[BinaryIO]:
-    """A file on disk, without a name, for a format that jumps about in it."""
-    with tempfile.TemporaryFile() as whole:
-        while data := file.read(2**20):
-            whole.write(data)
-        whole.seek(0)
-        yield cast("BinaryIO", whole)
 
 
 def _of_member(stretch: Stretch, member: str, *, alone: bool) -> Stretch:

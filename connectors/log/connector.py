@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,19 +11,21 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
 from connectors.files import Identity
+from connectors.files.notices import Notices
+from connectors.filesystem import cause, real_path
 from connectors.formats import format_of
 from connectors.log.arranging import Arrangement, Arranger, Restless
 from connectors.log.folder import Folder
 from connectors.log.following import Damaged, Follower, Step
 from connectors.log.memory import Memory
-from connectors.log.names import Names
+from connectors.log.names import NAME, Names
 from connectors.log.options import LogOptions
 from connectors.log.rows import Growing, growing
 from connectors.log.trail import Part, Trail, trail_of
 from connectors.log.verifying import steps
 from connectors.log.waiting import Waiting
 from connectors.watching import Watching
-from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceBroken, SourceContext, SourceUnavailable
+from ingestd.sdk import Batch, Connector, Cursor, FileClaim, Partition, SourceBroken, SourceContext, SourceUnavailable
 from ingestd.sdk import Step as CheckStep
 
 
@@ -39,9 +42,17 @@ class LogConnector(Connector):
         self._memories: dict[str, Memory] = {}
         self._trails: dict[str, tuple[Cursor | None, Trail]] = {}
         self._waiting = Waiting(options.idle_seconds, context.now)
+        self._notices = Notices(context.tell)
         self._watching = Watching(
             self._folder.path, recursive=False, how=options.watch, tell=lambda text: context.tell(f"{text}.")
         )
+
+    @classmethod
+    def claims(cls, options: LogOptions, base: Path) -> Sequence[FileClaim]:
+        """The logs and their rotated files; all of them stay."""
+        rotated = [glob.replace(NAME, log) for glob in options.rotations for log in options.patterns]
+        patterns = (*options.patterns, *rotated, *(f"{glob}.*" for glob in rotated))
+        return [FileClaim(folder=os.path.realpath(base / options.path), patterns=tuple(dict.fromkeys(patterns)))]
 
     def partitions(self) -> Iterable[Partition]:
         """The logs of which there is a file, be it an older one."""
@@ -53,6 +64,10 @@ class LogConnector(Connector):
         self._waiting.keep_only(logs)
         return [Partition(name=log, snapshot=False) for log in logs]
 
+    def holds(self, name: str) -> bool:
+        """Whether there is a file of the log, be it an older one."""
+        return name in self._names.logs(self._folder.files())
+
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
         """What was written since ``cursor``, in whole records: first to what is a rotated file by now, then to the log."""
         log = partition.name
@@ -62,7 +77,7 @@ class LogConnector(Connector):
         except Restless:
             self._waiting.again_soon(log)
         except OSError as error:
-            raise SourceUnavailable(f"{log} in {self._folder.path} can't be read: {error.strerror}.") from error
+            raise SourceUnavailable(f"{log} in {self._folder.path} can't be read: {cause(error)}") from error
 
     def _read(self, log: str, cursor: Cursor | None) -> Iterator[Batch]:
         memory = self._memories.setdefault(log, Memory())
@@ -74,7 +89,7 @@ class LogConnector(Connector):
         if arrangement.missed is not None:
             self._tell(log, arrangement.missed)
         held: Batch | None = None
-        for batch, now in self._batches(log, arrangement, trail.rows, memory):
+        for batch, now in self._batches(log, arrangement, trail, memory):
             if batch is None:
                 self._trails[log] = (held.cursor if held is not None else cursor, now)
                 break
@@ -85,13 +100,19 @@ class LogConnector(Connector):
             yield replace(held, last=True)
 
     def _batches(
-        self, log: str, arrangement: Arrangement, row: int, memory: Memory
+        self, log: str, arrangement: Arrangement, trail: Trail, memory: Memory
     ) -> Iterator[tuple[Batch | None, Trail]]:
         """Each batch with the trail after it; at the end None with how things are then."""
         files = self._folder.files()
+        row, columns = trail.rows, trail.columns
         parts = [found.part for found in arrangement.found]
         follower = Follower(
-            self._folder, memory, self._form(log), idle_seconds=self.options.idle_seconds, patience=self._patience(log)
+            self._folder,
+            memory,
+            self._form(log),
+            idle_seconds=self.options.idle_seconds,
+            patience=self._patience(log),
+            columns=columns,
         )
         for at, found in enumerate(arrangement.found):
             identity = files.get(found.name)
@@ -104,8 +125,9 @@ class LogConnector(Connector):
             try:
                 for step in follower.follow(found, identity, row):
                     parts[at], row = step.part, step.row
-                    now = Trail(rows=row, parts=_begun(parts)).bounded()
-                    if step.stretch is not None:
+                    now = Trail(rows=row, parts=_begun(parts), columns=follower.columns).bounded()
+                    if step.stretch is not None and step.rows is not None:
+                        self._notices.log(log, step.rows.facts)
                         yield self._batch(log, found.name, identity, step, now), now
             except Damaged as error:
                 packing = (
@@ -118,7 +140,7 @@ class LogConnector(Connector):
                     f"{found.name} in {self._folder.path} can't be unpacked to its end ({error}), so what is in it and was not"
                     f" read before is missing. Pack it again from a good copy; {log} is read on."
                 )
-        yield None, Trail(rows=row, parts=_begun(parts)).bounded()
+        yield None, Trail(rows=row, parts=_begun(parts), columns=follower.columns).bounded()
 
     def _batch(self, log: str, name: str, identity: Identity, step: Step, trail: Trail) -> Batch:
         if step.stretch is None or step.rows is None:
@@ -198,7 +220,7 @@ class LogConnector(Connector):
         """The log to which a file of the folder belongs."""
         for spelled, folder in (
             (path, self._folder.path.absolute()),
-            (path.parent.resolve(), self._folder.path.resolve()),
+            (real_path(path.parent), real_path(self._folder.path)),
         ):
             if (spelled if spelled == folder else spelled.parent) == folder:
                 return self._names.log_of(path.name)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from connectors.files import Identity, identity_of
+from connectors.filesystem import cause
 from ingestd.sdk import SourceBroken, SourceUnavailable
 
 
@@ -35,9 +36,7 @@ class Folder:
                     if stat.S_ISREG(status.st_mode) and _is_text(entry.name):
                         found[entry.name] = identity_of(status)
         except OSError as error:
-            raise SourceUnavailable(
-                f"The folder {self.path} can't be listed: {error.strerror}. Create or mount it, and allow reading."
-            ) from error
+            raise SourceUnavailable(f"The folder {self.path} can't be listed: {cause(error)}") from error
         return found
 
     def open(self, name: str, identity: Identity) -> io.FileIO | None:
@@ -45,13 +44,16 @@ class Folder:
 
         Raises:
             SourceBroken: it may not be read.
+        SourceUnavailable: its file system does not respond.
         """
         try:
             descriptor = os.open(self.path / name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
             return None
-        except OSError as error:
+        except PermissionError as error:
             raise SourceBroken(f"{name} can't be opened: {error.strerror}. Allow ingestd's user to read it.") from error
+        except OSError as error:
+            raise SourceUnavailable(f"{self.path / name} can't be opened: {cause(error)}") from error
         if identity_of(os.fstat(descriptor))[:2] != identity[:2]:
             os.close(descriptor)
             return None

@@ -19,7 +19,7 @@ from connectors.log.folder import Folder
 from connectors.log.memory import Memory
 from connectors.log.prefix import Prefix, prefix_of
 from connectors.log.rows import Growing, Rows, rows_of, top_of
-from connectors.log.trail import Part
+from connectors.log.trail import NO_COLUMNS, Columns, Part
 from ingestd.sdk import SourceBroken
 
 _GRANULARITY_SECONDS = 2
@@ -44,16 +44,24 @@ class Damaged(Exception):
 
 
 class Follower:
-    """Reads the files of one log on."""
+    """Reads the files of one log on. ``columns``: those of its last header so far."""
 
     def __init__(
-        self, folder: Folder, memory: Memory, form: Growing, *, idle_seconds: float, patience: Patience
+        self,
+        folder: Folder,
+        memory: Memory,
+        form: Growing,
+        *,
+        idle_seconds: float,
+        patience: Patience,
+        columns: Columns = NO_COLUMNS,
     ) -> None:
         self.folder = folder
         self.memory = memory
         self.form = form
         self.idle_seconds = idle_seconds
         self.patience = patience
+        self.columns = columns
 
     def follow(self, found: Found, identity: Identity, row: int) -> Iterator[Step]:
         """What came since; ``row``: how many rows the log had until now.
@@ -142,10 +150,14 @@ class _Pass:
         rows = self._follower.memory.rows(part)
         if rows is None and part.top is not None:
             rows = rows_of(self._follower.form, part.top, self._head(part.top.end), self._name)
-            self._follower.memory.read_by(part, rows)
+            self._read_by(part, rows)
         if rows is None:
             raise AssertionError("the file's beginning was read before its rows")
         return rows
+
+    def _read_by(self, part: Part, rows: Rows) -> None:
+        self._follower.memory.read_by(part, rows)
+        self._follower.columns = rows.columns if rows.columns.names else self._follower.columns
 
     def _head(self, end: int) -> bytes:
         """The file's first bytes once more."""
@@ -159,11 +171,11 @@ class _Pass:
 
     def _begin(self, part: Part, row: int) -> tuple[Part, int]:
         """Pass over the beginning of the file, once all of it is there."""
-        top = top_of(self._follower.form, self._buffer, self._name)
+        top = top_of(self._follower.form, self._buffer, self._name, self._follower.columns)
         if top is not None:
             rows = rows_of(self._follower.form, top, self._buffer[: top.end], self._name)
             part = replace(self._passed(part, top.end), top=top)
-            self._follower.memory.read_by(part, rows)
+            self._read_by(part, rows)
             return part, row + top.rows
         if len(self._buffer) > RECORD_BYTES:
             raise SourceBroken(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import TypeAlias
@@ -14,15 +14,22 @@ import polars as pl
 
 from connectors.formats import Format, Place, Stretch
 from connectors.formats.csv import Csv, read_csv
-from connectors.formats.csv.detection import DELIMITERS, SAMPLE_RECORDS, Record, choose_delimiter
+from connectors.formats.csv.detection import (
+    DELIMITERS,
+    SAMPLE_RECORDS,
+    Record,
+    choose_delimiter,
+    is_header,
+    separator_line,
+)
 from connectors.formats.csv.dialect import Dialect
 from connectors.formats.csv.header import read_header
 from connectors.formats.csv.tolerant import records_of
 from connectors.formats.ndjson import Ndjson, read_ndjson
 from connectors.formats.stretch import BLOCK_BYTES, RECORD_BYTES, showable
-from connectors.formats.text import Encoding, open_text
+from connectors.formats.text import Encoding, named, open_text
 from connectors.log.lines import Lines
-from connectors.log.trail import Top
+from connectors.log.trail import NO_COLUMNS, Columns, Top
 from ingestd.sdk import Reject, SourceBroken
 
 Growing: TypeAlias = Csv | Ndjson
@@ -42,16 +49,20 @@ def growing(form: Format, name: str) -> Growing:
     )
 
 
-def top_of(form: Growing, buffer: bytes, name: str) -> Top | None:
-    """How a file is to be read that begins with ``buffer``; None: its beginning is not all there yet."""
+def top_of(form: Growing, buffer: bytes, name: str, known: Columns = NO_COLUMNS) -> Top | None:
+    """How a file is to be read that begins with ``buffer``; None: its beginning is not all there yet.
+
+    ``known``: the columns of the log's earlier files. A program that writes its header once writes none into a file that was
+    cut (copytruncate), so the content decides whether the first row is one.
+    """
     encoding = open_text(io.BytesIO(buffer), form.encoding).encoding
     lines = Lines(encoding.codec)
     end = encoding.mark + lines.last_end(buffer[encoding.mark :])
     if end == encoding.mark:
         return None
     if isinstance(form, Ndjson):
-        return Top(encoding=encoding.codec, end=encoding.mark)
-    return _top_of_csv(form, buffer[encoding.mark : end], encoding, lines, name)
+        return Top(encoding=encoding.codec, end=encoding.mark, guessed=encoding.guessed)
+    return _top_of_csv(form, buffer[encoding.mark : end], encoding, lines=lines, name=name, known=known)
 
 
 def rows_of(form: Growing, top: Top, head: bytes, name: str) -> Rows:
@@ -64,9 +75,10 @@ def rows_of(form: Growing, top: Top, head: bytes, name: str) -> Rows:
 
 
 class Rows(ABC):
-    """Reads the rows of one file from bytes that begin at a record. ``facts``: what its beginning told."""
+    """Reads the rows of one file from bytes that begin at a record. ``facts``: what its beginning told; ``columns``: of CSV."""
 
     facts: Mapping[str, str]
+    columns: Columns = NO_COLUMNS
 
     def __init__(self, top: Top, name: str) -> None:
         self.lines = Lines(top.encoding)
@@ -111,7 +123,7 @@ class Rows(ABC):
 class _NdjsonRows(Rows):
     def __init__(self, top: Top, name: str) -> None:
         super().__init__(top, name)
-        self.facts = {"file.encoding": self.lines.encoding}
+        self.facts = replace(named(top.encoding), guessed=top.guessed).facts
 
     def complete(self, buffer: bytes) -> int:
         return self.lines.last_end(buffer)
@@ -129,16 +141,23 @@ class _CsvRows(Rows):
         self._dialect = replace(form.dialect, delimiter=top.delimiter)
         self._quote = self._dialect.quote.encode()
         self._layout = replace(form.layout, header_row=None, units_row=False)
-        self.facts = {"file.encoding": self.lines.encoding, "file.delimiter": self._dialect.spoken}
-        if form.columns is None:
+        encoding = replace(named(top.encoding), guessed=top.guessed)
+        self.facts: dict[str, str] = {**encoding.facts, "file.delimiter": self._dialect.spoken}
+        if form.columns is None and top.columns.names:
+            self._use(top.columns)
+        elif form.columns is None:
             layout = replace(form.layout, header_row=top.header_row)
             header = read_header(
                 open_text(io.BytesIO(head), top.encoding), name,
                 dialect=self._dialect, layout=layout, block_bytes=BLOCK_BYTES, record_bytes=RECORD_BYTES,
             )  # fmt: skip
-            self._layout = replace(self._layout, columns=header.names)
-            units = {f"units.{column}": unit for column, unit in header.units.items()}
-            self.facts |= {"file.header_row": str(header.row), **units}
+            self._use(Columns(names=header.names, units=tuple(header.units.items())))
+            self.facts |= {"file.header_row": str(header.row)}
+
+    def _use(self, columns: Columns) -> None:
+        self.columns = columns
+        self._layout = replace(self._layout, columns=columns.names)
+        self.facts |= {f"units.{column}": unit for column, unit in columns.units}
 
     def complete(self, buffer: bytes) -> int:
         end = self.lines.last_end(buffer)
@@ -168,12 +187,13 @@ def _all_of(text: bytes) -> int:
     return max(len(text), 1)
 
 
-def _top_of_csv(form: Csv, buffer: bytes, encoding: Encoding, lines: Lines, name: str) -> Top | None:
+def _top_of_csv(form: Csv, buffer: bytes, encoding: Encoding, *, lines: Lines, name: str, known: Columns) -> Top | None:
     """``buffer``: the whole lines of the file's beginning, without a mark."""
     text = lines.utf8(buffer)
-    asked = form.dialect
+    hint = separator_line(text)
+    asked = form.dialect if form.dialect.delimiter or not hint else replace(form.dialect, delimiter=hint[0])
     samples = {
-        mark: _sample(text, replace(asked, delimiter=mark))
+        mark: [record for record in _sample(text, replace(asked, delimiter=mark)) if not (hint and record[0] == 1)]
         for mark in ((asked.delimiter,) if asked.delimiter else DELIMITERS)
         if mark not in {asked.quote, asked.comment}
     }
@@ -182,31 +202,41 @@ def _top_of_csv(form: Csv, buffer: bytes, encoding: Encoding, lines: Lines, name
         return None
     # Only what stands above decides, never how much was there already at the first look.
     header_row = form.header_row or any_records[0][0]
-    chosen = asked.delimiter or choose_delimiter(samples, header_row, len(form.columns or ()))
+    chosen = asked.delimiter or _delimiter(samples, header_row, form, known)
+
+    def in_source(end: int) -> int:
+        return encoding.mark + (end if lines.is_utf8 else lines.end_of(buffer, text.count(b"\n", 0, end)))
+
+    headless = Top(encoding=encoding.codec, delimiter=chosen, end=encoding.mark, guessed=encoding.guessed)
+    if hint:
+        headless = replace(headless, end=in_source(hint[1]), rows=1)
     if form.columns is not None:
-        return Top(encoding=encoding.codec, delimiter=chosen, end=encoding.mark)
-    wanted = 2 if form.units_row else 1
-    found: list[tuple[int, int]] = []
-    for row, (fields, _, end) in enumerate(
-        records_of(text, final=False, dialect=replace(asked, delimiter=chosen)), start=1
-    ):
-        if row < header_row or (row > header_row and not fields):
-            continue
-        if not fields:
-            raise SourceBroken(f"{name}: row {header_row}, where its header should be (header_row), is blank.")
-        found.append((row, end))
-        if len(found) == wanted:
-            break
-    if len(found) < wanted:
+        return headless
+    rows = _rows_from(header_row, text, replace(asked, delimiter=chosen))
+    first = next(rows, None)
+    if first is None:
         return None
-    row, end = found[-1]
-    return Top(
-        encoding=encoding.codec,
-        delimiter=chosen,
-        header_row=header_row,
-        end=encoding.mark + (end if lines.is_utf8 else lines.end_of(buffer, text.count(b"\n", 0, end))),
-        rows=row,
-    )
+    if known.names and not is_header(first[1], known.names):
+        return replace(headless, columns=known)
+    if not first[1]:
+        raise SourceBroken(f"{name}: row {header_row}, where its header should be (header_row), is blank.")
+    last = next((row for row in rows if row[1]), None) if form.units_row else first
+    return last and replace(headless, header_row=header_row, end=in_source(last[2]), rows=last[0])
+
+
+def _rows_from(header_row: int, text: bytes, dialect: Dialect) -> Iterator[tuple[int, list[str], int]]:
+    """Number, fields and end of each row from the header's on."""
+    for row, (fields, _, end) in enumerate(records_of(text, final=False, dialect=dialect), start=1):
+        if row >= header_row:
+            yield row, fields, end
+
+
+def _delimiter(samples: Mapping[str, Sequence[Record]], header_row: int, form: Csv, known: Columns) -> str:
+    """As the log's earlier files, if the first row has as many fields as their header; else as the beginning shows."""
+    for mark, records in samples.items():
+        if known.names and form.columns is None and records and len(records[0][1]) == len(known.names) > 1:
+            return mark
+    return choose_delimiter(samples, header_row, len(form.columns or ()))
 
 
 def _sample(text: bytes, dialect: Dialect) -> list[Record]:

@@ -15,14 +15,31 @@ _LOST = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """The columns of a log as its last header named them, with their units."""
+
+    names: tuple[str, ...] = ()
+    units: tuple[tuple[str, str], ...] = ()
+
+
+NO_COLUMNS = Columns()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Top:
-    """How a file is written, as its beginning told, and how long that beginning is: in bytes, and in rows."""
+    """How a file is written, as its beginning told, and how long that beginning is: in bytes, and in rows.
+
+    ``columns``: those of the log's earlier files, if the file begins with a record, as one that was cut does. ``guessed``: the
+    encoding is a guess.
+    """
 
     encoding: str
     delimiter: str = ""
     header_row: int = 0
     end: int = 0
     rows: int = 0
+    columns: Columns = NO_COLUMNS
+    guessed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,14 +119,19 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trail:
-    """``rows``: how many rows were counted in all files together; ``parts``: the files, oldest first."""
+    """``rows``: how many rows were counted in all files together; ``parts``: the files, oldest first.
+
+    ``columns``: those of the last header.
+    """
 
     rows: int = 0
     parts: tuple[Part, ...] = ()
+    columns: Columns = NO_COLUMNS
 
     def token(self) -> dict[str, object]:
         """As a cursor."""
-        return {"rows": self.rows, "files": [_short(part) for part in self.parts]}
+        token: dict[str, object] = {"rows": self.rows, "files": [_short(part) for part in self.parts]}
+        return token | ({"columns": _columns_token(self.columns)} if self.columns.names else {})
 
     def bounded(self) -> Trail:
         """Without the oldest of those that were lost."""
@@ -123,7 +145,8 @@ def trail_of(cursor: Cursor | None) -> Trail:
     if cursor is None:
         return Trail()
     token: Mapping[str, Any] = cursor
-    return Trail(rows=token["rows"], parts=tuple(_part(found) for found in token["files"]))
+    parts = tuple(_part(found) for found in token["files"])
+    return Trail(rows=token["rows"], parts=parts, columns=_columns(token.get("columns", {})))
 
 
 _DEFAULTS = {field.name: field.default for field in fields(Part)}
@@ -132,14 +155,25 @@ _DEFAULTS = {field.name: field.default for field in fields(Part)}
 def _short(part: Part) -> dict[str, object]:
     """Without what is as it would be anyway."""
     known = {name: value for name, value in asdict(part).items() if value != _DEFAULTS[name]}
+    if part.top is not None:
+        known["top"] = asdict(replace(part.top, columns=NO_COLUMNS)) | {"columns": _columns_token(part.top.columns)}
     if part.marks:
         known["marks"] = [list(mark) for mark in part.marks]
     return known
 
 
+def _columns_token(columns: Columns) -> dict[str, object]:
+    return {"names": list(columns.names), "units": [list(unit) for unit in columns.units]} if columns.names else {}
+
+
+def _columns(token: Mapping[str, Any]) -> Columns:
+    units = tuple((column, unit) for column, unit in token.get("units", ()))
+    return Columns(names=tuple(token.get("names", ())), units=units)
+
+
 def _part(token: Mapping[str, Any]) -> Part:
     known = dict(token)
     if "top" in known:
-        known["top"] = Top(**known["top"])
+        known["top"] = Top(**known["top"] | {"columns": _columns(known["top"].get("columns", {}))})
     known["marks"] = tuple((offset, sha256) for offset, sha256 in known.get("marks", ()))
     return Part(**known)

@@ -14,7 +14,7 @@ from connectors.formats.packing import packed_suffix, unpack_to_its_end
 from ingestd.sdk import SourceBroken
 
 _CHUNK_BYTES = 2**20
-_ZIPPED = (".zip", ".xlsx", ".xlsm", ".ods")
+_ZIPPED = (".zip", ".xlsx", ".xlsm", ".xlsb", ".ods")
 _MAGIC = {".parquet": b"PAR1", ".arrow": b"ARROW1", ".feather": b"ARROW1"}
 _DOCUMENTS = (".json", ".xml", ".yaml", ".yml", ".toml", ".ini")
 

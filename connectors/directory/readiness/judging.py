@@ -9,6 +9,7 @@ from connectors.directory.readiness.grouping import Group, GroupingRule
 from connectors.directory.readiness.rule import Parks, Rule, Waits
 from connectors.directory.readiness.surroundings import FileLook, FolderLook, Known
 from connectors.files.identity import Identity
+from connectors.filesystem import cause
 from connectors.formats import Format
 
 
@@ -109,7 +110,7 @@ class Readiness:
         except FileNotFoundError:
             return Waits(sentence="it, or what lies beside it, has just gone")
         except OSError as error:
-            return Waits(sentence=f"it can't be looked at yet: {error.strerror}")
+            return Waits(sentence=f"it can't be looked at yet: {cause(error)}".removesuffix("."))
         return None
 
     @staticmethod

@@ -8,31 +8,29 @@ from typing import BinaryIO, ClassVar, Literal
 import polars as pl
 
 from connectors.formats.columnar.reader import read_columnar
-from connectors.formats.format import Format
+from connectors.formats.parser_process import IsolatedFormat
 from connectors.formats.stretch import Stretch
 
 
-class Parquet(Format):
+class Parquet(IsolatedFormat):
     """An Apache Parquet file."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".parquet", ".pq")
-    jumps: ClassVar[bool] = True
 
     type: Literal["parquet"] = "parquet"
 
-    def read(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
+    def parse(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
         """As `connectors.formats.columnar.reader.read_columnar`."""
         return read_columnar(file, name, pl.scan_parquet, "Parquet")
 
 
-class Arrow(Format):
+class Arrow(IsolatedFormat):
     """An Apache Arrow file (IPC, Feather 2)."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".arrow", ".feather", ".ipc")
-    jumps: ClassVar[bool] = True
 
     type: Literal["arrow"] = "arrow"
 
-    def read(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
+    def parse(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
         """As `connectors.formats.columnar.reader.read_columnar`."""
         return read_columnar(file, name, pl.scan_ipc, "Arrow")

@@ -6,6 +6,7 @@ parked for having more fields is a later row considered, and then it must look l
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
@@ -13,12 +14,20 @@ from typing import TypeAlias
 DELIMITERS = ("\t", ";", "|", ",")
 """Those that are looked for; where two fit alike, the one that is rarer within fields (a comma may be a decimal one)."""
 
+_SEPARATOR_LINE = re.compile(rb"sep=([!-/:-@\[-`{-~\t ])(?:\r\n|\n|\r(?!\n))", re.IGNORECASE)
+
 SAMPLE_RECORDS = 60
 _MOST = 0.9
 _LITTLE = 0.001
 
 Record: TypeAlias = tuple[int, list[str]]
 """A row number and the fields of the record there."""
+
+
+def separator_line(beginning: bytes) -> tuple[str, int] | None:
+    """The delimiter that a first line such as ``sep=;`` states, and the length of that line; None: no such line."""
+    found = _SEPARATOR_LINE.match(beginning)
+    return (found[1].decode(), found.end()) if found else None
 
 
 def choose_delimiter(samples: Mapping[str, Sequence[Record]], header_row: int | None, columns: int) -> str:
@@ -71,6 +80,18 @@ def header_of(records: Sequence[Record], header_row: int | None) -> Record | Non
         if len(fields) == common and _are_names(fields):
             return (row, fields) if alike >= _MOST * len(rest) and _has_numbers(rest, common) else first
     return first
+
+
+def is_header(fields: Sequence[str], known: Sequence[str]) -> bool:
+    """Whether the first row of a file whose predecessors had the header ``known`` is a header, too.
+
+    It is one if it has half of the names. One of none of them is only believed if it has another number of fields, all
+    of which could be names: text can't be told from names otherwise.
+    """
+    common = len(set(fields) & set(known))
+    if common and 2 * common >= min(len(set(fields)), len(set(known))):
+        return True
+    return len(fields) != len(known) and _are_names(fields) and all(field[0].isalpha() for field in fields)
 
 
 def _are_names(fields: Sequence[str]) -> bool:

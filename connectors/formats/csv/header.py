@@ -6,10 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from connectors.formats.csv.detection import DELIMITERS, SAMPLE_RECORDS, Record, choose_delimiter, header_of
+from connectors.formats.csv.detection import (
+    DELIMITERS,
+    SAMPLE_RECORDS,
+    Record,
+    choose_delimiter,
+    header_of,
+    separator_line,
+)
 from connectors.formats.csv.dialect import Dialect
 from connectors.formats.csv.layout import Layout
-from connectors.formats.csv.tolerant import is_unterminated, records_of
+from connectors.formats.csv.tolerant import is_cleanly_quoted, is_unterminated, records_of
 from connectors.formats.naming import named_columns
 from connectors.formats.stretch import Place, showable
 from connectors.formats.text import TextFile
@@ -49,8 +56,13 @@ def read_header(
         buffer += more
         if len(buffer) < min(_FIRST_BYTES, block_bytes, record_bytes) and not final:
             continue
-        chosen = dialect if dialect.delimiter else _found(buffer, dialect, final=final, layout=layout)
-        top = _Top(buffer, final=final, dialect=chosen, layout=layout)
+        hint = separator_line(buffer)
+        chosen = dialect
+        if not dialect.delimiter:
+            chosen = (
+                replace(dialect, delimiter=hint[0]) if hint else _found(buffer, dialect, final=final, layout=layout)
+            )
+        top = _Top(buffer, final=final, dialect=chosen, layout=layout, skipped=hint[1] if hint else 0)
         if header := top.header(file, name):
             return header
     if final:
@@ -81,8 +93,9 @@ def _sample(buffer: bytes, dialect: Dialect, *, final: bool) -> list[Record]:
 class _Top:
     """The beginning of a file, read in one dialect."""
 
-    def __init__(self, buffer: bytes, *, final: bool, dialect: Dialect, layout: Layout) -> None:
+    def __init__(self, buffer: bytes, *, final: bool, dialect: Dialect, layout: Layout, skipped: int) -> None:
         self._buffer = buffer
+        self._skipped = skipped
         self._final = final
         self._dialect = dialect
         self._layout = layout
@@ -90,8 +103,10 @@ class _Top:
     def header(self, file: TextFile, name: str) -> Header | None:
         """The header; None where it is not in the buffer yet, or in the file at all where that is all of it."""
         if self._layout.columns:
-            return self._ending_at(self._layout.columns, {}, 0, Place(offset=file.encoding.mark), 0)
-        wanted = header_of(_sample(self._buffer, self._dialect, final=self._final), self._layout.header_row)
+            place = Place(offset=file.encoding.mark, row=1 if self._skipped else 0)
+            return self._ending_at(self._layout.columns, {}, 0, place, self._skipped)
+        sample = _sample(self._buffer, self._dialect, final=self._final)
+        wanted = header_of(sample[1:] if self._skipped else sample, self._layout.header_row)
         if wanted is None and self._layout.header_row is None:
             return None
         row_wanted = wanted[0] if wanted is not None else self._layout.header_row or 1
@@ -103,8 +118,7 @@ class _Top:
             if not names:
                 if row != row_wanted:
                     raise SourceBroken(f"{name}: row {row_wanted}, where its header should be (header_row), is blank.")
-                if self._final and is_unterminated(self._buffer[start:], self._dialect):
-                    raise SourceBroken(f"{name}: the header row opens a quote that is never closed.")
+                self._check_quotes(start, end, name)
                 names = _checked(fields, name, self._layout, file.encoding.name)
                 if not self._layout.units_row:
                     return self._ending_at(names, {}, row, Place(offset=file.encoding.mark, row=row), end)
@@ -114,6 +128,12 @@ class _Top:
         if names and self._final:
             raise SourceBroken(f"{name} ends before the row of units that should follow its header (units_row).")
         return None
+
+    def _check_quotes(self, start: int, end: int, name: str) -> None:
+        if self._final and is_unterminated(self._buffer[start:], self._dialect):
+            raise SourceBroken(f"{name}: the header row opens a quote that is never closed.")
+        if not is_cleanly_quoted(self._buffer[start:end], self._dialect):
+            raise SourceBroken(f"{name}: the header row has text behind a closing quote. Write such quotes twice.")
 
     def _ending_at(self, names: tuple[str, ...], units: Mapping[str, str], row: int, place: Place, end: int) -> Header:
         return Header(

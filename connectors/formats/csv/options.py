@@ -27,9 +27,9 @@ class Csv(Format):
     encoding: EncodingName = Field(
         default=DETECT,
         description=(
-            "In which encoding the file is. `detect` goes by its byte order mark, else takes it for UTF-8 unless its letters"
-            " prove otherwise (then Windows-1252, Shift-JIS or UTF-16); what was found is on record. A row with bytes that"
-            " the encoding does not know is parked."
+            "In which encoding the file is. `detect` goes by its byte order mark, else takes it for UTF-8 unless no line of it"
+            " is; then it guesses by the letters (Windows-1252 and others), and the guess is on record. A row with bytes that"
+            " the encoding does not know is rejected."
         ),
     )
     delimiter: Literal["detect"] | _Mark = Field(

@@ -13,7 +13,15 @@ from connectors.formats.csv.fast import end_of_last_record, is_utf8, read_proven
 from connectors.formats.csv.header import Header, read_header
 from connectors.formats.csv.layout import PLAIN, Layout
 from connectors.formats.csv.scanner import RecordScanner
-from connectors.formats.csv.tolerant import fault_of, is_unterminated, records_of, reject_of
+from connectors.formats.csv.tolerant import (
+    fault_of,
+    is_cleanly_quoted,
+    is_unterminated,
+    lines_below,
+    records_of,
+    reject_of,
+    swallowed,
+)
 from connectors.formats.frames import frame_of
 from connectors.formats.stretch import BLOCK_BYTES, RECORD_BYTES, Place, Stretch, showable
 from connectors.formats.text import DETECT, TextFile, open_text
@@ -66,7 +74,7 @@ def _facts(text: TextFile, header: Header) -> dict[str, str]:
     """What was found out, so that it is on record how the file was understood."""
     units = {f"units.{column}": unit for column, unit in header.units.items()}
     row = {"file.header_row": str(header.row)} if header.row else {}
-    return {"file.encoding": text.encoding.name, "file.delimiter": header.dialect.spoken, **row, **units}
+    return {**text.encoding.facts, "file.delimiter": header.dialect.spoken, **row, **units}
 
 
 class _Reader:
@@ -118,18 +126,26 @@ class _Reader:
         rejects: list[Reject] = []
         row, end, columns = place.row, 0, len(self._names)
         sound = b"\0" not in buffer and is_utf8(buffer)
+        quoted = bool(self._dialect.quote) and self._dialect.quote.encode() in buffer
         for fields, start, end in records_of(buffer, final=final, dialect=self._dialect):
             row += 1
             if not fields:
                 continue
-            if sound and len(fields) == columns and end - start <= self._record_bytes and end < len(buffer):
+            clean = not quoted or is_cleanly_quoted(buffer[start:end], self._dialect)
+            if sound and clean and len(fields) == columns and end - start <= self._record_bytes and end < len(buffer):
                 rows.append(fields)  # the ordinary record, decided first
                 numbers.append(row)
             elif end - start > self._record_bytes:
-                rejects.append(self._too_large(buffer[start : start + _SHOWN_BYTES], row))
+                rejects.append(
+                    self._too_large(buffer[start : start + _SHOWN_BYTES], row, lines_below(buffer[start:end]))
+                )
             elif final and end == len(buffer) and is_unterminated(buffer[start:], self._dialect):
-                reason = f"Row {row} opens a quote that is not closed before the end of the file."
+                reason = (
+                    f"Row {row} opens a quote that is not closed before the end of the file{swallowed(buffer[start:])}."
+                )
                 rejects.append(reject_of(fields, self._names, row, reason))
+            elif not clean:
+                rejects.append(_badly_quoted(buffer[start:end], row))
             elif reason := fault_of(fields, self._columns(fields), row, self._file.encoding.name):
                 rejects.append(reject_of(fields, self._names, row, reason))
             else:
@@ -151,17 +167,20 @@ class _Reader:
 
     def _skip(self, buffer: bytes, place: Place) -> tuple[Stretch, bytes]:
         """Park a record that is larger than we care to hold; what was read beyond its end comes back."""
-        reject = self._too_large(buffer[:_SHOWN_BYTES], place.row + 1)
+        beginning = buffer[:_SHOWN_BYTES]
         scanner = RecordScanner(self._dialect)
-        offset = place.offset
+        offset, lines = place.offset, 0
         rest = b""
         while buffer:
             end = scanner.feed(buffer)
             if end is not None:
                 offset, rest = offset + end, buffer[end:]
+                lines += buffer[: max(0, end - 2)].count(b"\n")  # without the one that ends the record
                 break
             offset += len(buffer)
+            lines += buffer.count(b"\n")
             buffer = self._file.read(BLOCK_BYTES)
+        reject = self._too_large(beginning, place.row + 1, lines)
         stretch = Stretch(
             records=frame_of([], self._names),
             positions=_numbers([]),
@@ -171,13 +190,22 @@ class _Reader:
         )
         return stretch, rest
 
-    def _too_large(self, beginning: bytes, row: int) -> Reject:
+    def _too_large(self, beginning: bytes, row: int, lines: int) -> Reject:
         reason = (
-            f"Row {row} is larger than {self._record_bytes} bytes. Most often a quote was opened and never closed;"
-            " look at its beginning."
+            f"Row {row} is larger than {self._record_bytes} bytes and takes in {lines} more lines. Most often a quote was"
+            " opened and never closed; look at its beginning."
         )
         text = showable(beginning.decode("utf-8", "surrogateescape"))
         return Reject(position=row, reason=reason, record={"text": text})
+
+
+def _badly_quoted(record: bytes, row: int) -> Reject:
+    reason = (
+        f"Row {row} has text behind a closing quote{swallowed(record)}. Write each quote within a quoted field twice, and"
+        " close each field that begins with one."
+    )
+    text = showable(record.decode("utf-8", "surrogateescape").rstrip("\r\n")).replace("\0", "\\x00")
+    return Reject(position=row, reason=reason, record={"text": text})
 
 
 def _numbers(rows: list[int]) -> pl.Series:

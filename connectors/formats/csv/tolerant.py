@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import re
 import sys
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 from connectors.formats.csv.dialect import COMMA, Dialect
@@ -69,6 +71,30 @@ def is_unterminated(record: bytes, dialect: Dialect = COMMA) -> bool:
     """Whether the last record of a file ends inside quotes."""
     scanner = RecordScanner(dialect)
     return scanner.feed(record) is None and scanner.state is State.QUOTED
+
+
+def is_cleanly_quoted(record: bytes, dialect: Dialect = COMMA) -> bool:
+    """Whether nothing but a delimiter or the record's end follows each closing quote. A quote within a plain field is text."""
+    return not dialect.quote or dialect.quote.encode() not in record or bool(_clean(dialect).fullmatch(record))
+
+
+@lru_cache(maxsize=64)
+def _clean(dialect: Dialect) -> re.Pattern[bytes]:
+    quote, delimiter = re.escape(dialect.quote.encode()), re.escape(dialect.delimiter.encode())
+    quoted = rb"%s[^%s]*+(?:%s%s[^%s]*+)*+%s" % ((quote,) * 6)
+    plain = rb"[^%s%s\r\n][^%s\r\n]*+" % (quote, delimiter, delimiter)
+    return re.compile(rb"(?:%s|%s)?+(?:%s(?:%s|%s)?+)*+[\r\n]*+" % (quoted, plain, delimiter, quoted, plain))
+
+
+def lines_below(record: bytes) -> int:
+    """How many lines a record takes in beyond its first."""
+    return max(0, len(record.splitlines()) - 1)
+
+
+def swallowed(record: bytes) -> str:
+    """That a record takes in lines which may be records of their own, as the end of a sentence; empty where it does not."""
+    lines = lines_below(record)
+    return f"; it takes in {lines} more {'line' if lines == 1 else 'lines'}" if lines else ""
 
 
 def fault_of(fields: Sequence[str], columns: int, row: int, encoding: str = "utf-8") -> str:

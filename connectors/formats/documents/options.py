@@ -54,7 +54,7 @@ class _Document(Format):
             rejects=(),
             end=Place(offset=len(data), row=1),
             header=True,
-            facts={"file.encoding": opened.encoding.name},
+            facts=opened.encoding.facts,
         )
 
 

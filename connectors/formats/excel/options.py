@@ -9,8 +9,9 @@ from pydantic import AfterValidator, Field
 
 from connectors.formats.excel.area import Area, parse_area
 from connectors.formats.excel.reader import SheetLayout, read_excel
-from connectors.formats.format import Format
+from connectors.formats.excel.workbook import FILE_BYTES
 from connectors.formats.naming import Naming
+from connectors.formats.parser_process import IsolatedFormat
 from connectors.formats.stretch import Stretch
 
 
@@ -19,10 +20,11 @@ def _is_area(text: str) -> str:
     return text
 
 
-class Excel(Format):
-    """A sheet of a workbook: xlsx, xlsm, xls or ods."""
+class Excel(IsolatedFormat):
+    """A sheet of a workbook: xlsx, xlsm, xlsb, xls or ods."""
 
-    suffixes: ClassVar[tuple[str, ...]] = (".xlsx", ".xlsm", ".xls", ".ods")
+    suffixes: ClassVar[tuple[str, ...]] = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+    most_bytes: ClassVar[int | None] = FILE_BYTES
 
     type: Literal["excel"] = "excel"
     sheet: Annotated[str, Field(min_length=1)] | Annotated[int, Field(ge=1)] | None = Field(
@@ -47,7 +49,10 @@ class Excel(Format):
     )
     errors: Literal["park", "missing"] = Field(
         default="park",
-        description="What becomes of a row with an error such as #N/A: parked, or taken without that cell.",
+        description=(
+            "What becomes of a row with an error such as #N/A, or with a formula that was saved without its value: rejected"
+            " (park), or taken without that cell."
+        ),
     )
     unnamed_columns: Literal["number", "refuse"] = Field(
         default="number", description="Columns without a name: called `column 3`, or the file is not read."
@@ -57,7 +62,7 @@ class Excel(Format):
         description="A name that two columns have: the file is not read, or the second is called `mass 2`.",
     )
 
-    def read(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
+    def parse(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
         """As `connectors.formats.excel.reader.read_excel`."""
         layout = SheetLayout(
             area=parse_area(self.area) if self.area else Area(),

@@ -11,16 +11,19 @@ import polars as pl
 
 from connectors.formats.excel.area import Area, column_letters
 from connectors.formats.excel.cells import text_of
-from connectors.formats.excel.errors import Cell, NotRead, error_cells
-from connectors.formats.excel.workbook import open_sheet, read_workbook
+from connectors.formats.excel.details import ByCell, Details
+from connectors.formats.excel.workbook import details_of, kind_of, open_sheet, read_workbook
 from connectors.formats.frames import frame_of
 from connectors.formats.naming import AS_USUAL, Naming, named_columns
 from connectors.formats.stretch import Place, Stretch
-from ingestd.sdk import Reject, SourceBroken
+from ingestd.sdk import NOTICE, Reject, SourceBroken
 
 _ROWS = 10_000
+_CELLS = 2_000_000
 _WHOLE_SHEET = Area()
 
+Cell = tuple[int, int]
+"""Row and column, both from 0."""
 Row = tuple[int, list[str]]
 """A row's number, as the spreadsheet shows it, and its cells as text."""
 
@@ -45,22 +48,19 @@ def read_excel(file: BinaryIO, name: str, *, sheet: str | int | None, layout: Sh
     """The records of a sheet; at least one stretch. A position is the row's number in the spreadsheet.
 
     Rows without any text are no records. An empty cell is the empty text, as it would be in the sheet's CSV. An error cell
-    parks its record, or counts as absent.
+    and a formula without a saved value reject their record, or count as absent.
 
     Raises:
         SourceBroken: no workbook, no such sheet, or a header that can't name columns.
     """
     whole = read_workbook(file, name)
+    kind = kind_of(whole, name)
     cells = open_sheet(whole, name, sheet)
-    whole.seek(0)
-    try:
-        errors = error_cells(whole, cells.name)
-    except NotRead as error:
-        raise SourceBroken(f"{name} can't be read as a workbook: {error}.") from error
+    details = details_of(whole, kind, name, cells.name)
     left = cells.start[1] if cells.start else 0
-    rows = _rows(cells.iter_rows(), left, layout.area)
+    rows = _rows(cells.iter_rows(), left, layout.area, details.texts)
     top = _top(rows, layout, cells.merged_cell_ranges or [], name)
-    yield from _stretches(rows, top, errors, layout, {"file.sheet": cells.name, **top.facts})
+    yield from _stretches(rows, top, details, layout, {"file.sheet": cells.name, **top.facts})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +70,16 @@ class _Top:
     facts: Mapping[str, str]
 
 
-def _rows(raw: Iterator[Sequence[object]], left: int, area: Area) -> Iterator[Row]:
+def _rows(raw: Iterator[Sequence[object]], left: int, area: Area, better: ByCell) -> Iterator[Row]:
     """The rows of the area, each as wide as the sheet or the area; ``raw`` begins at column ``left``."""
     end = None if area.bottom is None else area.bottom + 1
     for number, cells in enumerate(islice(raw, end), start=1):
         if number <= area.top:
             continue
         texts = [""] * left + [text_of(cell) for cell in cells]  # type: ignore[arg-type]  # calamine's own union
+        if number - 1 in better:
+            for column, text in better[number - 1].items():
+                texts[column] = text
         if area.right is not None:
             texts = texts[: area.right + 1]
             texts += [""] * (area.right + 1 - len(texts))
@@ -119,18 +122,20 @@ def _spread(number: int, texts: list[str], merged: Sequence[tuple[Cell, Cell]], 
 
 
 def _stretches(
-    rows: Iterator[Row], top: _Top, errors: Mapping[Cell, str], layout: SheetLayout, facts: Mapping[str, str]
+    rows: Iterator[Row], top: _Top, details: Details, layout: SheetLayout, facts: Mapping[str, str]
 ) -> Iterator[Stretch]:
     width, place = len(top.names), Place(row=top.row)
-    faulty = {row for row, _ in errors}
+    problems = details.problems
+    unnamed = _UnnamedCells(width, layout.area.left)
     nothing = True
-    while block := list(islice(rows, _ROWS)):
+    while block := list(islice(rows, max(1, min(_ROWS, _CELLS // max(width, 1))))):
         records: list[list[str | None]] = []
         numbers: list[int] = []
         rejects: list[Reject] = []
         for number, texts in block:
             fields: list[str | None] = list(texts[:width])
-            if number - 1 in faulty and (bad := _errors_in(number, top.names, errors, layout.area.left)):
+            unnamed.look(number, texts)
+            if number - 1 in problems and (bad := _problems_in(problems[number - 1], width, layout.area.left)):
                 if layout.errors == "park":
                     rejects.append(_parked(number, top.names, fields, bad, layout.area.left))
                     continue
@@ -142,13 +147,45 @@ def _stretches(
             numbers.append(number)
         place = Place(offset=0, row=block[-1][0])
         nothing = False
-        yield _stretch(list(zip(numbers, records, strict=True)), rejects, top.names, place, facts)
+        yield _stretch(
+            list(zip(numbers, records, strict=True)), rejects, top.names, place, {**facts, **unnamed.facts()}
+        )
     if nothing:
         yield _stretch([], [], top.names, place, facts)
 
 
-def _errors_in(number: int, names: Sequence[str], errors: Mapping[Cell, str], left: int) -> dict[int, str]:
-    return {at: errors[number - 1, at + left] for at in range(len(names)) if (number - 1, at + left) in errors}
+class _UnnamedCells:
+    """Counts the cells that hold something behind the last column that the header names, where nothing is read."""
+
+    def __init__(self, width: int, left: int) -> None:
+        self._width = width
+        self._left = left
+        self._count = 0
+        self._first = ""
+
+    def look(self, number: int, texts: Sequence[str]) -> None:
+        for at in range(self._width, len(texts)):
+            if texts[at]:
+                self._count += 1
+                self._first = self._first or f"{column_letters(at + self._left)}{number}"
+
+    def facts(self) -> dict[str, str]:
+        """What there is to report; nothing where no cell was found so far."""
+        if not self._count:
+            return {}
+        cells = (
+            f"{self._first} holds"
+            if self._count == 1
+            else f"{self._count} cells, the first of them {self._first}, hold"
+        )
+        return {
+            NOTICE: f"{cells} a value behind the last column that the header names; it is not read. Name the column."
+        }
+
+
+def _problems_in(row: Mapping[int, str], width: int, left: int) -> dict[int, str]:
+    """The problems of a row by the number of the field, in the order of the fields."""
+    return {column - left: row[column] for column in sorted(row) if 0 <= column - left < width}
 
 
 def _parked(

@@ -1,11 +1,13 @@
-"""Opening a workbook and choosing one of its sheets; bounded, since a small file can hold a very large one."""
+"""Opening a workbook, of the kind that its first bytes say, and choosing one of its sheets."""
 
 from __future__ import annotations
 
 import io
 import zipfile
-from typing import BinaryIO
+from typing import BinaryIO, Literal, TypeAlias
 
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import ParseError
 from python_calamine import (
     CalamineError,
     CalamineSheet,
@@ -15,31 +17,94 @@ from python_calamine import (
     SheetVisibleEnum,
 )
 
+from connectors.formats.excel.binary_workbook import details_of_xlsb
+from connectors.formats.excel.details import Details, NotRead
+from connectors.formats.excel.legacy_workbook import details_of_xls
+from connectors.formats.excel.open_document import details_of_ods
+from connectors.formats.excel.open_xml import Package, details_of_xlsx
 from ingestd.sdk import SourceBroken
 
 FILE_BYTES = 256 * 2**20
 UNPACKED_BYTES = 2 * 2**30
+
+Kind: TypeAlias = Literal["xls", "xlsx", "xlsb", "ods"]
+
+_COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")
+_ZIP = b"PK\x03\x04"
+_BIFF = (b"\x09\x00", b"\x09\x02", b"\x09\x04", b"\x09\x08")
+"""An xls of before 1997 begins with its first record."""
+_MARKUP = (b"<html", b"<table", b"<!doctype html", b"<?xml", b"mime-version", b"\xef\xbb\xbf<")
+_HEAD_BYTES = 1024
+_SAVE_AGAIN = "Open it and save it again."
 
 
 def read_workbook(file: BinaryIO, name: str) -> io.BytesIO:
     """The whole file in memory.
 
     Raises:
-        SourceBroken: it, or what it unpacks to, is larger than a workbook may be.
+        SourceBroken: it is larger than a workbook may be.
     """
     data = file.read(FILE_BYTES + 1)
     if not data:
         raise SourceBroken(f"{name} is empty.")
     if len(data) > FILE_BYTES:
         raise SourceBroken(f"{name} is larger than {FILE_BYTES} bytes. Save the sheet as CSV or Parquet.")
-    whole = io.BytesIO(data)
-    if zipfile.is_zipfile(whole):
+    return io.BytesIO(data)
+
+
+def kind_of(whole: io.BytesIO, name: str) -> Kind:
+    """Which kind of workbook it is, by its first bytes: a name may be wrong, and an xls may hold a zip file.
+
+    Raises:
+        SourceBroken: it is none, needs a password, or unpacks to more than a workbook may.
+    """
+    data = whole.getbuffer()
+    head = bytes(data[:_HEAD_BYTES])
+    if head.startswith(_COMPOUND_FILE):
+        return _kind_of_compound_file(whole, name)
+    if head.startswith(_ZIP):
+        return _kind_of_zip(whole, name)
+    if head.startswith(_BIFF):
+        return "xls"
+    if head.lstrip().lower().startswith(_MARKUP):
+        raise SourceBroken(f"{name} is no workbook but a page of HTML or XML. Open it and save it as .xlsx or CSV.")
+    raise SourceBroken(
+        f"{name} can't be read as a workbook: it does not begin as one does (a CSV file is named .csv). {_SAVE_AGAIN}"
+    )
+
+
+def _kind_of_compound_file(whole: io.BytesIO, name: str) -> Kind:
+    data = whole.getvalue()
+    if not any(_directory_entry(stream) in data for stream in ("Workbook", "Book", "WORKBOOK", "BOOK")):
+        if _directory_entry("EncryptedPackage") in data:
+            raise _password(name)
+        raise SourceBroken(
+            f"{name} holds no workbook: a document of another program, or only part of one. {_SAVE_AGAIN}"
+        )
+    return "xls"
+
+
+def _directory_entry(stream: str) -> bytes:
+    """How a compound file names a stream."""
+    return f"{stream}\0".encode("utf-16-le")
+
+
+def _kind_of_zip(whole: io.BytesIO, name: str) -> Kind:
+    try:
         with zipfile.ZipFile(whole) as archive:
             unpacked = sum(info.file_size for info in archive.infolist())
-        if unpacked > UNPACKED_BYTES:
-            raise SourceBroken(f"{name} holds more than {UNPACKED_BYTES} bytes once unpacked. Save the sheet as CSV.")
-    whole.seek(0)
-    return whole
+            package = Package(archive)
+    except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+        raise _unreadable(name, error) from error
+    if unpacked > UNPACKED_BYTES:
+        raise SourceBroken(f"{name} holds more than {UNPACKED_BYTES} bytes once unpacked. Save the sheet as CSV.")
+    if "xl/workbook.bin" in package:
+        return "xlsb"
+    if "[Content_Types].xml" in package:
+        return "xlsx"
+    if "content.xml" in package:
+        return "ods"
+    raise SourceBroken(f"{name} is a zip file that holds no workbook. If it is a packed file, name it .zip.")
 
 
 def open_sheet(whole: io.BytesIO, name: str, wanted: str | int | None) -> CalamineSheet:
@@ -48,6 +113,7 @@ def open_sheet(whole: io.BytesIO, name: str, wanted: str | int | None) -> Calami
     Raises:
         SourceBroken: it is no workbook, needs a password, or has no such sheet.
     """
+    whole.seek(0)
     try:
         book = CalamineWorkbook.from_filelike(whole)
         found = _chosen(book, wanted)
@@ -59,15 +125,35 @@ def open_sheet(whole: io.BytesIO, name: str, wanted: str | int | None) -> Calami
                 if sheet.height:
                     return sheet
     except PasswordError as error:
-        raise SourceBroken(f"{name} needs a password. Save it without one.") from error
+        raise _password(name) from error
     except (CalamineError, OSError, ValueError) as error:
-        raise SourceBroken(
-            f"{name} can't be read as a workbook: {_one_line(error)}. Open it and save it again."
-        ) from error
+        if "password" in str(error).lower() or "encrypted" in str(error).lower():
+            raise _password(name) from error
+        raise _unreadable(name, error) from error
     if wanted is not None:
         names = ", ".join(repr(sheet) for sheet in book.sheet_names)
         raise SourceBroken(f"{name} has no sheet {wanted!r}; it has {names}.")
     raise SourceBroken(f"{name} has no visible sheet with cells.")
+
+
+def details_of(whole: io.BytesIO, kind: Kind, name: str, sheet: str) -> Details:
+    """What calamine does not report of the sheet's cells.
+
+    Raises:
+        SourceBroken: the workbook is damaged, or its XML is made to harm.
+    """
+    whole.seek(0)
+    try:
+        if kind == "xls":
+            return details_of_xls(whole.getvalue(), sheet)
+        with zipfile.ZipFile(whole) as archive:
+            return {"xlsx": details_of_xlsx, "xlsb": details_of_xlsb, "ods": details_of_ods}[kind](archive, sheet)
+    except DefusedXmlException as error:
+        raise SourceBroken(
+            f"{name} can't be read as a workbook: its XML declares entities, which no spreadsheet program writes."
+        ) from error
+    except (NotRead, ParseError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise _unreadable(name, error) from error
 
 
 def _chosen(book: CalamineWorkbook, wanted: str | int | None) -> str | None:
@@ -77,5 +163,10 @@ def _chosen(book: CalamineWorkbook, wanted: str | int | None) -> str | None:
     return wanted if wanted in names else None
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+def _password(name: str) -> SourceBroken:
+    return SourceBroken(f"{name} needs a password. Save it without one.")
+
+
+def _unreadable(name: str, error: Exception) -> SourceBroken:
+    reason = " ".join(str(error).split()) or type(error).__name__
+    return SourceBroken(f"{name} can't be read as a workbook: {reason}. {_SAVE_AGAIN}")

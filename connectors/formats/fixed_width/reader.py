@@ -43,7 +43,7 @@ def read_fixed_width(
         SourceBroken: the file is empty, or a line is beyond all bounds.
     """
     text = open_text(file, encoding)
-    reader = _Lines(columns, text.encoding.name, {"file.encoding": text.encoding.name}, trim=trim)
+    reader = _Lines(columns, text.encoding.name, text.encoding.facts, trim=trim)
     buffer, place, final, nothing = b"", Place(offset=text.encoding.mark), False, True
     while not final:
         more = text.read(block_bytes)

@@ -30,7 +30,7 @@ def read_json(
         SourceBroken: there is no such array, or the document ends too early; what stood before that was read.
     """
     text = open_text(file, encoding)
-    facts = {"file.encoding": text.encoding.name}
+    facts = text.encoding.facts
     items = Items(text, name, path, block_bytes=block_bytes, record_bytes=record_bytes)
     place, held, size = Place(), list[bytes](), 0
     for item in items:

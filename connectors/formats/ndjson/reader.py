@@ -36,7 +36,7 @@ def read_ndjson(
     place = start or Place(offset=text.encoding.mark)
     if start is not None:
         text.seek(start.offset)
-    facts = {"file.encoding": text.encoding.name}
+    facts = text.encoding.facts
     buffer, final, nothing = b"", False, True
     while True:
         if not final:

@@ -1,18 +1,20 @@
 """Which encoding a text file has: as declared, by its byte order mark, else by what its bytes prove or make likely.
 
-A wrong guess changes values silently, so little is guessed. Whatever is UTF-8, or UTF-8 with some bad rows, is UTF-8: its bad
-rows are parked. Only text whose letters are none of UTF-8's is taken for one of the two legacy encodings that
-engineering tools write: Shift-JIS, whose characters stand side by side, or Windows-1252, whose accents stand alone.
+A wrong guess changes values silently, so whatever is UTF-8, or UTF-8 with some bad rows, is UTF-8: its bad rows are rejected.
+Only text of which no line is UTF-8 is taken for an older encoding, and that is marked as a guess.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import AfterValidator
+
+from connectors.formats.text.legacy import guess_legacy
+from ingestd.sdk import NOTICE
 
 DETECT = "detect"
 SAMPLE_BYTES = 2**20
@@ -24,22 +26,43 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_SPOKEN = {"cp1252": "windows-1252", "iso8859-1": "latin-1", "cp932": "shift-jis", "utf-8": "utf-8", "ascii": "ascii"}
+_SPOKEN = {
+    **{f"cp{number}": f"windows-{number}" for number in range(1250, 1259)},
+    "iso8859-1": "latin-1",
+    "iso8859-2": "iso-8859-2",
+    "cp932": "shift-jis",
+    "euc_jp": "euc-jp",
+    "euc_kr": "euc-kr",
+}
 _SEQUENCE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
-_DOUBLE = re.compile(rb"(?:[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc])+")
 _LONGEST_SEQUENCE = 4
-# Of Japanese text two characters in a row are the rule; of Western text two accented letters in a row are the exception.
-_SIDE_BY_SIDE = 1.5
 _ZEROS_OF_UTF_16 = 0.4
+_ZEROS_OF_UTF_32 = 0.9
+# A character of two bytes may pass for one of UTF-8, so in such text one line in so many may, if it has no other.
+_TWO_BYTES = frozenset({"cp932", "euc_jp", "euc_kr", "cp949", "big5", "gb18030"})
+_ONE_SHORT_SEQUENCE = re.compile(rb"[\x00-\x7f]*[\xc2-\xdf][\x80-\xbf][\x00-\x7f]*")
+_BY_CHANCE = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoding:
-    """``name`` for people and the record, ``codec`` for Python, ``mark``: how many bytes of byte order mark to skip."""
+    """``name`` for people and the record, ``codec`` for Python, ``mark``: how many bytes of byte order mark to skip.
+
+    ``guessed``: nothing in the file states or proves it.
+    """
 
     name: str
     codec: str
     mark: int = 0
+    guessed: bool = False
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What is to be on record of it."""
+        if not self.guessed:
+            return {"file.encoding": self.name}
+        notice = f"Its encoding is a guess: {self.name}. If letters are wrong, set encoding and drop the file again."
+        return {"file.encoding": self.name, "file.encoding_guessed": "yes", NOTICE: notice}
 
     @property
     def is_utf8(self) -> bool:
@@ -89,11 +112,36 @@ def detect(sample: bytes, *, whole: bool) -> Encoding:
     """The encoding of a file that begins with ``sample``; ``whole``: that is all of it."""
     if found := marked(sample):
         return found
-    if two_bytes := _two_byte_order(sample):
-        return Encoding(name=two_bytes, codec=two_bytes)
-    if _is_utf8(sample, whole=whole) or not _is_legacy(sample):
+    if several_bytes := _four_byte_order(sample) or _two_byte_order(sample):
+        return Encoding(name=several_bytes, codec=several_bytes)
+    if _is_utf8(sample, whole=whole) or (codec := _legacy(sample, whole=whole)) is None:
         return Encoding(name="utf-8", codec="utf-8")
-    return named("shift-jis" if _is_japanese(sample, whole=whole) else "windows-1252")
+    return replace(named(codec), guessed=True)
+
+
+def _legacy(sample: bytes, *, whole: bool) -> str | None:
+    """The codec of a sample that is not all UTF-8; None: it is UTF-8 in which some bytes are wrong."""
+    lines = sample.splitlines()
+    if not whole and len(lines) > 1:
+        lines.pop()
+    beyond = [line for line in lines if not line.isascii()]
+    bad = [line for line in beyond if not _is_utf8(line, whole=True)]
+    if not _is_legacy(b"".join(bad)):
+        return None
+    codec = guess_legacy(bad)
+    good = [line for line in beyond if _is_utf8(line, whole=True)]
+    by_chance = codec in _TWO_BYTES and all(_ONE_SHORT_SEQUENCE.fullmatch(line) for line in good)
+    return codec if not good or (by_chance and len(good) * _BY_CHANCE <= len(bad)) else None
+
+
+def _four_byte_order(sample: bytes) -> str | None:
+    """UTF-32 without a mark shows by three zeros in four bytes."""
+    if len(sample) < _LONGEST_SEQUENCE:
+        return None
+    shares = [part.count(0) / len(part) for part in (sample[at::4] for at in range(4))]
+    if min(shares[1:]) > _ZEROS_OF_UTF_32 > shares[0]:
+        return "utf-32-le"
+    return "utf-32-be" if min(shares[:3]) > _ZEROS_OF_UTF_32 > shares[3] else None
 
 
 def _two_byte_order(sample: bytes) -> str | None:
@@ -124,12 +172,3 @@ def _is_legacy(sample: bytes) -> bool:
     sequences = _SEQUENCE.findall(sample)
     stray = sum(byte >= 0x80 for byte in sample) - sum(map(len, sequences))
     return stray > len(sequences)
-
-
-def _is_japanese(sample: bytes, *, whole: bool) -> bool:
-    try:
-        codecs.getincrementaldecoder("cp932")().decode(sample, final=whole)
-    except UnicodeDecodeError:
-        return False
-    runs = _DOUBLE.findall(sample)
-    return bool(runs) and sum(map(len, runs)) / 2 / len(runs) >= _SIDE_BY_SIDE

@@ -28,7 +28,7 @@ def read_xml(
     ``path``: names of elements below the root, ``*`` for any; empty: the root's children. Namespaces are left out.
 
     Raises:
-        SourceBroken: it is not well-formed (what stood before was read), declares entities, or an element is beyond bounds.
+        SourceBroken: it is not well-formed (after the records before that), declares entities, or an element is too large.
     """
     bounded = _Bounded(file, name, record_bytes)
     held: list[Record] = []
@@ -46,7 +46,9 @@ def read_xml(
     except (ParseError, ValueError, LookupError) as error:  # an encoding that is not known, say
         if held:
             yield _stretch(held, row + len(held))
-        raise SourceBroken(f"{name} is not well-formed XML: {error}. What stands before that was read.") from error
+        count = row + len(held)
+        read = f"The records before that ({count}) were read" if count else "No record was read"
+        raise SourceBroken(f"{name} is not well-formed XML: {error}. {read}.") from error
     yield _stretch(held, row + len(held))
 
 

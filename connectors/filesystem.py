@@ -1,0 +1,75 @@
+"""Errors of a file system as sentences that say what to do, and paths with their links resolved."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ingestd.sdk import SourceUnavailable
+
+_NOT_RESPONDING = frozenset({
+    errno.EIO,
+    errno.ENXIO,
+    errno.ENODEV,
+    errno.ESTALE,
+    errno.ENOTCONN,
+    errno.ECONNABORTED,
+    errno.ECONNREFUSED,
+    errno.ECONNRESET,
+    errno.EHOSTDOWN,
+    errno.EHOSTUNREACH,
+    errno.ENETDOWN,
+    errno.ENETUNREACH,
+    errno.EREMOTEIO,
+    errno.ESHUTDOWN,
+    errno.ETIMEDOUT,
+})  # fmt: skip
+_ADVICE = {
+    errno.ENOENT: "Create or mount it.",
+    errno.EEXIST: "Something else has the name of a folder: move it away, or choose another folder.",
+    errno.EACCES: "Allow ingestd's user to enter its folders and to use it.",
+    errno.EPERM: "Allow ingestd's user to enter its folders and to use it.",
+    errno.ENOTDIR: "A part of its path is not a folder: correct the path.",
+    errno.ELOOP: "A symbolic link in its path leads back to itself: correct the link.",
+    errno.ENAMETOOLONG: "Its path is longer than the file system allows: shorten it.",
+    errno.ENOSPC: "The disk is full: free some space.",
+    errno.EDQUOT: "The quota of ingestd's user is used up: free some space.",
+    errno.EROFS: "Its file system is mounted read-only: mount it for writing.",
+    errno.EMFILE: "The process may open no more files: raise LimitNOFILE.",
+    errno.ENFILE: "The system may open no more files: raise fs.file-max.",
+}
+
+
+def cause(error: OSError) -> str:
+    """The error in the system's words and what to do about it, each with its full stop."""
+    words = f"{error.strerror or error}."
+    if is_not_responding(error):
+        return f"{words} Its file system does not respond: check the disk or the server, and mount it again."
+    advice = _ADVICE.get(error.errno or 0, "")
+    return f"{words} {advice}".strip()
+
+
+def is_not_responding(error: OSError) -> bool:
+    """Return True if the file system itself failed: a dead mount, a server that is gone, a broken disk."""
+    return error.errno in _NOT_RESPONDING
+
+
+@contextmanager
+def reachable(path: Path) -> Iterator[None]:
+    """Turn every error of the file system into `SourceUnavailable`; ``path`` is named if the error names none."""
+    try:
+        yield
+    except OSError as error:
+        raise SourceUnavailable(f"{_named(error) or path} can't be used: {cause(error)}") from error
+
+
+def real_path(path: Path) -> Path:
+    """The absolute path with its links resolved, as far as they can be; a link that leads to itself stays as it is."""
+    return Path(os.path.realpath(path))  # Path.resolve raises RuntimeError for a loop
+
+
+def _named(error: OSError) -> str:
+    return os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else ""

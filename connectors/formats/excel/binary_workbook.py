@@ -1,0 +1,111 @@
+"""Details of a sheet of xlsb, the binary form of xlsx (MS-XLSB): a stream of numbered records a part."""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from connectors.formats.excel.details import ERRORS, UNKNOWN_ERROR, DateFormat, Details, NotRead, date_text
+from connectors.formats.excel.number_formats import built_in_format, date_format
+from connectors.formats.excel.open_xml import Package
+
+_ROW, _RK, _ERROR, _REAL, _FORMULA_REAL, _FORMULA_ERROR = 0, 2, 3, 5, 9, 11
+_BOOK_PROPERTIES, _SHEET = 153, 156
+_FORMAT, _STYLE, _STYLES_BEGIN, _STYLES_END = 44, 47, 617, 618
+_SINCE_1904 = 0x1
+_CELL = struct.Struct("<II")
+_STYLE_BITS = 0xFFFFFF
+
+
+def details_of_xlsb(archive: zipfile.ZipFile, sheet: str) -> Details:
+    """The details of the sheet's cells. A formula always has its value here.
+
+    Raises:
+        NotRead: a part is missing or damaged.
+    """
+    package = Package(archive)
+    book = package.of_type("", "officeDocument") or "xl/workbook.bin"
+    relation, since_1904 = "", False
+    try:
+        with package.open(book) as file:
+            for kind, data in _records(file):
+                if kind == _BOOK_PROPERTIES:
+                    since_1904 = bool(data[0] & _SINCE_1904)
+                elif kind == _SHEET:
+                    found, end = _text(data, 8)
+                    if _text(data, end)[0] == sheet:
+                        relation = found
+        part = package.relations(book).get(relation, ("", ""))[1]
+        if not part:
+            raise NotRead(f"it does not say where the cells of the sheet {sheet!r} are")
+        styles = package.of_type(book, "styles")
+        formats = _date_formats(package, styles) if styles in package else {}
+        with package.open(part) as cells:
+            return _details(cells, formats, since_1904=since_1904)
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise NotRead(f"one of its records is damaged ({error})") from error
+
+
+def _records(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    while first := file.read(1):
+        kind = first[0]
+        if kind & 0x80:
+            kind = kind & 0x7F | (file.read(1)[0] & 0x7F) << 7
+        size = 0
+        for shift in range(0, 28, 7):
+            byte = file.read(1)[0]
+            size |= (byte & 0x7F) << shift
+            if not byte & 0x80:
+                break
+        yield kind, file.read(size)
+
+
+def _text(data: bytes, at: int) -> tuple[str, int]:
+    """A text with its length before it, and where it ends."""
+    (length,) = struct.unpack_from("<I", data, at)
+    end = at + 4 + 2 * length
+    return data[at + 4 : end].decode("utf-16-le"), end
+
+
+def _date_formats(package: Package, styles: str) -> dict[int, DateFormat]:
+    codes: dict[int, str] = {}
+    formats: dict[int, DateFormat] = {}
+    in_styles, number = False, 0
+    with package.open(styles) as file:
+        for kind, data in _records(file):
+            if kind == _FORMAT:
+                codes[int.from_bytes(data[:2], "little")] = _text(data, 2)[0]
+            elif kind in {_STYLES_BEGIN, _STYLES_END}:
+                in_styles = kind == _STYLES_BEGIN
+            elif kind == _STYLE and in_styles:
+                code = int.from_bytes(data[2:4], "little")
+                shown = date_format(codes.get(code) or built_in_format(code))
+                if shown.has_date:
+                    formats[number] = shown
+                number += 1
+    return formats
+
+
+def _details(cells: BinaryIO, formats: dict[int, DateFormat], *, since_1904: bool) -> Details:
+    details, row = Details(), 0
+    for kind, data in _records(cells):
+        if kind == _ROW:
+            (row,) = struct.unpack_from("<I", data)
+        elif kind in {_ERROR, _FORMULA_ERROR}:
+            details.problems[row][_CELL.unpack_from(data)[0]] = ERRORS.get(data[8], UNKNOWN_ERROR)
+        elif kind in {_RK, _REAL, _FORMULA_REAL}:
+            column, style = _CELL.unpack_from(data)
+            if shown := formats.get(style & _STYLE_BITS):
+                serial = _rk(data) if kind == _RK else struct.unpack_from("<d", data, 8)[0]
+                if (text := date_text(serial, shown, since_1904=since_1904)) is not None:
+                    details.texts[row][column] = text
+    return details
+
+
+def _rk(data: bytes) -> float:
+    """A number in four bytes: a whole one or the upper half of a double, perhaps a hundredfold."""
+    (bits,) = struct.unpack_from("<i", data, 8)
+    number: float = bits >> 2 if bits & 2 else struct.unpack("<d", struct.pack("<q", (bits & ~3) << 32))[0]
+    return number / 100 if bits & 1 else number

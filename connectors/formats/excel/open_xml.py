@@ -1,0 +1,175 @@
+"""Details of a sheet of xlsx or xlsm, transitional or strict, from its XML."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Mapping
+from posixpath import dirname, join, normpath
+from typing import BinaryIO
+from xml.etree.ElementTree import Element
+
+from defusedxml.ElementTree import iterparse
+
+from connectors.formats.excel.area import place_of
+from connectors.formats.excel.details import NO_VALUE, UNKNOWN_ERROR, DateFormat, Details, NotRead, date_text
+from connectors.formats.excel.number_formats import built_in_format, date_format
+
+_CHUNK_BYTES = 2**20
+_OVERLAP_BYTES = 64
+
+
+class Package:
+    """The parts of an Open Packaging archive, whatever way their names are written."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+        self._names = {name.replace("\\", "/").lstrip("/").lower(): name for name in archive.namelist()}
+
+    def __contains__(self, part: str) -> bool:
+        return part.lower() in self._names
+
+    def open(self, part: str) -> BinaryIO:
+        """A part's bytes.
+
+        Raises:
+            NotRead: there is none of that name.
+        """
+        name = self._names.get(part.lower())
+        if name is None:
+            raise NotRead(f"its part {part} is missing")
+        return self._archive.open(name)  # type: ignore[return-value]  # it reads as a binary file does
+
+    def relations(self, part: str) -> Mapping[str, tuple[str, str]]:
+        """By id, the last word of the type and the part, of each relation of a part (empty: of the package)."""
+        folder, name = dirname(part), part.rpartition("/")[2]
+        listing = join(folder, "_rels", f"{name}.rels")
+        if listing not in self:
+            return {}
+        with self.open(listing) as file:
+            return {
+                element.get("Id", ""): (
+                    element.get("Type", "").rpartition("/")[2],
+                    _resolved(folder, element.get("Target", "")),
+                )
+                for _, element in iterparse(file)
+                if local(element.tag) == "Relationship"
+            }
+
+    def of_type(self, part: str, kind: str) -> str:
+        """The part to which a relation of that type leads; empty where there is none."""
+        return next((target for found, target in self.relations(part).values() if found == kind), "")
+
+
+def _resolved(folder: str, target: str) -> str:
+    target = target.replace("\\", "/")
+    return target.lstrip("/") if target.startswith("/") else normpath(join(folder, target))
+
+
+def local(tag: str) -> str:
+    """A name without its namespace."""
+    return tag.rpartition("}")[2]
+
+
+def details_of_xlsx(archive: zipfile.ZipFile, sheet: str) -> Details:
+    """The details of the sheet's cells.
+
+    Raises:
+        NotRead: a part is missing.
+    """
+    package = Package(archive)
+    book = package.of_type("", "officeDocument") or "xl/workbook.xml"
+    relation, since_1904 = _sheet_of(package, book, sheet)
+    part = package.relations(book).get(relation, ("", ""))[1]
+    if not part:
+        raise NotRead(f"it does not say where the cells of the sheet {sheet!r} are")
+    styles = package.of_type(book, "styles")
+    formats = _date_formats(package, styles) if styles in package else {}
+    if not _is_worth_parsing(package, part, formats, since_1904=since_1904):
+        return Details()
+    with package.open(part) as cells:
+        return _details(cells, formats, since_1904=since_1904)
+
+
+def _sheet_of(package: Package, book: str, sheet: str) -> tuple[str, bool]:
+    relation, since_1904 = "", False
+    with package.open(book) as file:
+        for _, element in iterparse(file):
+            if local(element.tag) == "workbookPr":
+                since_1904 = element.get("date1904", "0") in {"1", "true", "on"}
+            elif local(element.tag) == "sheet" and element.get("name") == sheet:
+                relation = next(
+                    (value for key, value in element.attrib.items() if key.endswith("relationships}id")), ""
+                )
+    return relation, since_1904
+
+
+def _date_formats(package: Package, styles: str) -> dict[str, DateFormat]:
+    """What the styles that show dates show, by the number under which cells name them."""
+    codes: dict[str, str] = {}
+    formats: dict[str, DateFormat] = {}
+    with package.open(styles) as file:
+        for _, element in iterparse(file):
+            if local(element.tag) == "numFmt":
+                codes[element.get("numFmtId", "")] = element.get("formatCode", "")
+            elif local(element.tag) == "cellXfs":
+                for number, style in enumerate(child for child in element if local(child.tag) == "xf"):
+                    code = style.get("numFmtId", "0")
+                    shown = date_format(codes.get(code) or built_in_format(int(code)))
+                    if shown.has_date:
+                        formats[str(number)] = shown
+    return formats
+
+
+def _is_worth_parsing(package: Package, part: str, formats: Mapping[str, DateFormat], *, since_1904: bool) -> bool:
+    """A look at the bytes, which most sheets pass: are there errors, formulas, or dates that need a second look?"""
+    marks = [rb"""\bt=["']e["']""", rb"<(?:\w+:)?f[\s/>]"]
+    if with_time := [number for number, shown in formats.items() if shown.has_time or since_1904]:
+        marks.append(rb"""\bs=["'](?:%s)["']""" % b"|".join(number.encode() for number in with_time))
+    if formats:
+        marks.append(rb"v>\s*-")
+    wanted = re.compile(b"|".join(marks))
+    with package.open(part) as cells:
+        before = b""
+        while data := cells.read(_CHUNK_BYTES):
+            if wanted.search(before + data):
+                return True
+            before = data[-_OVERLAP_BYTES:]
+    return False
+
+
+def _details(cells: BinaryIO, formats: Mapping[str, DateFormat], *, since_1904: bool) -> Details:
+    details = Details()
+    row, column = -1, -1
+    for event, element in iterparse(cells, events=("start", "end")):
+        tag = local(element.tag)
+        if event == "start":
+            if tag == "row":
+                row, column = int(element.get("r", row + 2)) - 1, -1
+        elif tag == "c":
+            reference = element.get("r")
+            row, column = place_of(reference) if reference else (row, column + 1)
+            if problem := _problem(element):
+                details.problems[row][column] = problem
+            elif (shown := formats.get(element.get("s", ""))) and element.get("t", "n") == "n":
+                text = date_text(float(_value(element) or "nan"), shown, since_1904=since_1904)
+                if text is not None:
+                    details.texts[row][column] = text
+        elif tag == "row":
+            element.clear()
+    return details
+
+
+def _problem(cell: Element) -> str:
+    """Why the cell has no value; empty where it has one, or is an empty one."""
+    kind = cell.get("t", "n")
+    value = _value(cell)
+    if kind == "e":
+        return value or UNKNOWN_ERROR
+    if value or (kind == "str" and value is not None):  # the formula's value is the empty text
+        return ""
+    return NO_VALUE if any(local(child.tag) == "f" for child in cell) else ""
+
+
+def _value(cell: Element) -> str | None:
+    return next((child.text or "" for child in cell if local(child.tag) == "v"), None)

@@ -1,0 +1,7 @@
+"""Parsing in a child process with limits on memory and time, so that no file can end or fill the daemon's own process."""
+
+from connectors.formats.parser_process.isolated import IsolatedFormat
+from connectors.formats.parser_process.limits import ParserLimits
+from connectors.formats.parser_process.pool import ParserPool, Parsers
+
+__all__ = ["IsolatedFormat", "ParserLimits", "ParserPool", "Parsers"]

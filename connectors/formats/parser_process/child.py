@@ -1,0 +1,114 @@
+"""The child process: ``python -m connectors.formats.parser_process.child CHANNEL LIFE LIMITS``. Parses one file at a time.
+
+The file comes from outside and native code reads it, so this process has limits on memory and time, no secret in its
+environment, and ends with its parent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import importlib
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import msgspec
+
+from connectors.formats.parser_process.isolated import IsolatedFormat
+from connectors.formats.parser_process.limits import ParserLimits
+from connectors.formats.parser_process.messages import (
+    Accepted,
+    Broken,
+    ConnectionEnded,
+    Crashed,
+    DiskFailed,
+    Ended,
+    Last,
+    Order,
+    receive_order,
+    send,
+    send_stretch,
+)
+from ingestd.sdk import SourceBroken, limit_process, limit_work
+
+_OUTPUT_BYTES = 2**20
+# A process that keeps more than this after a file is replaced, so that the next file has the whole limit.
+_KEPT_BYTES = 512 * 2**20
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+def main(channel_number: int, life: int, limits: ParserLimits) -> None:
+    """Serve orders until the parent closes the channel."""
+    _end_with_parent(life)
+    limit_process(memory_bytes=limits.memory_bytes, output_bytes=_OUTPUT_BYTES)
+    with socket.socket(fileno=channel_number) as channel, contextlib.suppress(ConnectionEnded, ConnectionError):
+        while True:
+            order, descriptor = receive_order(channel)
+            with os.fdopen(descriptor, "rb") as file:
+                limit_work(
+                    memory_bytes=limits.memory_bytes,
+                    file_bytes=os.fstat(descriptor).st_size,
+                    cpu_seconds=limits.cpu_seconds,
+                )
+                send(channel, Accepted())
+                last = _parse(channel, order, cast("BinaryIO", file))
+            send(channel, last)
+            if not (isinstance(last, Ended | Broken) and last.reusable):
+                return
+
+
+def _end_with_parent(life: int) -> None:
+    """Have the kernel end this process when the parent's end of the pipe closes.
+
+    PR_SET_PDEATHSIG looks at the thread that started the child, which may end long before its process does. SIGIO, which
+    ends a process by default, comes also while native code runs.
+    """
+    signal.signal(signal.SIGIO, signal.SIG_DFL)
+    fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(life, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+    try:
+        os.read(life, 1)
+    except BlockingIOError:
+        return
+    raise SystemExit(1)  # the parent ended before the signal was set up
+
+
+def _parse(channel: socket.socket, order: Order, file: BinaryIO) -> Last:
+    """Send every stretch; the message that ends the file."""
+    try:
+        kind: type[IsolatedFormat] = getattr(importlib.import_module(order.module), order.format)
+        file.seek(0)
+        for stretch in kind.model_validate_json(bytes(order.settings)).parse(file, order.file):
+            send_stretch(channel, stretch)
+    except (ConnectionEnded, ConnectionError):
+        raise
+    except SourceBroken as error:
+        return Broken(sentence=str(error), reusable=_is_small())
+    except OSError as error:
+        if error.errno is not None:
+            return DiskFailed(number=error.errno)
+        return _crashed(error)
+    except BaseException as error:  # noqa: BLE001 - a panic of native code is none of Exception
+        return _crashed(error)
+    return Ended(reusable=_is_small())
+
+
+def _crashed(error: BaseException) -> Crashed:
+    text = " ".join(str(error).split())
+    return Crashed(
+        error=f"{type(error).__name__}: {text}"[:500],
+        no_memory=isinstance(error, MemoryError) or "capacity overflow" in text,
+    )
+
+
+def _is_small() -> bool:
+    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()
+    return int(pages[5]) * _PAGE_BYTES < _KEPT_BYTES  # the sixth is data and stack
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), msgspec.json.decode(sys.argv[3], type=ParserLimits))

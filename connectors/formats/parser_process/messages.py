@@ -1,0 +1,193 @@
+"""What parent and child send each other: a JSON head and the columns of a stretch as Arrow streams, over a socket."""
+
+from __future__ import annotations
+
+import io
+import socket
+import struct
+from collections.abc import Sequence
+
+import msgspec
+import polars as pl
+
+from connectors.formats.stretch import Place, Stretch
+from ingestd.sdk import Reject
+
+_SIZES = struct.Struct("!IQ")
+_DESCRIPTOR_BYTE = b"f"
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True, tag="order"):
+    """Parent to child: parse the file of the descriptor that comes with it.
+
+    ``module`` and ``format`` name the class, ``settings`` are its fields; ``file`` is the file's name for errors.
+    """
+
+    module: str
+    format: str
+    settings: msgspec.Raw
+    file: str
+
+
+class Accepted(msgspec.Struct, frozen=True, kw_only=True, tag="accepted"):
+    """The child has begun: from now on its death is the file's doing."""
+
+
+class Chunk(msgspec.Struct, frozen=True, kw_only=True, tag="chunk"):
+    """A stretch; its records and positions follow as Arrow streams, the first of ``records_bytes``."""
+
+    records_bytes: int
+    rejects: list[RejectedRecord]
+    offset: int
+    row: int
+    header: bool
+    facts: dict[str, str]
+
+
+class RejectedRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A reject as JSON."""
+
+    position: int | str
+    reason: str
+    field: str
+    record: dict[str, str | None]
+
+
+class Broken(msgspec.Struct, frozen=True, kw_only=True, tag="broken"):
+    """The file can't be read, as ``sentence`` says; ``reusable`` as of `Ended`."""
+
+    sentence: str
+    reusable: bool
+
+
+class DiskFailed(msgspec.Struct, frozen=True, kw_only=True, tag="disk"):
+    """Reading the file failed in the system, not in the parser."""
+
+    number: int
+
+
+class Crashed(msgspec.Struct, frozen=True, kw_only=True, tag="crashed"):
+    """The parser raised what it should not; ``no_memory``: it was given no more memory."""
+
+    error: str
+    no_memory: bool
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
+    """The whole file was sent. ``reusable``: the process holds little memory and can take another file."""
+
+    reusable: bool
+
+
+Last = Broken | DiskFailed | Crashed | Ended
+FromChild = Accepted | Chunk | Last
+
+_TO_CHILD = msgspec.json.Decoder(Order)
+_FROM_CHILD: msgspec.json.Decoder[FromChild] = msgspec.json.Decoder(FromChild)
+
+
+class ConnectionEnded(Exception):
+    """The other side closed the connection, or died."""
+
+
+def send_order(channel: socket.socket, order: Order, descriptor: int) -> None:
+    """Send an order with its file.
+
+    Raises:
+        OSError: the child is gone.
+    """
+    socket.send_fds(channel, [_DESCRIPTOR_BYTE], [descriptor])
+    _send(channel, msgspec.json.encode(order), b"")
+
+
+def receive_order(channel: socket.socket) -> tuple[Order, int]:
+    """The next order and the descriptor of its file.
+
+    Raises:
+        ConnectionEnded: the parent is gone or needs no more.
+    """
+    data, descriptors, _, _ = socket.recv_fds(channel, 1, 1)
+    if not data:
+        raise ConnectionEnded
+    head, _ = _receive(channel)
+    return _TO_CHILD.decode(head), descriptors[0]
+
+
+def send(channel: socket.socket, message: FromChild) -> None:
+    """Send a message without columns."""
+    _send(channel, msgspec.json.encode(message), b"")
+
+
+def send_stretch(channel: socket.socket, stretch: Stretch) -> None:
+    """Send a stretch."""
+    records, positions = _arrow(stretch.records), _arrow(stretch.positions.to_frame("position"))
+    chunk = Chunk(
+        records_bytes=len(records),
+        rejects=[
+            RejectedRecord(
+                position=reject.position, reason=reject.reason, field=reject.field, record=dict(reject.record)
+            )
+            for reject in stretch.rejects
+        ],
+        offset=stretch.end.offset,
+        row=stretch.end.row,
+        header=stretch.header,
+        facts=dict(stretch.facts),
+    )
+    _send(channel, msgspec.json.encode(chunk), records + positions)
+
+
+def receive(channel: socket.socket) -> Accepted | Last | Stretch:
+    """The next message; a chunk as the stretch that it was.
+
+    Raises:
+        ConnectionEnded: the child is gone.
+        TimeoutError: nothing came within the channel's timeout.
+    """
+    head, columns = _receive(channel)
+    message = _FROM_CHILD.decode(head)
+    if not isinstance(message, Chunk):
+        return message
+    size = message.records_bytes
+    return Stretch(
+        records=_frame(columns[:size]),
+        positions=_frame(columns[size:]).get_column("position"),
+        rejects=tuple(
+            Reject(position=one.position, reason=one.reason, field=one.field, record=one.record)
+            for one in message.rejects
+        ),
+        end=Place(offset=message.offset, row=message.row),
+        header=message.header,
+        facts=message.facts,
+    )
+
+
+def _arrow(frame: pl.DataFrame) -> bytes:
+    out = io.BytesIO()
+    frame.write_ipc_stream(out)
+    return out.getvalue()
+
+
+def _frame(data: memoryview) -> pl.DataFrame:
+    return pl.read_ipc_stream(io.BytesIO(data))
+
+
+def _send(channel: socket.socket, head: bytes, columns: bytes) -> None:
+    for part in (_SIZES.pack(len(head), len(columns)), head, columns):
+        channel.sendall(part)
+
+
+def _receive(channel: socket.socket) -> Sequence[memoryview]:
+    head_bytes, columns_bytes = _SIZES.unpack(_exactly(channel, _SIZES.size))
+    return _exactly(channel, head_bytes), _exactly(channel, columns_bytes)
+
+
+def _exactly(channel: socket.socket, size: int) -> memoryview:
+    data = memoryview(bytearray(size))
+    filled = 0
+    while filled < size:
+        count = channel.recv_into(data[filled:])
+        if not count:
+            raise ConnectionEnded
+        filled += count
+    return data

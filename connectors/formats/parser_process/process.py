@@ -1,0 +1,174 @@
+"""The parent's side of one parser process: start, one file at a time, and what its death says about the file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+
+import msgspec
+
+import connectors
+import ingestd
+from connectors.formats.parser_process.limits import ParserLimits
+from connectors.formats.parser_process.messages import (
+    Accepted,
+    Broken,
+    ConnectionEnded,
+    Crashed,
+    DiskFailed,
+    Ended,
+    Last,
+    Order,
+    receive,
+    send_order,
+)
+from connectors.formats.stretch import Stretch
+from ingestd.sdk import SourceBroken, SourceUnavailable, child_environment, reports_no_memory
+
+_CHILD = "connectors.formats.parser_process.child"
+_STDERR_BYTES = 65_536
+
+
+class ParserProcess:
+    """One child process. `parse` belongs to one thread at a time; `kill` may be called from any."""
+
+    def __init__(self, limits: ParserLimits) -> None:
+        self._limits = limits
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `end`
+        self._channel, channel = socket.socketpair()
+        self._channel.settimeout(limits.silent_seconds)
+        life, self._life = os.pipe()
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - our own module, no shell
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    _CHILD,
+                    str(channel.fileno()),
+                    str(life),
+                    msgspec.json.encode(limits).decode(),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._stderr,
+                cwd="/",
+                env=child_environment(connectors.__file__, ingestd.__file__),
+                pass_fds=(channel.fileno(), life),
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._stderr.close()
+            self._channel.close()
+            os.close(self._life)
+            raise SourceUnavailable(f"The parser process can't be started: {error.strerror}.") from error
+        finally:
+            channel.close()
+            os.close(life)
+        self.pid = self._process.pid
+        self.is_reusable = False
+        """Whether the last file was read to its end and another can follow."""
+
+    def parse(self, order: Order, descriptor: int) -> Iterator[Stretch]:
+        """The stretches of one file. Where this ends before the file's end, `end` the process.
+
+        Raises:
+            SourceBroken: the file can't be read, or parsing it ended the process.
+            SourceUnavailable: the process could not be started.
+            OSError: the system could not read the file.
+        """
+        self.is_reusable = False
+        os.ftruncate(self._stderr.fileno(), 0)
+        os.lseek(self._stderr.fileno(), 0, os.SEEK_SET)  # the child's own offset, too
+        accepted = False
+        try:
+            send_order(self._channel, order, descriptor)
+            while True:
+                message = receive(self._channel)
+                if isinstance(message, Accepted):
+                    accepted = True
+                elif isinstance(message, Stretch):
+                    yield message
+                else:
+                    self._finish(message, order.file)
+                    return
+        except TimeoutError as error:
+            self.kill()
+            raise SourceBroken(self._silent(order.file)) from error
+        except (ConnectionEnded, ConnectionError) as error:
+            code = self._process.wait()
+            if not accepted:
+                raise SourceUnavailable(f"The parser process can't be started: {self._last_words(code)}.") from error
+            raise SourceBroken(self._death(order.file, code)) from error
+
+    def _finish(self, message: Last, file: str) -> None:
+        match message:
+            case Ended(reusable=reusable):
+                self.is_reusable = reusable
+            case Broken(sentence=sentence, reusable=reusable):
+                self.is_reusable = reusable
+                raise SourceBroken(sentence)
+            case DiskFailed(number=number):
+                raise OSError(number, os.strerror(number))
+            case Crashed(error=error, no_memory=no_memory):
+                raise SourceBroken(self._no_memory(file) if no_memory else _failed(file, error))
+
+    def kill(self) -> None:
+        """End the process now; a `parse` that waits for it ends, too."""
+        self._process.kill()
+
+    def end(self) -> None:
+        """Kill the process and free what it holds."""
+        self._process.kill()
+        self._process.wait()
+        self._channel.close()
+        os.close(self._life)
+        self._stderr.close()
+
+    def _death(self, file: str, code: int) -> str:
+        if code == -signal.SIGXCPU:
+            return (
+                f"{file} can't be read: parsing it takes more than {self._limits.cpu_seconds} seconds of processor time."
+                f" {_ADVICE}"
+            )
+        if reports_no_memory(self._printed()):
+            return self._no_memory(file)
+        if code == -signal.SIGKILL:
+            return (
+                f"{file} can't be read: its parser was killed by the system, most often because memory ran short."
+                f" {_ADVICE}"
+            )
+        return _failed(file, self._last_words(code))
+
+    def _no_memory(self, file: str) -> str:
+        return (
+            f"{file} can't be read: parsing it needs more than {self._limits.memory_bytes >> 20} MiB of memory, as a"
+            f" damaged file does. {_ADVICE}"
+        )
+
+    def _silent(self, file: str) -> str:
+        return (
+            f"{file} can't be read: its parser reported nothing for {self._limits.silent_seconds:g} seconds and was"
+            f" stopped. {_ADVICE}"
+        )
+
+    def _last_words(self, code: int) -> str:
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        lines = self._printed().decode("utf-8", "replace").strip().splitlines()
+        return f"it ended with {how}" + (f" ({lines[-1][:300]})" if lines else "")
+
+    def _printed(self) -> bytes:
+        size = os.fstat(self._stderr.fileno()).st_size
+        return os.pread(self._stderr.fileno(), _STDERR_BYTES, max(0, size - _STDERR_BYTES))
+
+
+_ADVICE = "Open it in the program that wrote it, save it again and drop it, or save what is needed of it as CSV."
+
+
+def _failed(file: str, error: str) -> str:
+    return f"{file} can't be read: its parser failed, {error}. {_ADVICE}"
