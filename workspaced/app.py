@@ -35,11 +35,14 @@ from workspaced.cloud_storage.links import UploadLinks
 from workspaced.cloud_storage.worker import ConversionWorker
 from workspaced.data_sinks import routes as data_sinks
 from workspaced.data_sinks import store as sink_store
-from workspaced.data_sinks.values import SINKS
+from workspaced.data_sinks.values import DELETED_SINKS, SINKS
 from workspaced.egress.backend import Resolver, system_resolver
+from workspaced.events.fan_out import FAN_OUT, any_waiting, fan_out
+from workspaced.incremental_jobs import IncrementalJob
 from workspaced.openapi.document import document
 from workspaced.openapi.routes import Publication
 from workspaced.pages.application import Pages
+from workspaced.pages.live import LiveLimits
 from workspaced.pages.sessions import Sessions
 from workspaced.problems import Unavailable
 from workspaced.sealing import Vault
@@ -143,7 +146,11 @@ class Application:
             answer=self._dispatch.answer,
             sessions=self._sessions,
             proxies=settings.proxies,
-            live_streams=limits.live_streams,
+            live=LiveLimits(
+                streams=limits.live_streams,
+                of_key=limits.live_streams_per_key,
+                of_address=limits.live_streams_per_address,
+            ),
         )
         self._stop_seconds = settings.pace.stop_seconds
         self._deliveries = Worker(
@@ -182,6 +189,35 @@ class Application:
             every_seconds=settings.upkeep_seconds,
             witness=self.metrics.kept_up,
         )
+        self._jobs = (
+            IncrementalJob(
+                "remove_deleted_sinks",
+                self._store,
+                channel=DELETED_SINKS,
+                pending=sink_store.any_deleted,
+                step=sink_store.remove_deleted,
+                rows=1_000,
+                every_seconds=settings.upkeep_seconds,
+            ),
+            IncrementalJob(
+                "remove_deleted_webhooks",
+                self._store,
+                channel=webhook_store.DELETED_WEBHOOKS,
+                pending=webhook_store.any_deleted,
+                step=webhook_store.remove_deleted,
+                rows=200,
+                every_seconds=settings.upkeep_seconds,
+            ),
+            IncrementalJob(
+                "fan_out_events",
+                self._store,
+                channel=FAN_OUT,
+                pending=any_waiting,
+                step=fan_out,
+                rows=1_000,
+                every_seconds=settings.pace.sweep_seconds,
+            ),
+        )
         self._web = Lingering(Tracing(self._pages, self.metrics, log_successes=settings.log_requests))
         self._router = Router(default=self._web, redirect_slashes=False, lifespan=lambda _router: self.started())
 
@@ -207,6 +243,7 @@ class Application:
             insisting = asyncio.create_task(beginning.insist())
             self._store.listen(SINKS, self._pages.live.wake)
             upkeep = asyncio.create_task(beginning.then(self._upkeep.run))
+            jobs = [asyncio.create_task(beginning.then(job.run)) for job in self._jobs]
             delivering = asyncio.create_task(beginning.then(self._deliveries.run))
             converting = asyncio.create_task(beginning.then(self._conversions.run))
             try:
@@ -215,12 +252,13 @@ class Application:
                 self._pages.live.close()
                 beginning.stop()
                 await insisting
-                upkeep.cancel()
+                for task in (upkeep, *jobs):
+                    task.cancel()
                 converting.cancel()  # it may take minutes: what is under way is given back, to be begun again
                 self._deliveries.stop()
                 await asyncio.wait([delivering], timeout=self._stop_seconds)
                 delivering.cancel()  # what is still under way is given back, to be tried again
-                await asyncio.wait([upkeep, delivering, converting])
+                await asyncio.wait([upkeep, *jobs, delivering, converting])
         finally:
             await self._authentication.close()
             await self._store.stop()
@@ -273,6 +311,8 @@ class Application:
     async def keep_up(self) -> None:
         """Do now what the service does by itself from time to time: purge, and drop what has had its time."""
         await self._upkeep.once()
+        for job in self._jobs:
+            await job.finish()
 
     @property
     def draining(self) -> bool:

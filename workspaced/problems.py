@@ -9,12 +9,15 @@
       NotFound              404  it is not there
       MethodNotAllowed      405  another method
       Conflict              409  the state forbids it
+      RequestTimeout        408  send it again, faster
       PreconditionFailed    412  re-read, then try again
       TooLarge              413  send less
+      TargetTooLong         414  ask for less in the query
       UnsupportedMediaType  415  send JSON
       RangeNotSatisfiable   416  ask for bytes that there are
       Unprocessable         422  well-formed, but impossible
       TooManyRequests       429  wait, then go slower
+      HeadTooLarge          431  send fewer or shorter headers
       Unavailable           503  wait, then try again
 
 Rules and stores raise them; one place in `workspaced.web` turns them into bodies.
@@ -120,6 +123,16 @@ class MethodNotAllowed(Problem):
         return (("Allow", self.allowed),)
 
 
+class RequestTimeout(Problem):
+    """The request did not come whole in its time."""
+
+    status = 408
+    title = "Request timeout"
+
+    def __init__(self, detail: str) -> None:
+        super().__init__("request_timeout", detail)
+
+
 class Conflict(Problem):
     """The state that the request meets forbids it."""
 
@@ -150,6 +163,29 @@ class TooLarge(Problem):
     def headers(self) -> tuple[tuple[str, str], ...]:
         """The rest of the body is not read, so the connection can't be used again."""
         return (("Connection", "close"),)
+
+
+class TargetTooLong(Problem):
+    """The path and query have more bytes than the service reads."""
+
+    status = 414
+    title = "URI too long"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__("target_too_long", f"The path and query may have {limit} bytes together at the most.")
+
+
+class HeadTooLarge(Problem):
+    """The request's head has more bytes or lines than the service reads."""
+
+    status = 431
+    title = "Request header fields too large"
+
+    def __init__(self, *, most_bytes: int, most_lines: int) -> None:
+        super().__init__(
+            "head_too_large",
+            f"The request's head may have {most_bytes} bytes and {most_lines} header lines at the most.",
+        )
 
 
 class UnsupportedMediaType(Problem):

@@ -45,6 +45,7 @@ class Limits:
     bulk_items: int = 5_000
     new_sink_entries: int = 5_000
     page_length: int = 1_000
+    walked_rows: int = 50_000
     requests_per_minute: int = 1_200
     request_burst: int = 200
     failed_authentications_per_minute: int = 20
@@ -61,6 +62,19 @@ class Limits:
     entries_per_sink: int = 5_000_000
     page_session_hours: int = 12
     live_streams: int = 64
+    live_streams_per_key: int = 16
+    live_streams_per_address: int = 32
+    connections: int = 2_000
+    connections_per_address: int = 256
+    head_seconds: int = 15
+    idle_seconds: int = 75
+    stall_seconds: int = 20
+    least_bytes_per_second: int = 512
+    head_bytes: int = 32_768
+    header_lines: int = 100
+    target_bytes: int = 8_192
+    streams_per_key: int = 8
+    spool_bytes: int = 1_073_741_824
     files_per_workspace: int = 100_000
     file_bytes_per_workspace: int = 0
     versions_per_file: int = 1_000

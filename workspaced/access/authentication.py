@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -25,7 +26,7 @@ _TOUCH_MS = 60_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Verified:
     principal: Principal
-    at: int
+    at: float
 
 
 class Authentication:
@@ -42,17 +43,22 @@ class Authentication:
         failures: RateLimit,
         cache_seconds: float,
         now: Callable[[], int],
+        clock: Callable[[], float] = time.monotonic,
         count_failure: Callable[[str], None],
     ) -> None:
-        """``count_failure`` is handed the reason of each failure."""
+        """``now`` returns milliseconds since 1970, for the ends of keys; ``clock`` returns seconds that never go back.
+
+        ``count_failure`` is called with the reason of each failure.
+        """
         self.failures = failures
         self._store = store
         self._count_failure = count_failure
-        self._cache_ms = int(cache_seconds * 1000)
+        self._cache_seconds = cache_seconds
         self._now = now
+        self._clock = clock
         self._known: dict[bytes, _Verified] = {}
         self._writing: set[asyncio.Task[None]] = set()
-        self._sampled = RateLimit("sampled", per_minute=1, burst=1, clock=lambda: now() / 1_000)
+        self._sampled = RateLimit("sampled", per_minute=1, burst=1, clock=clock)
 
     async def principal(self, key: str | None, *, address: str, request_id: str) -> Principal | None:
         """Who calls; None for a caller without a key.
@@ -66,7 +72,7 @@ class Authentication:
         now = self._now()
         sha256 = digest(key)
         known = self._known.get(sha256)
-        if known and now - known.at < self._cache_ms:
+        if known and self._is_fresh(known):
             return known.principal
         if known is None and not (left := self.failures.look(address)).allowed:
             raise TooManyRequests(
@@ -88,7 +94,7 @@ class Authentication:
         """Who a key with this digest, shown before, stands for now; None where it is not good any more."""
         now = self._now()
         known = self._known.get(sha256)
-        if known and now - known.at < self._cache_ms:
+        if known and self._is_fresh(known):
             return known.principal
         try:
             return await self._verify(key_id, sha256, now)
@@ -97,13 +103,18 @@ class Authentication:
             structlog.get_logger().info("session_refused", reason=refused.reason, key_id=key_id)
             return None
 
+    def _is_fresh(self, known: _Verified) -> bool:
+        """Whether the key was looked up within the cache's time, by a clock that nobody sets."""
+        return self._clock() - known.at < self._cache_seconds
+
     async def close(self) -> None:
         """Wait for what is still being noted."""
         if self._writing:
             await asyncio.wait(self._writing)
 
     async def _verify(self, key_id: str, sha256: bytes, now: int) -> Principal:
-        found = await self._store.read(lambda reader: keys.credentials(reader, key_id))
+        asked_at = self._clock()  # a revocation that is committed during the look-up counts from before it
+        found = await self._store.read_brief(lambda reader: keys.credentials(reader, key_id))
         if found is None:
             raise _Refused("unknown", key_id)
         if not any(hmac.compare_digest(stored, sha256) and (end is None or now < end) for stored, end in found.digests):
@@ -117,7 +128,7 @@ class Authentication:
         principal = principal_of(name=found.principal, key_id=key_id, key_scopes=found.scopes, grants=found.grants)
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
-        self._known[sha256] = _Verified(principal=principal, at=now)
+        self._known[sha256] = _Verified(principal=principal, at=asked_at)
         return principal
 
     def _note_failure(self, refused: _Refused, *, address: str, request_id: str, now: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from workspaced.openapi.description import Chapter, Described, Parameter, Success
 from workspaced.openapi.schema import COUNT, NAME, NAMES, STAMP, UUID, listed, nullable, record, ref, text
-from workspaced.openapi.shared import LISTED, paging
+from workspaced.openapi.shared import WALKED, WALKED_LIST, paging
 from workspaced.settings import Limits
 
 
@@ -36,14 +36,17 @@ def chapter(limits: Limits) -> Chapter:
         ),
         Parameter(name="from", description="Not before this instant.", schema=STAMP),
         Parameter(name="to", description="Before this instant.", schema=STAMP),
-        *paging(limits, {"time"}, take="100", order="DESC"),
+        *paging(limits, {"time"}, take="100", order="DESC", most_skipped=limits.walked_rows, cursors=True),
     )
     listing = Described(
         name="audit.list",
         summary="Read the audit log",
-        description="Who changed what and when, the newest first. It has the names of changed members, never values.",
+        description=(
+            "Who changed what and when, the newest first. It has the names of changed members, never values. "
+            f"{WALKED.format(limits.walked_rows)}"
+        ),
         query=query,
-        success=(Success(description="The rows.", schema=listed(ref("AuditRow")), headers=LISTED),),
+        success=(Success(description="The rows.", schema=listed(ref("AuditRow")), headers=WALKED_LIST),),
     )
     return Chapter(
         title="Audit log",

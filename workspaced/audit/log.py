@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from ingestd.process.statements import load_statements
-from workspaced.storage.port import Reader, Store, Transaction
+from workspaced.storage.bounded_walk import walk
+from workspaced.storage.port import Reader, Row, Store, Transaction
 
 _SQL = load_statements("workspaced.audit", "queries.sql")
 _NOTHING: Mapping[str, int] = {}
-_PORTION = 5_000
+_PORTION = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,17 +48,33 @@ class AuditRow(NamedTuple):
     counts: str
 
 
+class Place(NamedTuple):
+    """The place of a row in the order of the log."""
+
+    at: int
+    number: int
+
+
+_START: Final = Place(at=-1, number=0)
+"""Before every row, in either direction: no row is of this instant."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What to show. ``action`` empty: all; ending with ``.*``: all below. Instants: from (inclusive) to (exclusive)."""
+    """What to show. ``action`` empty: all; ending with ``.*``: all below. Instants: from (inclusive) to (exclusive).
+
+    ``behind``: where the page begins; None: at the start. ``walk``: how many rows it may pass over.
+    """
 
     workspace_id: str | None
     action: str = ""
     since: int = 0
     until: int = 2**62
     take: int
+    walk: int
     skip: int = 0
     descending: bool = True
+    behind: Place | None = None
 
 
 Names: TypeAlias = Sequence[str]
@@ -94,8 +111,25 @@ def note(tx: Transaction, doer: Doer, deed: Deed, *, now: int) -> None:
     )
 
 
-def find(reader: Reader, wanted: Wanted) -> tuple[int, list[AuditRow]]:
-    """How many rows there are in all, and those of the page."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditPage:
+    """Rows of the log.
+
+    ``total`` None: they were not counted, since there are too many, or this is not the first page. ``behind``: the place
+    behind which the next page begins; None: this is the last.
+    """
+
+    rows: list[AuditRow]
+    total: int | None
+    behind: Place | None
+
+
+def find(reader: Reader, wanted: Wanted) -> AuditPage:
+    """The page, found by passing over ``wanted.walk`` rows at the most.
+
+    Raises:
+        Invalid: ``wanted.skip`` passes over more.
+    """
     values: dict[str, object] = {
         "from": wanted.since,
         "to": wanted.until,
@@ -106,10 +140,35 @@ def find(reader: Reader, wanted: Wanted) -> tuple[int, list[AuditRow]]:
     if wanted.workspace_id is not None:
         suffix = "_of_workspace"
         values["workspace_id"] = wanted.workspace_id
-    total = reader.one(_SQL[f"count{suffix}"], values)
-    statement = _SQL[f"{'newest' if wanted.descending else 'oldest'}_first{suffix}"]
-    rows = reader.all(statement, {**values, "take": wanted.take, "skip": wanted.skip})
-    return int(total[0]) if total else 0, [AuditRow._make(row) for row in rows]
+    name = f"{'newest' if wanted.descending else 'oldest'}_first{suffix}"
+
+    def behind(place: Place) -> dict[str, object]:
+        if place == _START:
+            return {**values, "instant": place.at, "after": place.number}
+        bound = {"to": min(wanted.until, place.at + 1)} if wanted.descending else {"from": max(wanted.since, place.at)}
+        return {**values, **bound, "instant": place.at, "after": place.number}
+
+    def matching(place: Place, count: int, most: int) -> list[Row]:
+        return reader.all(_SQL[name], {**behind(place), "walk": count, "take": most})
+
+    def end(place: Place, count: int) -> Place | None:
+        row = reader.one(_SQL[f"{name}_end"], {**behind(place), "walk": count - 1})
+        return Place._make(row) if row else None
+
+    found = walk(
+        wanted.behind or _START,
+        take=wanted.take,
+        skip=wanted.skip,
+        most=wanted.walk,
+        matching=matching,
+        end=end,
+        position=lambda row: Place(at=row[1], number=row[0]),
+    )
+    total = None
+    if wanted.behind is None:
+        walked, matches = reader.one(_SQL[f"count{suffix}"], {**values, "walk": wanted.walk + 1}) or (0, 0)
+        total = matches if walked <= wanted.walk else None
+    return AuditPage(rows=[AuditRow._make(row) for row in found.rows], total=total, behind=found.behind)
 
 
 async def drop_older(store: Store, *, before: int) -> int:

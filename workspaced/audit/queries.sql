@@ -5,39 +5,71 @@ INSERT INTO audit_row (at, principal, key_id, client_id, request_id, address, ac
                        changed, counts) VALUES
 
 -- name: count
-SELECT count(*) FROM audit_row
-WHERE at >= :from AND at < :to AND (action = :action OR substr(action, 1, length(:prefix)) = :prefix)
+-- Of :walk rows at the most: how many there are, and how many of them are of the action.
+SELECT count(*), count(*) FILTER (WHERE action = :action OR substr(action, 1, length(:prefix)) = :prefix)
+FROM (SELECT action FROM audit_row WHERE at >= :from AND at < :to LIMIT :walk) AS walked
 
 -- name: count_of_workspace
-SELECT count(*) FROM audit_row
-WHERE workspace_id = :workspace_id AND at >= :from AND at < :to
-  AND (action = :action OR substr(action, 1, length(:prefix)) = :prefix)
+SELECT count(*), count(*) FILTER (WHERE action = :action OR substr(action, 1, length(:prefix)) = :prefix)
+FROM (SELECT action FROM audit_row WHERE workspace_id = :workspace_id AND at >= :from AND at < :to LIMIT :walk) AS walked
 
 -- name: oldest_first
+-- A page passes over :walk rows at the most. It begins behind the row :after of the instant :instant.
 SELECT number, at, principal, key_id, client_id, request_id, address, action, resource_id, workspace_id, changed, counts
-FROM audit_row
-WHERE at >= :from AND at < :to AND (action = :action OR substr(action, 1, length(:prefix)) = :prefix)
-ORDER BY at, number LIMIT :take OFFSET :skip
+FROM (SELECT number, at, principal, key_id, client_id, request_id, address, action, resource_id, workspace_id, changed, counts
+      FROM audit_row
+      WHERE at >= :from AND at < :to AND (at <> :instant OR number > :after)
+      ORDER BY at, number LIMIT :walk) AS walked
+WHERE action = :action OR substr(action, 1, length(:prefix)) = :prefix
+ORDER BY at, number LIMIT :take
+
+-- name: oldest_first_end
+-- Where a walk of :walk + 1 rows ends; nothing where the rows end before.
+SELECT at, number FROM audit_row
+WHERE at >= :from AND at < :to AND (at <> :instant OR number > :after)
+ORDER BY at, number LIMIT 1 OFFSET :walk
 
 -- name: newest_first
 SELECT number, at, principal, key_id, client_id, request_id, address, action, resource_id, workspace_id, changed, counts
-FROM audit_row
-WHERE at >= :from AND at < :to AND (action = :action OR substr(action, 1, length(:prefix)) = :prefix)
-ORDER BY at DESC, number DESC LIMIT :take OFFSET :skip
+FROM (SELECT number, at, principal, key_id, client_id, request_id, address, action, resource_id, workspace_id, changed, counts
+      FROM audit_row
+      WHERE at >= :from AND at < :to AND (at <> :instant OR number < :after)
+      ORDER BY at DESC, number DESC LIMIT :walk) AS walked
+WHERE action = :action OR substr(action, 1, length(:prefix)) = :prefix
+ORDER BY at DESC, number DESC LIMIT :take
+
+-- name: newest_first_end
+SELECT at, number FROM audit_row
+WHERE at >= :from AND at < :to AND (at <> :instant OR number < :after)
+ORDER BY at DESC, number DESC LIMIT 1 OFFSET :walk
 
 -- name: oldest_first_of_workspace
 SELECT number, at, principal, key_id, client_id, request_id, address, action, resource_id, workspace_id, changed, counts
-FROM audit_row
-WHERE workspace_id = :workspace_id AND at >= :from AND at < :to
-  AND (action = :action OR substr(action, 1, length(:prefix)) = :prefix)
-ORDER BY at, number LIMIT :take OFFSET :skip
+FROM (SELECT number, at, principal, key_id, client_id, request_id, address, action, resource_id, workspace_id, changed, counts
+      FROM audit_row
+      WHERE workspace_id = :workspace_id AND at >= :from AND at < :to AND (at <> :instant OR number > :after)
+      ORDER BY at, number LIMIT :walk) AS walked
+WHERE action = :action OR substr(action, 1, length(:prefix)) = :prefix
+ORDER BY at, number LIMIT :take
+
+-- name: oldest_first_of_workspace_end
+SELECT at, number FROM audit_row
+WHERE workspace_id = :workspace_id AND at >= :from AND at < :to AND (at <> :instant OR number > :after)
+ORDER BY at, number LIMIT 1 OFFSET :walk
 
 -- name: newest_first_of_workspace
 SELECT number, at, principal, key_id, client_id, request_id, address, action, resource_id, workspace_id, changed, counts
-FROM audit_row
-WHERE workspace_id = :workspace_id AND at >= :from AND at < :to
-  AND (action = :action OR substr(action, 1, length(:prefix)) = :prefix)
-ORDER BY at DESC, number DESC LIMIT :take OFFSET :skip
+FROM (SELECT number, at, principal, key_id, client_id, request_id, address, action, resource_id, workspace_id, changed, counts
+      FROM audit_row
+      WHERE workspace_id = :workspace_id AND at >= :from AND at < :to AND (at <> :instant OR number < :after)
+      ORDER BY at DESC, number DESC LIMIT :walk) AS walked
+WHERE action = :action OR substr(action, 1, length(:prefix)) = :prefix
+ORDER BY at DESC, number DESC LIMIT :take
+
+-- name: newest_first_of_workspace_end
+SELECT at, number FROM audit_row
+WHERE workspace_id = :workspace_id AND at >= :from AND at < :to AND (at <> :instant OR number < :after)
+ORDER BY at DESC, number DESC LIMIT 1 OFFSET :walk
 
 -- name: any_before
 SELECT 1 FROM audit_row WHERE at < :before LIMIT 1

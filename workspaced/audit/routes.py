@@ -2,44 +2,57 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections.abc import Mapping
 
 from workspaced.access.permissions import AUDIT_READ
 from workspaced.audit import log
-from workspaced.audit.log import AuditRow, Wanted
+from workspaced.audit.log import AuditRow, Place, Wanted
 from workspaced.problems import Forbidden, Invalid
 from workspaced.text import as_uuid
 from workspaced.timestamps import microseconds, stamp
 from workspaced.web.answers import Answer, json_answer
 from workspaced.web.operations import Call, Operation
-from workspaced.web.paging import read_page
+from workspaced.web.paging import Cursor, read_page
 
 _ACTION = re.compile(r"[a-z_]+(?:\.[a-z_]+)*(?:\.\*)?", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 _TAKE = 100
 
 
 async def read_log(call: Call) -> Answer:
     """The newest rows first, 100 unless ``take`` says otherwise; of one workspace, or of all to who may read all."""
-    page = read_page(
-        {"sortOrder": "DESC", **call.query}, longest=call.settings.limits.page_length, sortable=frozenset({"time"})
-    )
+    limits = call.settings.limits
+    query = {"sortOrder": "DESC", "take": str(_TAKE), **call.query}
+    page = read_page(query, longest=limits.page_length, sortable=frozenset({"time"}), cursors=True)
     wanted = Wanted(
         workspace_id=_workspace(call),
         action=_action(call.query),
         since=_instant(call.query, "from", 0),
         until=_instant(call.query, "to", 2**62),
         take=page.take or _TAKE,
+        walk=limits.walked_rows,
         skip=page.skip,
         descending=page.descending,
+        behind=_place(page.cursor) if page.cursor else None,
     )
-    total, rows = await call.store.read(lambda reader: log.find(reader, wanted))
-    shown = dataclasses.replace(page, take=wanted.take)
-    return json_answer(
-        [_record(row) for row in rows], headers=shown.headers(total=total, path=call.path, query=call.query)
-    )
+    found = await call.store.read(lambda reader: log.find(reader, wanted))
+    following = page.cursor_behind(str(found.behind.at), str(found.behind.number)) if found.behind else ""
+    headers = page.cursor_headers(total=found.total, following=following, path=call.path, query=call.query)
+    return json_answer([_record(row) for row in found.rows], headers=headers)
+
+
+def _place(cursor: Cursor) -> Place:
+    """The row behind which the cursor begins.
+
+    Raises:
+        Invalid: it is the cursor of another list.
+    """
+    if len(cursor.position) != 2 or not all(_NUMBER.fullmatch(part) for part in cursor.position):
+        raise Cursor.refused()
+    at, number = cursor.position
+    return Place(at=int(at), number=int(number))
 
 
 def _workspace(call: Call) -> str | None:

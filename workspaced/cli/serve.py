@@ -14,10 +14,12 @@ import uvloop
 
 from ingestd.process.logs import Level, configure_logs
 from ingestd.process.notify import Notifier
+from ingestd.process.standard_streams import output_failure
 from workspaced.cli.database import database_option
 from workspaced.cli.failure import AWAY, UNUSABLE, Failure
 from workspaced.environment import settings_from
 from workspaced.server import single
+from workspaced.server.descriptors import raise_descriptor_limit
 from workspaced.server.listening import PortTaken, listen, reserve
 from workspaced.server.supervisor import Supervisor, WorkersFailed
 from workspaced.storage.port import StorageUnusable
@@ -82,12 +84,13 @@ def serve(
         raise Failure(str(error), UNUSABLE) from error
     if admin_port is None:
         admin_port = port + 1 if 0 < port < 65535 else 0
+    raise_descriptor_limit()
     notifier = Notifier.from_environment()
     try:
         with _admin(admin_host, admin_port) as admin:
             if workers == 1:
                 with listen(host, port) as listener:
-                    uvloop.run(single.serve(settings, listener, admin=admin, notifier=notifier, announce=click.echo))
+                    uvloop.run(single.serve(settings, listener, admin=admin, notifier=notifier, announce=_announce))
             else:
                 with reserve(host, port) as held:
                     parent = Supervisor(
@@ -96,7 +99,7 @@ def serve(
                         held=held,
                         admin=admin,
                         notifier=notifier,
-                        announce=click.echo,
+                        announce=_announce,
                         log_level=level,
                     )
                     asyncio.run(parent.run())
@@ -104,6 +107,15 @@ def serve(
         raise Failure(str(error), AWAY) from error
     except StorageUnusable as error:
         raise Failure(str(error), UNUSABLE) from error
+
+
+def _announce(url: str) -> None:
+    """Print the URL. The service runs on if nothing can read it."""
+    try:
+        click.echo(url)
+    except OSError:
+        if output_failure() is None:
+            raise
 
 
 @contextmanager

@@ -10,7 +10,6 @@ import ctypes
 import errno
 import importlib
 import os
-import resource
 import signal
 import sys
 from pathlib import Path
@@ -18,13 +17,11 @@ from typing import cast
 
 import msgspec
 
+from ingestd.process.child_limits import limit_process, limit_work
 from workspaced.cloud_storage.converters.results import Convert, Refused
 
 RESULT = "result.json"
 _PR_SET_PDEATHSIG = 1
-_NICE = 10  # requests come first
-# What the interpreter and the libraries take up before the file is looked at is address space, hardly memory.
-_ADDRESS_SPACE = 2_147_483_648
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,16 +97,9 @@ def _limit(order: Order) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != order.parent:  # the parent ended before we asked to be told
         raise SystemExit(1)
-    os.nice(_NICE)
-    size = Path(order.source).stat().st_size  # which readers may map into memory
-    for limit, most in (
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_CPU, order.cpu_seconds),
-        (resource.RLIMIT_FSIZE, order.output_bytes),
-        (resource.RLIMIT_DATA, order.memory_bytes),
-        (resource.RLIMIT_AS, order.memory_bytes + size + _ADDRESS_SPACE),
-    ):
-        resource.setrlimit(limit, (most, most))
+    limit_process(memory_bytes=order.memory_bytes, output_bytes=order.output_bytes)
+    size = Path(order.source).stat().st_size
+    limit_work(memory_bytes=order.memory_bytes, file_bytes=size, cpu_seconds=order.cpu_seconds)
 
 
 if __name__ == "__main__":

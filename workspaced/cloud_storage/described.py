@@ -171,7 +171,9 @@ def _uploads(limits: Limits) -> tuple[Described, ...]:
         Described(
             name="cloud_storage.receive",
             summary="Send bytes by a link",
-            description="The body is the file, of any type. Needs no key: the link is signed.",
+            description=(
+                "The body is the file, of any type. Packed with gzip, it is stored unpacked. Needs no key: the link is signed."
+            ),
             query=(
                 Parameter(name="expires", description="As in the link.", schema=NAME, required=True),
                 Parameter(name="signature", description="As in the link.", schema=NAME, required=True),
@@ -198,7 +200,10 @@ def _uploads(limits: Limits) -> tuple[Described, ...]:
         Described(
             name="cloud_storage.upload",
             summary="Upload a file",
-            description="A file, or another version of one, in one request: the body is its bytes, of any type.",
+            description=(
+                "A file, or another version of one, in one request: the body is its bytes, of any type. Packed with gzip, they "
+                "are stored unpacked."
+            ),
             query=(
                 _WORKSPACE,
                 Parameter(name="fileName", description="Its name.", schema=file_name(limits), required=True),

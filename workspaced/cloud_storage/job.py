@@ -15,7 +15,9 @@ from typing import Final
 
 import msgspec
 
+import ingestd
 import workspaced
+from ingestd.process.child_limits import child_environment, reports_no_memory
 from workspaced.cloud_storage.child import RESULT, Made, Order, Result, too_much_memory
 from workspaced.cloud_storage.conversion_rules import ConversionPace, ErrorClass
 from workspaced.cloud_storage.converters.registry import Kind
@@ -24,8 +26,6 @@ _PLACED: Final = re.compile(r"[0-9]{1,4}", re.ASCII)
 _RESULT_BYTES: Final = 1_048_576
 _COMPLAINT_BYTES: Final = 65_536
 _CLASSES: Final = frozenset({"user", "unsupported", "internal"})
-# What the runtime of the libraries written in Rust says before it gives up for want of memory.
-_OUT_OF_MEMORY: Final = (b"memory allocation of", b"capacity overflow", b"OutOfMemory")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ async def run(kind: Kind, source: Path, ending: str, folder: Path, *, pace: Conv
             stdout=asyncio.subprocess.DEVNULL,
             stderr=said,
             cwd=into,
-            env=_environment(),
+            env=child_environment(workspaced.__file__, ingestd.__file__),
             start_new_session=True,
         )
     try:
@@ -97,18 +97,6 @@ def _laid_out(source: Path, ending: str, folder: Path) -> tuple[Path, Path]:
     into = folder / "made"
     into.mkdir()
     return named, into
-
-
-def _environment() -> dict[str, str]:
-    """Nothing of ours, above all no secret; one thread, since more would only take memory."""
-    return {
-        "PATH": os.defpath,
-        "LANG": "C.UTF-8",
-        "PYTHONPATH": str(Path(workspaced.__file__).resolve().parents[1]),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "POLARS_MAX_THREADS": "1",
-        "MALLOC_ARENA_MAX": "1",
-    }
 
 
 def _judge(code: int, into: Path, complaints: Path, pace: ConversionPace) -> Done | Failed:
@@ -141,7 +129,7 @@ def _read_result(into: Path) -> Result | None:
 def _crashed(code: int, complaints: Path, pace: ConversionPace) -> Failed:
     with complaints.open("rb") as file:
         said = file.read(_COMPLAINT_BYTES)
-    if any(words in said for words in _OUT_OF_MEMORY) or b"MemoryError" in said:
+    if reports_no_memory(said):
         return Failed(error_class="unsupported", sentence=too_much_memory(pace.memory_bytes))
     if code in {-signal.SIGXCPU, -signal.SIGKILL}:
         # the limit on processor time ends with the one or the other; so does a system that is out of memory
@@ -150,5 +138,11 @@ def _crashed(code: int, complaints: Path, pace: ConversionPace) -> Failed:
             sentence=f"The conversion was ended by the system: it took {pace.cpu_seconds} seconds of processor time, "
             "or memory ran out.",
         )
-    how = f"signal {signal.Signals(-code).name}" if code < 0 else f"code {code}"
-    return Failed(error_class="internal", sentence=f"The conversion ended without a result ({how}).")
+    if code < 0:
+        # A library that finds no memory, aborts, as does one that a file breaks; the same file would do it again.
+        return Failed(
+            error_class="unsupported",
+            sentence=f"The program that reads such files crashed on this one ({signal.Signals(-code).name}), as it does when "
+            f"it needs more than {pace.memory_bytes >> 20} MiB of memory or when the file is made to break it.",
+        )
+    return Failed(error_class="internal", sentence=f"The conversion ended without a result (code {code}).")

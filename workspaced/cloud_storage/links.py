@@ -11,6 +11,7 @@ from typing import Final
 from workspaced.problems import Problem, Unavailable
 
 PATH: Final = "/v1/cloud-storage/upload"
+SIGNATURE: Final = "&signature="
 
 
 class LinkRefused(Problem):
@@ -32,8 +33,8 @@ class UploadLinks:
 
     def link(self, base_url: str, *, upload_id: str, expires_at: int) -> str:
         """The URL for an upload; ``expires_at`` is milliseconds since 1970."""
-        signature = self._signature(upload_id, str(expires_at))
-        return f"{base_url}{PATH}/{upload_id}?expires={expires_at}&signature={signature}"
+        signature = self.signature(upload_id, str(expires_at))
+        return f"{base_url}{PATH}/{upload_id}?expires={expires_at}{SIGNATURE}{signature}"
 
     def require_signed(self, query: Mapping[str, str], *, upload_id: str, now: int) -> None:
         """Let a link of ours pass while it lasts.
@@ -42,13 +43,18 @@ class UploadLinks:
             LinkRefused: it is not ours, or too old.
         """
         expires = query.get("expires", "")
-        expected = self._signature(upload_id, expires)
+        expected = self.signature(upload_id, expires)
         if not hmac.compare_digest(query.get("signature", "").encode(), expected.encode()):
             raise LinkRefused("bad_upload_link", "This upload link was not made by this service.")
         if now >= int(expires):
             raise LinkRefused("upload_link_expired", "The time of this upload link is over: ask for another one.")
 
-    def _signature(self, upload_id: str, expires: str) -> str:
+    def signature(self, upload_id: str, expires: str) -> str:
+        """Return what a link of this upload ends with; ``expires`` is the text in the link.
+
+        Raises:
+            Unavailable: what links are signed with can't be read now.
+        """
         digest = hmac.new(self._secret(), f"PUT\n{upload_id}\n{expires}".encode(), hashlib.sha256).digest()
         return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 

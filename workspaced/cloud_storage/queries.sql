@@ -125,7 +125,7 @@ DELETE FROM cloud_file
 WHERE number IN (SELECT f.number FROM cloud_file f
                  WHERE f.current_version = 0 AND f.created_at <= :before
                    AND NOT EXISTS (SELECT 1 FROM cloud_upload u WHERE u.file = f.number)
-                 ORDER BY f.number LIMIT :most)
+                 ORDER BY f.created_at LIMIT :most)
 
 -- name: purge_deleted
 DELETE FROM cloud_file

@@ -9,6 +9,7 @@ from contextlib import aclosing, asynccontextmanager
 from workspaced.access.permissions import FILES_WRITE
 from workspaced.blobs.port import Blobs, Incoming
 from workspaced.cloud_storage import conversion_store, happenings, links, permission, store, upload_store
+from workspaced.cloud_storage.kept_links import UnsignedLinks
 from workspaced.cloud_storage.links import UploadLinks
 from workspaced.cloud_storage.records import UploadLinkRecord, UploadRecord
 from workspaced.cloud_storage.rules import read_completion, read_one_shot, read_upload_link
@@ -32,6 +33,7 @@ class _Uploads:
     def __init__(self, blobs: Blobs, signer: UploadLinks) -> None:
         self._blobs = blobs
         self._signer = signer
+        self._kept_links = UnsignedLinks(signer)
 
     def offer_link(self, call: Call) -> Work:
         """Announce a file, or another version of one; answers where its bytes are to be sent."""
@@ -60,7 +62,7 @@ class _Uploads:
             )
             return json_answer(record, status=201, headers=(("Location", f"{COLLECTION}/{file.id}"), _SECRET))
 
-        return Work(act=act, ignored=ignored)
+        return Work(act=act, ignored=ignored, vault=self._kept_links)
 
     @asynccontextmanager
     async def receive(self, call: Call, body: StreamedBody) -> AsyncGenerator[Work, None]:

@@ -39,6 +39,11 @@ def visible_id(serial: int, *, prefix: str) -> str:
     return f"{prefix}-{serial}"
 
 
+def id_digits(number: int, *, scramble: int) -> str:
+    """The last twelve digits of the id that this service makes for a row."""
+    return f"{(number * ID_MULTIPLIER + scramble) % _MODULUS:012x}"
+
+
 def row_number(entry_id: str, *, scramble: int) -> int:
     """The row that an id made by this service belongs to: its last twelve digits are number times multiplier plus scramble.
 

@@ -59,8 +59,10 @@ def _reads(limits: Limits) -> tuple[Described, ...]:
             name="data_sinks.get",
             summary="Get a data sink",
             description=(
-                "The sink with all its entries, by creation and then by key; or with those of a search, in another order, "
-                "a page of them, or as CSV."
+                "The sink with all its entries in the order of their creation, those of one request by key; or with those of "
+                "a search, in another order, a page of them, or as CSV. A page of a search passes over "
+                f"{limits.walked_rows} entries at the most: it may have fewer than `take`, or none, and still a Link "
+                "rel=next. Of a sink with more entries than that, a search is not counted, and sortedBy=updatedAt is refused."
             ),
             query=(
                 Parameter(
@@ -69,7 +71,7 @@ def _reads(limits: Limits) -> tuple[Described, ...]:
                     schema=text(longest=limits.key_length),
                 ),
                 Parameter(name="format", description="csv: the entries only, with a heading.", schema=choice(*FORMATS)),
-                *paging(limits, ENTRY_SORTABLE),
+                *paging(limits, ENTRY_SORTABLE, most_skipped=limits.walked_rows, cursors=True),
             ),
             success=(
                 Success(

@@ -19,7 +19,7 @@ from workspaced.web.operations import Call, Work
 
 async def get_entry(call: Call) -> Answer:
     """DS4."""
-    sink, entry = await call.store.read(lambda reader: _found(reader, call))
+    sink, entry = await call.store.read_brief(lambda reader: _found(reader, call))
     if call.has_seen(entry.version):
         return Answer(status=304, headers=(etag(entry.version),))
     return json_answer(entry_record(entry, sink.id), headers=(etag(entry.version),))

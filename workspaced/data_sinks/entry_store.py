@@ -42,24 +42,38 @@ def get_entry(reader: Reader, sink: StoredSink, segment: str) -> StoredEntry:
     entry_id = None if found else as_uuid(segment)
     if entry_id:
         owner = owner_of_id(reader, entry_id)
-        if owner and owner[1] == sink.number:
+        if owner and owner[1] == sink.number and not owner[3]:
             found = find_entry(reader, sink, owner[2])
     if found is None:
         raise NotFound("entry_not_found", "There is no such entry in this data sink.")
     return found
 
 
-def owner_of_id(reader: Reader, entry_id: str) -> Row | None:
-    """Number, sink's number and key of the entry with this id, in whatever sink it is."""
-    scramble = reader.one(_SQL["read_scramble"])
-    if scramble is None:
+def read_scramble(reader: Reader) -> int:
+    """This database's own offset in the digits of entries' ids."""
+    row = reader.one(_SQL["read_scramble"])
+    if row is None:
         raise LookupError("the database has lost its row of entry numbers")
-    number = row_number(entry_id, scramble=scramble[0])
+    return int(row[0])
+
+
+def owner_of_id(reader: Reader, entry_id: str) -> Row | None:
+    """Number, sink's number and key of the entry with this id, in any sink, and whether that sink is deleted."""
+    number = row_number(entry_id, scramble=read_scramble(reader))
     return reader.one(_SQL["find_entry_number_by_id"], {"id": entry_id, "number": number})
 
 
+def is_id_in_use(tx: Transaction, entry_id: str) -> bool:
+    """Whether an entry has this id. One of a deleted sink has no claim to it, and is removed."""
+    owner = owner_of_id(tx, entry_id)
+    if owner and owner[3]:
+        tx.run(_SQL["delete_entry"], {"number": owner[0]})
+        return False
+    return owner is not None
+
+
 def entry_chunks(reader: Reader, sink: StoredSink) -> Iterator[list[Row]]:
-    """Every entry, oldest first, then by key; rows in `StoredEntry`'s order."""
+    """Every entry in the order of creation; rows in `StoredEntry`'s order."""
     return reader.chunks(_SQL["list_entries"], {"sink": sink.number}, CHUNK_ROWS)
 
 
@@ -118,7 +132,7 @@ def upsert_entry(
     key, value, data_type, entry_id, observed_at, _ = change
     if existing is None:
         require_room(sink, 1, limits)
-        if entry_id and owner_of_id(tx, entry_id):
+        if entry_id and is_id_in_use(tx, entry_id):
             raise Conflict("id_in_use", "This id is in use.")
         before, scramble = take_numbers(tx, 1)
         number: int | None = before + 1

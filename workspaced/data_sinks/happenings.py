@@ -12,6 +12,7 @@ from workspaced.data_sinks.records import entry_record, sink_record
 from workspaced.data_sinks.values import Change, StoredEntry, StoredSink
 from workspaced.events.outbox import anybody_listens, emit, listening
 from workspaced.events.payload import Event, Origin
+from workspaced.events.resource import entry_resource
 from workspaced.settings import Settings
 from workspaced.storage.port import Transaction
 
@@ -91,4 +92,10 @@ def _entry_events(sink: StoredSink, before: StoredEntry | None, after: StoredEnt
 
 
 def _event(verb: str, sink: StoredSink, entry: StoredEntry, previous: Mapping[str, object]) -> Event:
-    return Event(type=f"{_ENTRY}.{verb}", id=entry.id, record=entry_record(entry, sink.id), previous=previous)
+    return Event(
+        type=f"{_ENTRY}.{verb}",
+        id=entry.id,
+        record=entry_record(entry, sink.id),
+        previous=previous,
+        resource=entry_resource(sink.id, entry.key),
+    )

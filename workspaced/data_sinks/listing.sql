@@ -1,44 +1,86 @@
--- A stretch of a sink's entries; columns in the order of values.StoredEntry. `pattern` NULL: all keys. Keys compare by their
--- lower-case form, of ASCII letters only, so that every database finds the same ones. Where no index has the order, only
--- numbers are sorted, and the rows are looked up for the stretch alone.
+-- Pages of a sink's entries; columns in the order of values.StoredEntry. Every page is a walk of an index from :after on.
+-- The order of creation is that of the numbers. Keys compare with :pattern by their lower-case form, of ASCII letters only,
+-- so that every database finds the same ones. With a search, a page passes over :walk entries at the most. NULLS FIRST and LAST are
+-- SQLite's own order; PostgreSQL knows by them which index is meant (migration 0009).
 
 -- name: count
+-- For sinks of bounded size only.
 SELECT count(*) FROM data_sink_entry WHERE sink = :sink AND lower(key) LIKE :pattern ESCAPE '\'
+
+-- name: created_asc
+SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
+FROM data_sink_entry WHERE sink + 0 = :sink AND number > :after
+ORDER BY number NULLS FIRST LIMIT :take OFFSET :skip
+
+-- name: created_desc
+SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
+FROM data_sink_entry WHERE sink + 0 = :sink AND number < :after
+ORDER BY number DESC NULLS LAST LIMIT :take OFFSET :skip
 
 -- name: key_asc
 SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
-FROM data_sink_entry WHERE sink = :sink AND (CAST(:pattern AS TEXT) IS NULL OR lower(key) LIKE :pattern ESCAPE '\')
+FROM data_sink_entry WHERE sink = :sink AND key > :after
 ORDER BY key LIMIT :take OFFSET :skip
 
 -- name: key_desc
 SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
-FROM data_sink_entry WHERE sink = :sink AND (CAST(:pattern AS TEXT) IS NULL OR lower(key) LIKE :pattern ESCAPE '\')
+FROM data_sink_entry WHERE sink = :sink AND key < :after
 ORDER BY key DESC LIMIT :take OFFSET :skip
 
--- name: created_asc
+-- name: created_asc_search
 SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
-FROM data_sink_entry
-WHERE number IN (
-    SELECT number FROM data_sink_entry
-    WHERE sink = :sink AND (CAST(:pattern AS TEXT) IS NULL OR lower(key) LIKE :pattern ESCAPE '\')
-    ORDER BY created_at, key LIMIT :take OFFSET :skip)
-ORDER BY created_at, key
+FROM (SELECT number, id, key, value, data_type,
+             observed_at, version, created_at, updated_at, created_by, updated_by
+      FROM data_sink_entry WHERE sink + 0 = :sink AND number > :after ORDER BY number NULLS FIRST LIMIT :walk) AS walked
+WHERE lower(key) LIKE :pattern ESCAPE '\'
+ORDER BY number NULLS FIRST LIMIT :take OFFSET :skip
 
--- name: created_desc
+-- name: created_desc_search
 SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
-FROM data_sink_entry
-WHERE number IN (
-    SELECT number FROM data_sink_entry
-    WHERE sink = :sink AND (CAST(:pattern AS TEXT) IS NULL OR lower(key) LIKE :pattern ESCAPE '\')
-    ORDER BY created_at DESC, key LIMIT :take OFFSET :skip)
-ORDER BY created_at DESC, key
+FROM (SELECT number, id, key, value, data_type,
+             observed_at, version, created_at, updated_at, created_by, updated_by
+      FROM data_sink_entry WHERE sink + 0 = :sink AND number < :after ORDER BY number DESC NULLS LAST LIMIT :walk) AS walked
+WHERE lower(key) LIKE :pattern ESCAPE '\'
+ORDER BY number DESC NULLS LAST LIMIT :take OFFSET :skip
+
+-- name: key_asc_search
+SELECT e.number, e.id, e.key, e.value, e.data_type, e.observed_at, e.version, e.created_at, e.updated_at, e.created_by,
+       e.updated_by
+FROM (SELECT number, key FROM data_sink_entry WHERE sink = :sink AND key > :after ORDER BY key LIMIT :walk) AS walked
+CROSS JOIN data_sink_entry e
+WHERE e.number = walked.number AND lower(walked.key) LIKE :pattern ESCAPE '\'
+ORDER BY walked.key LIMIT :take OFFSET :skip
+
+-- name: key_desc_search
+SELECT e.number, e.id, e.key, e.value, e.data_type, e.observed_at, e.version, e.created_at, e.updated_at, e.created_by,
+       e.updated_by
+FROM (SELECT number, key FROM data_sink_entry WHERE sink = :sink AND key < :after ORDER BY key DESC LIMIT :walk) AS walked
+CROSS JOIN data_sink_entry e
+WHERE e.number = walked.number AND lower(walked.key) LIKE :pattern ESCAPE '\'
+ORDER BY walked.key DESC LIMIT :take OFFSET :skip
+
+-- name: created_asc_end
+-- Where a walk of :walk + 1 entries ends; nothing where the entries end before.
+SELECT number FROM data_sink_entry WHERE sink + 0 = :sink AND number > :after ORDER BY number NULLS FIRST LIMIT 1 OFFSET :walk
+
+-- name: created_desc_end
+SELECT number FROM data_sink_entry WHERE sink + 0 = :sink AND number < :after ORDER BY number DESC NULLS LAST LIMIT 1 OFFSET :walk
+
+-- name: key_asc_end
+SELECT key FROM data_sink_entry WHERE sink = :sink AND key > :after ORDER BY key LIMIT 1 OFFSET :walk
+
+-- name: key_desc_end
+SELECT key FROM data_sink_entry WHERE sink = :sink AND key < :after ORDER BY key DESC LIMIT 1 OFFSET :walk
 
 -- name: updated_asc
+-- No index has this order, since each update would move a row of it: so it is for sinks of bounded size only. Only numbers
+-- are sorted, and the rows are looked up for the page alone.
 SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
 FROM data_sink_entry
 WHERE number IN (
     SELECT number FROM data_sink_entry
     WHERE sink = :sink AND (CAST(:pattern AS TEXT) IS NULL OR lower(key) LIKE :pattern ESCAPE '\')
+      AND (updated_at > :instant OR (updated_at = :instant AND key > :after))
     ORDER BY updated_at, key LIMIT :take OFFSET :skip)
 ORDER BY updated_at, key
 
@@ -48,5 +90,6 @@ FROM data_sink_entry
 WHERE number IN (
     SELECT number FROM data_sink_entry
     WHERE sink = :sink AND (CAST(:pattern AS TEXT) IS NULL OR lower(key) LIKE :pattern ESCAPE '\')
+      AND (updated_at < :instant OR (updated_at = :instant AND key > :after))
     ORDER BY updated_at DESC, key LIMIT :take OFFSET :skip)
 ORDER BY updated_at DESC, key

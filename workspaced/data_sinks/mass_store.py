@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ingestd.process.statements import load_statements
 from workspaced.data_sinks.addressing import ID_MULTIPLIER
-from workspaced.data_sinks.entry_store import find_entry, owner_of_id, require_room, take_numbers, touch_sink
+from workspaced.data_sinks.entry_store import find_entry, is_id_in_use, require_room, take_numbers, touch_sink
 from workspaced.data_sinks.repeats import least_of
 from workspaced.data_sinks.values import DEFAULT_DATA_TYPE, Change, StoredEntry, StoredSink, Tally
 from workspaced.problems import Conflict, NotFound, Problem
@@ -121,7 +121,7 @@ def faults_of(
             if not may_create:
                 yield index, NotFound("entry_not_found", f"There is no entry '{key}', and create=false was asked for.")
                 continue
-            if entry_id and (entry_id in ids or owner_of_id(tx, entry_id)):
+            if entry_id and (entry_id in ids or is_id_in_use(tx, entry_id)):
                 yield index, Conflict("id_in_use", f"The id of entry '{key}' is in use.")
                 continue
             if entry_id:

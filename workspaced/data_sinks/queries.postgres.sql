@@ -8,9 +8,15 @@ FOR NO KEY UPDATE OF s
 FOR NO KEY UPDATE OF s
 
 -- name: find_entry_number_by_id
-SELECT number, sink, key FROM data_sink_entry WHERE id = :id AND id_supplied = 1
+SELECT e.number, e.sink, e.key, s.removed_to IS NOT NULL
+FROM data_sink_entry e JOIN data_sink s ON s.number = e.sink WHERE e.id = :id AND e.id_supplied = 1
 UNION ALL
-SELECT number, sink, key FROM data_sink_entry WHERE number = :number AND id = :id AND id_supplied = 0
+SELECT e.number, e.sink, e.key, s.removed_to IS NOT NULL
+FROM data_sink_entry e JOIN data_sink s ON s.number = e.sink
+WHERE e.number = :number AND e.id = :id AND e.id_supplied = 0
+
+-- name: queue_for_removal
+SELECT 1 WHERE pg_try_advisory_xact_lock(hashtextextended('removal of sinks', 0))
 
 -- name: take_numbers
 SELECT take_numbers('entry_number', :count), scramble FROM data_sink_entry_numbers WHERE one = 1
@@ -40,6 +46,7 @@ CREATE TEMP TABLE IF NOT EXISTS staged_change (
 TRUNCATE staged_change RESTART IDENTITY
 
 -- name: compare_stage
+-- LATERAL and LIMIT make it look up each staged key, whatever the planner believes of tables that it knows nothing of yet.
 SELECT count(*) FILTER (WHERE stale),
        count(*) FILTER (WHERE NOT stale AND NOT remove),
        count(*) FILTER (WHERE NOT stale AND NOT remove AND same),
@@ -48,7 +55,9 @@ SELECT count(*) FILTER (WHERE stale),
 FROM (SELECT s.remove = 1 AS remove,
              coalesce(s.observed_at < e.observed_at, false) AS stale,
              s.value IS NOT DISTINCT FROM e.value AND (s.data_type IS NULL OR s.data_type = e.data_type) AS same
-      FROM staged_change s JOIN data_sink_entry e ON e.sink = :sink AND e.key = s.key) AS met
+      FROM staged_change s
+      CROSS JOIN LATERAL (SELECT observed_at, value, data_type FROM data_sink_entry
+                          WHERE sink = :sink AND key = s.key LIMIT 1) AS e) AS met
 
 -- name: upsert_stage
 INSERT INTO data_sink_entry AS e (number, sink, key, value, data_type, id, id_supplied, observed_at, version,
@@ -66,10 +75,15 @@ SET value = excluded.value, data_type = excluded.data_type,
 WHERE excluded.observed_at IS NULL OR e.observed_at IS NULL OR excluded.observed_at >= e.observed_at
 
 -- name: delete_stage
-DELETE FROM data_sink_entry e USING staged_change s
-WHERE s.remove = 1 AND e.sink = :sink AND e.key = s.key AND NOT coalesce(s.observed_at < e.observed_at, false)
+DELETE FROM data_sink_entry
+WHERE number = ANY (ARRAY(
+    SELECT e.number
+    FROM staged_change s
+    CROSS JOIN LATERAL (SELECT number, observed_at FROM data_sink_entry WHERE sink = :sink AND key = s.key LIMIT 1) AS e
+    WHERE s.remove = 1 AND NOT coalesce(s.observed_at < e.observed_at, false)))
 
 -- name: entries_of_stage
 SELECT e.number, e.id, e.key, e.value, e.data_type, e.observed_at, e.version, e.created_at, e.updated_at,
        e.created_by, e.updated_by
-FROM staged_change s JOIN data_sink_entry e ON e.sink = :sink AND e.key = s.key
+FROM staged_change s
+CROSS JOIN LATERAL (SELECT * FROM data_sink_entry WHERE sink = :sink AND key = s.key LIMIT 1) AS e

@@ -4,19 +4,19 @@
 SELECT s.number, s.id, w.id, s.serial, s.label, s.description, s.tags, s.icon, s.entry_count, s.version,
        s.created_at, s.updated_at, s.created_by, s.updated_by
 FROM data_sink s JOIN workspace w ON w.number = s.workspace
-WHERE s.id = :id AND w.id = :workspace_id AND w.deleted_at IS NULL
+WHERE s.id = :id AND s.removed_to IS NULL AND w.id = :workspace_id AND w.deleted_at IS NULL
 
 -- name: find_sink_by_serial
 SELECT s.number, s.id, w.id, s.serial, s.label, s.description, s.tags, s.icon, s.entry_count, s.version,
        s.created_at, s.updated_at, s.created_by, s.updated_by
 FROM workspace w JOIN data_sink s ON s.workspace = w.number AND s.serial = :serial
-WHERE w.id = :workspace_id AND w.deleted_at IS NULL
+WHERE w.id = :workspace_id AND w.deleted_at IS NULL AND s.removed_to IS NULL
 
 -- name: list_sinks
 SELECT s.number, s.id, w.id, s.serial, s.label, s.description, s.tags, s.icon, s.entry_count, s.version,
        s.created_at, s.updated_at, s.created_by, s.updated_by
 FROM workspace w JOIN data_sink s ON s.workspace = w.number
-WHERE w.id = :workspace_id AND w.deleted_at IS NULL ORDER BY s.serial
+WHERE w.id = :workspace_id AND w.deleted_at IS NULL AND s.removed_to IS NULL ORDER BY s.serial
 
 -- name: workspace_is_there
 SELECT 1 FROM workspace WHERE id = :workspace_id AND deleted_at IS NULL
@@ -47,39 +47,64 @@ SET entry_count = entry_count + :added, version = version + 1,
     updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
 WHERE number = :number
 
--- name: delete_entries_of_sink
-DELETE FROM data_sink_entry WHERE sink = :number
-
 -- name: delete_sink
-DELETE FROM data_sink WHERE number = :number
+-- Nothing finds it any more, and its id is free. Its rows are removed later, in steps.
+UPDATE data_sink SET removed_to = 0, id = 'deleted ' || number, description = NULL, tags = NULL, icon = NULL
+WHERE number = :number
 
 -- name: count_sink_out
 UPDATE workspace SET sink_count = sink_count - 1 WHERE id = :workspace_id
 
--- name: purge_entries
-DELETE FROM data_sink_entry
-WHERE number IN (SELECT e.number FROM data_sink s JOIN data_sink_entry e ON e.sink = s.number
-                 WHERE s.workspace = :workspace LIMIT :most)
+-- name: delete_sinks_of_workspace
+UPDATE data_sink SET removed_to = 0, id = 'deleted ' || number, description = NULL, tags = NULL, icon = NULL
+WHERE number IN (SELECT number FROM data_sink WHERE workspace = :workspace AND removed_to IS NULL LIMIT :most)
 
--- name: purge_sinks
-DELETE FROM data_sink WHERE number IN (SELECT number FROM data_sink WHERE workspace = :workspace LIMIT :most)
+-- name: queue_for_removal
+-- Whoever removes does so alone; SQLite's one writer is alone anyway. No row: another process is at it.
+SELECT 1
+
+-- name: any_deleted_sink
+SELECT 1 FROM data_sink WHERE removed_to IS NOT NULL LIMIT 1
+
+-- name: deleted_sink
+SELECT number, removed_to FROM data_sink WHERE removed_to IS NOT NULL LIMIT 1
+
+-- name: deleted_sink_of_workspace
+SELECT number, removed_to FROM data_sink WHERE workspace = :workspace AND removed_to IS NOT NULL LIMIT 1
+
+-- name: remove_entries
+-- Those behind the number up to which they are removed: rows that others may still see are not walked again.
+DELETE FROM data_sink_entry
+WHERE number IN (SELECT number FROM data_sink_entry WHERE sink + 0 = :sink AND number > :after
+                 ORDER BY number NULLS FIRST LIMIT :most)
+RETURNING number
+
+-- name: note_removal
+UPDATE data_sink SET removed_to = :number WHERE number = :sink
+
+-- name: remove_sink
+DELETE FROM data_sink WHERE number = :sink
 
 -- name: find_entry
 SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
 FROM data_sink_entry WHERE sink = :sink AND key = :key
 
 -- name: list_entries
+-- In the order of creation; those of one request by key.
 SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
-FROM data_sink_entry WHERE sink = :sink ORDER BY created_at, key
+FROM data_sink_entry WHERE sink + 0 = :sink ORDER BY number NULLS FIRST
 
 -- name: read_scramble
 SELECT scramble FROM data_sink_entry_numbers WHERE one = 1
 
 -- name: find_entry_number_by_id
--- An id is either a supplied one, which is indexed, or tells its own row.
-SELECT number, sink, key FROM data_sink_entry WHERE id = :id AND id_supplied
+-- An id is either a supplied one, which is indexed, or tells its own row. Last: whether the sink is deleted.
+SELECT e.number, e.sink, e.key, s.removed_to IS NOT NULL
+FROM data_sink_entry e JOIN data_sink s ON s.number = e.sink WHERE e.id = :id AND e.id_supplied
 UNION ALL
-SELECT number, sink, key FROM data_sink_entry WHERE number = :number AND id = :id AND NOT id_supplied
+SELECT e.number, e.sink, e.key, s.removed_to IS NOT NULL
+FROM data_sink_entry e JOIN data_sink s ON s.number = e.sink
+WHERE e.number = :number AND e.id = :id AND NOT e.id_supplied
 
 -- name: take_numbers
 UPDATE data_sink_entry_numbers SET last_number = last_number + :count WHERE one = 1 RETURNING last_number, scramble

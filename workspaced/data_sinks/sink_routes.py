@@ -11,12 +11,12 @@ from workspaced.data_sinks.addressing import SinkName, sink_name
 from workspaced.data_sinks.csv_form import csv_parts
 from workspaced.data_sinks.deeds import note_sink
 from workspaced.data_sinks.happenings import tell_changed_sink, tell_deleted_sink, tell_new_sink
-from workspaced.data_sinks.listing import chunks, count, read_listing
+from workspaced.data_sinks.listing import read_entries, read_listing
 from workspaced.data_sinks.records import joined_entries, open_sink, sink_record, whole_sink
 from workspaced.data_sinks.rules import read_new_sink, read_sink_changes
 from workspaced.data_sinks.values import StoredSink
 from workspaced.storage.port import Reader, Row, Transaction
-from workspaced.web.answers import NO_CONTENT, Answer, etag, json_answer
+from workspaced.web.answers import NO_CONTENT, Answer, Headers, etag, json_answer
 from workspaced.web.operations import Call, Work
 from workspaced.web.paging import Page, read_page
 from workspaced.web.streaming import Contents, sent
@@ -33,13 +33,18 @@ async def get_sink(call: Call) -> Answer:
         tag = etag(sink.version)
         if call.has_seen(sink.version):
             return Contents(headers=(tag,), records=0, parts=iter(()), unchanged=True)
-        total = count(reader, sink, listing)
-        told = listing.page.headers(total=total, path=call.path, query=call.query) if listing.partial else ()
-        rows = chunks(reader, sink, listing) if listing.partial else entry_store.entry_chunks(reader, sink)
+        headers: Headers = ()
+        records, rows = sink.entry_count, entry_store.entry_chunks(reader, sink)
+        if listing.partial:
+            found = read_entries(reader, sink, listing)
+            records, rows = found.records, found.rows
+            headers = listing.page.cursor_headers(
+                total=found.total, following=found.next, path=call.path, query=call.query
+            )
         as_csv = listing.form == "csv"
         return Contents(
-            headers=(tag, *told),
-            records=min(total, listing.page.take or total),
+            headers=(tag, *headers),
+            records=records,
             parts=csv_parts(rows) if as_csv else _parts(rows, sink, call),
             media_type=csv_form.MEDIA_TYPE if as_csv else names.JSON,
         )

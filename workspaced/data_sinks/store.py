@@ -7,10 +7,10 @@ from msgspec import UNSET
 from ingestd.process.statements import load_statements
 from workspaced.data_sinks.addressing import SinkName
 from workspaced.data_sinks.mass_store import apply_changes, fault_of
-from workspaced.data_sinks.values import SINKS, NewSink, SinkChanges, StoredSink
+from workspaced.data_sinks.values import DELETED_SINKS, SINKS, NewSink, SinkChanges, StoredSink
 from workspaced.problems import Conflict, NotFound
 from workspaced.settings import Limits
-from workspaced.storage.port import Reader, Transaction
+from workspaced.storage.port import Reader, Row, Transaction
 
 _SQL = load_statements("workspaced.data_sinks", "queries.sql")
 
@@ -100,17 +100,40 @@ def update_sink(tx: Transaction, sink: StoredSink, changes: SinkChanges, *, acto
 
 
 def delete_sink(tx: Transaction, sink: StoredSink) -> None:
-    """The sink and its entries. Its serial is not given again."""
-    tx.run(_SQL["delete_entries_of_sink"], {"number": sink.number})
+    """The sink is gone for every request; its rows are removed by `remove_deleted`. Its serial is not given again."""
     tx.run(_SQL["delete_sink"], {"number": sink.number})
     tx.run(_SQL["count_sink_out"], {"workspace_id": sink.workspace_id})
     tx.notify(SINKS)
+    tx.notify(DELETED_SINKS)
+
+
+def any_deleted(reader: Reader) -> bool:
+    """Whether `remove_deleted` has anything to do."""
+    return reader.one(_SQL["any_deleted_sink"]) is not None
+
+
+def remove_deleted(tx: Transaction, most: int) -> int:
+    """Remove at most so many rows of deleted sinks; how many they were, 0 when none is left or another process is at it."""
+    if tx.one(_SQL["queue_for_removal"]) is None:
+        return 0
+    return _remove(tx, tx.one(_SQL["deleted_sink"]), most)
 
 
 def purge(tx: Transaction, workspace: int, most: int) -> int:
-    """Drop entries, then sinks, of a workspace that is being purged; how many rows they were, 0 when none is left."""
-    values = {"workspace": workspace, "most": most}
-    return tx.run(_SQL["purge_entries"], values) or tx.run(_SQL["purge_sinks"], values)
+    """Remove at most so many sinks and entries of a workspace that is being purged; how many, 0 when none is left."""
+    deleted = tx.run(_SQL["delete_sinks_of_workspace"], {"workspace": workspace, "most": most})
+    return deleted or _remove(tx, tx.one(_SQL["deleted_sink_of_workspace"], {"workspace": workspace}), most)
+
+
+def _remove(tx: Transaction, sink: Row | None, most: int) -> int:
+    if sink is None:
+        return 0
+    number, removed_to = sink
+    gone = tx.all(_SQL["remove_entries"], {"sink": number, "after": removed_to, "most": most})
+    if len(gone) == most:
+        tx.run(_SQL["note_removal"], {"sink": number, "number": max(row[0] for row in gone)})
+        return most
+    return len(gone) + tx.run(_SQL["remove_sink"], {"sink": number})
 
 
 def _no_workspace() -> NotFound:

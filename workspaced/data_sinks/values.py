@@ -16,6 +16,8 @@ DEFAULT_DATA_TYPE = "scalar"
 
 SINKS = "data_sinks"
 """The channel on which a commit says that a sink or an entry is another now."""
+DELETED_SINKS = "deleted_sinks"
+"""The channel on which a commit says that a sink was deleted, and its rows are to be removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,13 +12,14 @@ from ingestd.process.statements import load_statements
 from workspaced.access.permissions import Principal, principal_of
 from workspaced.access.store import live_grants
 from workspaced.events.catalogue import EVENT_TYPES, picks
-from workspaced.events.payload import Event, Origin, body_of, with_previous
+from workspaced.events.fan_out import QueuedEvent, deliver, queue_fan_out, take_numbers, waiting_webhooks
+from workspaced.events.payload import Event, Origin, body_of
 from workspaced.storage.port import Reader, Row, Transaction
 
 _SQL = load_statements("workspaced.events", "queries.sql")
 
-DELIVERIES = "deliveries"
-"""The channel on which a commit says that something is to be delivered."""
+_AT_ONCE = 200
+"""So many deliveries are made in the transaction of the change; more are left to `workspaced.events.fan_out`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ def listening(reader: Reader, origin: Origin, workspace_id: str, *types: str) ->
 
 def anybody_listens(reader: Reader) -> bool:
     """Whether there is any enabled webhook."""
-    return bool(reader.all(_SQL["enabled_webhooks"]))
+    return reader.one(_SQL["any_enabled_webhook"]) is not None
 
 
 def emit(tx: Transaction, origin: Origin, workspace_id: str, *events: Event) -> None:
@@ -52,80 +52,47 @@ def emit(tx: Transaction, origin: Origin, workspace_id: str, *events: Event) -> 
     listeners = _listeners(tx, origin, workspace_id, tuple({event.type for event in events}))
     if not listeners:
         return
-    told = [
-        (event, receivers)
-        for event in events
-        if (receivers := [one for one in listeners if _wants(one.patterns, event.type)])
-    ]
-    _queue(tx, origin, workspace_id, told)
+    picked = [event for event in events if any(_wants(one.patterns, event.type) for one in listeners)]
+    stored = _store(tx, origin, workspace_id, picked)
+    waiting = waiting_webhooks(tx)
+    at_once = sum(1 for event in stored for one in listeners if _wants(one.patterns, event.type)) <= _AT_ONCE
+    later: list[tuple[int, Sequence[str]]] = []
+    for one in listeners:
+        if at_once and one.number not in waiting:
+            deliver(tx, one.number, [row for row in stored if _wants(one.patterns, row.type)], coalesce=one.coalesce)
+        else:
+            later.append((one.number, one.patterns))
+    if later:
+        queue_fan_out(tx, later, first=stored[0].number, last=stored[-1].number)
 
 
 def emit_to(tx: Transaction, origin: Origin, webhook: int, event: Event) -> str:
     """Queue an event that belongs to no workspace for one webhook only; the delivery's id."""
-    listener = _Listener(number=webhook, owner="", patterns=(), coalesce=False)
-    return _queue(tx, origin, "", [(event, [listener])])[0]
+    return deliver(tx, webhook, _store(tx, origin, "", [event]), coalesce=False)[0]
 
 
-def _queue(
-    tx: Transaction, origin: Origin, workspace_id: str, told: Sequence[tuple[Event, Sequence[_Listener]]]
-) -> list[str]:
-    """The ids of the deliveries that were queued.
+def _store(tx: Transaction, origin: Origin, workspace_id: str, events: Sequence[Event]) -> list[QueuedEvent]:
+    """The stored events, with numbers in a row.
 
     The sequence is taken before the numbers: it locks the workspace's row, so numbers follow the sequence.
     """
-    sequence = _take(tx, "take_sequence", len(told), workspace_id=workspace_id) if workspace_id else -len(told)
-    number = _take(tx, "take_numbers", sum(1 + len(receivers) for _, receivers in told))
-    events: list[Row] = []
-    deliveries: list[Row] = []
-    replaced: list[dict[str, object]] = []
-    for event, receivers in told:
-        sequence += 1
-        number += 1
-        shared = number
-        body = b""
-        for listener in receivers:
-            number += 1
-            resource = f"{event.type.rpartition('.')[0]}/{event.id}"
-            waiting = _replaceable(tx, listener, event, resource)
-            own, former = (number, waiting[2]) if waiting else (shared, None)
-            if former is not None or not body:
-                event_id = f"evt_{secrets.token_hex(16)}"
-                text = body_of(
-                    event, event_id=event_id, origin=origin, workspace_id=workspace_id, sequence=max(sequence, 0)
-                )
-                if former is None:
-                    body = text
-                else:
-                    text = with_previous(text, former)
-                events.append((own, event_id, event.type, workspace_id, max(sequence, 0), text, origin.now))
-            if waiting:
-                replaced.append({"number": waiting[0], "event": own})
-            else:
-                row = (number, str(uuid.uuid4()), listener.number, own, resource, "pending", origin.now, origin.now)
-                deliveries.append(row)
-    tx.load(_SQL["insert_events"], events)
-    tx.load(_SQL["insert_deliveries"], deliveries)
-    for values in replaced:
-        tx.run(_SQL["replace_event"], values)
-    tx.notify(DELIVERIES)
-    return [row[1] for row in deliveries]
+    sequence = _take_sequence(tx, workspace_id, len(events)) if workspace_id else -len(events)
+    number = take_numbers(tx, len(events))
+    rows: list[Row] = []
+    stored: list[QueuedEvent] = []
+    for place, event in enumerate(events, start=1):
+        event_id = f"evt_{secrets.token_hex(16)}"
+        told = max(sequence + place, 0)
+        body = body_of(event, event_id=event_id, origin=origin, workspace_id=workspace_id, sequence=told)
+        rows.append((number + place, event_id, event.type, workspace_id, told, body, origin.now, event.resource))
+        stored.append(QueuedEvent(number + place, event.type, event.resource, origin.now))
+    tx.load(_SQL["insert_events"], rows)
+    return stored
 
 
-def _replaceable(tx: Transaction, listener: _Listener, event: Event, resource: str) -> Row | None:
-    """The waiting delivery whose place an update takes (H12): an update that is the last thing to be told of its resource.
-
-    The last, since otherwise the update would come before what happened before it; in its place, since at the end of the
-    queue a value that changes faster than the queue moves would never be told.
-    """
-    if not listener.coalesce or not event.type.endswith(".updated"):
-        return None
-    row = tx.one(_SQL["last_waiting"], {"webhook": listener.number, "resource": resource})
-    return row if row and row[1] == event.type and row[3] else None
-
-
-def _take(tx: Transaction, statement: str, count: int, **values: object) -> int:
+def _take_sequence(tx: Transaction, workspace_id: str, count: int) -> int:
     """The number before the first of ``count`` new ones."""
-    row = tx.one(_SQL[statement], {"count": count, **values})
+    row = tx.one(_SQL["take_sequence"], {"count": count, "workspace_id": workspace_id})
     if row is None:
         raise LookupError("the database has lost its row of event numbers")
     return int(row[0]) - count

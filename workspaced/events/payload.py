@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, cast
 
 import msgspec
 
+from workspaced.events.resource import resource_of
 from workspaced.timestamps import stamp
 from workspaced.web.json_body import decode, encode
 
@@ -35,13 +36,19 @@ class Origin(Protocol):
 class Event:
     """Something that happened. ``id`` is that of the resource; ``record`` it after (for a deletion: before).
 
-    ``previous`` has the former values of the members that changed.
+    ``previous`` has the former values of the members that changed. ``resource`` is what the order is kept of where the id
+    does not say it: an entry keeps its place in a sink, its key, when it is deleted and created again.
     """
 
     type: str
     id: str
     record: object
     previous: Mapping[str, object] = field(default_factory=dict)
+    resource: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.resource:
+            object.__setattr__(self, "resource", resource_of(self.type, self.id))
 
 
 class _Data(msgspec.Struct, omit_defaults=True, rename={"record": "object"}):
@@ -81,18 +88,29 @@ def body_of(event: Event, *, event_id: str, origin: Origin, workspace_id: str, s
     return encode(body)
 
 
-def with_previous(body: bytes, former: bytes) -> bytes:
-    """``body`` with the former values that an earlier, never sent body of the same resource told of.
+def batch_of(bodies: Sequence[bytes], *, batch_id: str, now: int) -> bytes:
+    """One body for several events of entries, each as it would be sent alone, in their order."""
+    batch = {
+        "id": batch_id,
+        "type": "data_sink.entry.batch",
+        "timestamp": stamp(now),
+        "events": [msgspec.Raw(body) for body in bodies],
+    }
+    return encode(batch)
 
-    So the receiver sees the difference to what it last heard.
+
+def with_previous(body: bytes, former: bytes, *, event_id: str) -> bytes:
+    """``body`` as another event that also has the former values of an earlier, never sent body of the same resource.
+
+    So the receiver sees the difference to what it received last.
     """
     value = cast("dict[str, Any]", decode(body))  # keeps the digits of numbers
     earlier = cast("dict[str, Any]", decode(former))
-    if value["data"].get("truncated"):
-        return body
-    merged = {**value["data"]["previous"], **earlier["data"]["previous"]}
-    current = value["data"]["object"]
-    value["data"]["previous"] = {name: was for name, was in merged.items() if current.get(name) != was}
+    value["id"] = event_id
+    if not value["data"].get("truncated"):
+        merged = {**value["data"]["previous"], **earlier["data"]["previous"]}
+        current = value["data"]["object"]
+        value["data"]["previous"] = {name: was for name, was in merged.items() if current.get(name) != was}
     return encode(value)
 
 

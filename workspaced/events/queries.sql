@@ -16,11 +16,46 @@ RETURNING last_sequence
 -- name: take_numbers
 UPDATE event_numbers SET last_number = last_number + :count WHERE one = 1 RETURNING last_number
 
+-- name: any_enabled_webhook
+SELECT 1 FROM webhook WHERE enabled = 1 LIMIT 1
+
 -- name: insert_events
-INSERT INTO event (number, id, type, workspace_id, sequence, body, created_at) VALUES
+INSERT INTO event (number, id, type, workspace_id, sequence, body, created_at, resource) VALUES
 
 -- name: insert_deliveries
 INSERT INTO delivery (number, id, webhook, event, resource, status, due_at, created_at) VALUES
+
+-- name: waiting_webhooks
+-- Those with events that have no delivery yet: further events wait behind them.
+SELECT w.number FROM webhook w
+WHERE w.enabled = 1 AND EXISTS (SELECT 1 FROM event_fan_out f WHERE f.webhook = w.number)
+
+-- name: insert_fan_outs
+INSERT INTO event_fan_out (number, webhook, types, first_event, last_event) VALUES
+
+-- name: any_fan_out
+SELECT 1 FROM event_fan_out LIMIT 1
+
+-- name: queue_for_fan_out
+-- Whoever makes deliveries does so alone; SQLite's one writer is alone anyway. No row: another process is at it.
+SELECT 1
+
+-- name: first_fan_out
+SELECT f.number, f.webhook, f.types, f.first_event, f.last_event, w.coalesce_updates
+FROM event_fan_out f JOIN webhook w ON w.number = f.webhook ORDER BY f.number LIMIT 1
+
+-- name: events_from
+SELECT number, type, resource, created_at FROM event
+WHERE number >= :first AND number <= :last ORDER BY number LIMIT :most
+
+-- name: event_of
+SELECT id, workspace_id, sequence, body FROM event WHERE number = :number
+
+-- name: advance_fan_out
+UPDATE event_fan_out SET first_event = :first WHERE number = :number
+
+-- name: end_fan_out
+DELETE FROM event_fan_out WHERE number = :number
 
 -- name: last_waiting
 -- The last thing that waits for a webhook about a resource, and whether nobody has begun to send it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -20,6 +21,14 @@ Keeps engineering data in workspaces: data sinks with their entries, blocks, fil
 Send the API key in the header `x-api-key`. Every answer has `X-Request-Id`; every refusal has a JSON body with `error`.
 Unknown members of a request's body are ignored and named in `X-Ignored-Fields`; answers may get further members.
 HEAD works wherever GET does; OPTIONS answers 204 with `Allow`; any other method is 405 with `Allow`.
+"""
+
+_CLIENTS: Final = """
+Any request can be refused with 408, 414, 431 or 503, after which its connection is closed. Its head has to come whole within
+{head_seconds} seconds, in {head_bytes} bytes and {header_lines} header lines at the most; path and query have {target_bytes}
+bytes together. A body has to be sent, and an answer read, with {least_bytes_per_second} bytes a second. A connection without
+a request is closed after {idle_seconds} seconds. One address may have {connections_per_address} connections, and one key
+{streams_per_key} long lists under way.
 """
 
 _PER_WORKSPACE: Final = "/v1/workspace/{workspace}/data-sink"
@@ -55,7 +64,7 @@ def document(
             "title": "workspaced",
             "version": version,
             "summary": "The engineering data workspace service.",
-            "description": _ABOUT,
+            "description": _ABOUT + _client_limits(limits),
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/", "description": "This service."}],
@@ -180,6 +189,11 @@ def _success(success: Success, always: Iterable[str], *, body_read: bool) -> dic
     return result
 
 
+def _client_limits(limits: Limits) -> str:
+    """What holds for every request, whatever its operation."""
+    return _CLIENTS.format(**dataclasses.asdict(limits))
+
+
 def _possible(operation: Operation, one: Described) -> set[int]:
     """The refusals that can occur. 400 always can: a query or a path may hold what no text may."""
     possible = {400, 500, *one.refusals}
@@ -188,9 +202,7 @@ def _possible(operation: Operation, one: Described) -> set[int]:
     if "{workspace}" in operation.path:
         possible.add(404)
     if operation.body_bytes:
-        possible.add(413)
-    if operation.body_bytes and operation.take is None:
-        possible.add(415)
+        possible |= {413, 415}
     if _posts(operation):
         possible |= {409, 422}
     if one.etag and operation.read is None:

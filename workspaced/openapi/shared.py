@@ -25,6 +25,7 @@ from workspaced.problems import (
     UnsupportedMediaType,
 )
 from workspaced.settings import Limits
+from workspaced.web.paging import CURSOR_LENGTH
 
 API_KEY_SCHEME: Final = "apiKey"
 
@@ -145,9 +146,18 @@ def request_headers(limits: Limits) -> dict[str, dict[str, Any]]:
 
 
 def paging(
-    limits: Limits, sortable: Collection[str], *, take: str = "everything", order: str = "ASC"
+    limits: Limits,
+    sortable: Collection[str],
+    *,
+    take: str = "everything",
+    order: str = "ASC",
+    most_skipped: int = 2**53,
+    cursors: bool = False,
 ) -> tuple[Parameter, ...]:
-    """take, skip, sortOrder and sortedBy; ``take`` and ``order`` are the words for what comes without them."""
+    """take, skip, sortOrder and sortedBy; ``take`` and ``order`` are the words for what comes without them.
+
+    ``cursors``: the list has pages by cursor, too.
+    """
     shown = [
         Parameter(
             name="take",
@@ -157,7 +167,7 @@ def paging(
         Parameter(
             name="skip",
             description="How many to leave out at the beginning.",
-            schema={"type": "integer", "minimum": 0, "maximum": 2**53, "default": 0},
+            schema={"type": "integer", "minimum": 0, "maximum": most_skipped, "default": 0},
         ),
         Parameter(
             name="sortOrder",
@@ -165,6 +175,17 @@ def paging(
             schema={**choice("ASC", "DESC", "asc", "desc"), "default": order},
         ),
     ]
+    if cursors:
+        shown.append(
+            Parameter(
+                name="cursor",
+                description=(
+                    "Where the page begins: from the Link rel=next of the page before, with the same sortedBy and sortOrder. "
+                    "Pages by cursor miss no record and repeat none while others are added and removed."
+                ),
+                schema=text(longest=CURSOR_LENGTH),
+            )
+        )
     if sortable:
         shown.append(Parameter(name="sortedBy", description="The member to sort by.", schema=choice(*sorted(sortable))))
     return tuple(shown)
@@ -172,6 +193,12 @@ def paging(
 
 LISTED: Final = ("Count", "Links")
 """The headers of a list."""
+WALKED_LIST: Final = ("PartCount", "Links")
+"""The headers of a list that may be too long to be counted."""
+WALKED: Final = (
+    "A page passes over {} records at the most: with a filter it may have fewer than `take`, or none, and still a Link "
+    "rel=next. X-Total-Count is on the first page, where there are no more records than that."
+)
 
 
 def answer_headers() -> dict[str, dict[str, Any]]:

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from workspaced.pages.addresses import address, see_other
 from workspaced.pages.assets import Assets
-from workspaced.pages.live import Live
+from workspaced.pages.live import Live, LiveLimits
 from workspaced.pages.protection import (
     drop_cookie,
     keep_cookie,
@@ -58,7 +58,7 @@ class Pages:
         answer: Callable[[Scope, Receive], Awaitable[Answer]],
         sessions: Sessions,
         proxies: Proxies,
-        live_streams: int,
+        live: LiveLimits,
     ) -> None:
         """``answer`` is how the API is asked from inside (`workspaced.web.dispatch.Dispatch.answer`)."""
         self._behind = behind
@@ -67,7 +67,7 @@ class Pages:
         self._proxies = proxies
         self._assets = Assets()
         self._rendering = Rendering(self._assets)
-        self.live = Live(self._rendering, sessions, most=live_streams)
+        self.live = Live(self._rendering, sessions, limits=live)
         self._routes: Routes[Route | _Own] = Routes()
         for route in routes(self.live):
             self._routes.add(route.method, route.path, route)
@@ -136,6 +136,7 @@ class Pages:
             query=_readable(QueryParams(scope["query_string"])),
             headers=headers,
             session=session,
+            address=self._address(scope, headers),
             api=Api(self._answer, scope, session.principal),
         )
         shown = await route.page(visit)

@@ -63,7 +63,7 @@ def stretch_of(visit: Visit) -> Stretch:
         sink=visit.names["sink"],
         search=visit.query.get("search", ""),
         sort=sort if sort in _SORTS else "key",
-        turn=Turn(take=AT_ONCE, skip=visit.number("skip")),
+        turn=Turn(take=AT_ONCE, skip=visit.number("skip"), cursor=visit.query.get("cursor", "")),
     )
 
 
@@ -73,7 +73,7 @@ async def show_sink(visit: Visit) -> View:
     workspace = await visit.get("workspace", stretch.workspace_id)
     found = await visit.get(*stretch.path, **stretch.query)
     sink = found.record
-    here = {"skip": stretch.turn.skip or None}
+    here = {"skip": stretch.turn.skip or None, "cursor": stretch.turn.cursor or None}
     return View(
         template="sink.html",
         title=sink["label"],
@@ -94,8 +94,10 @@ async def show_sink(visit: Visit) -> View:
 
 def part_values(stretch: Stretch, found: Reply) -> dict[str, Any]:
     """What the part of the page that lives is made of."""
-    pager: Pager = stretch.turn.pager(
-        found.total,
+    pager: Pager = stretch.turn.cursor_pager(
+        len(found.record["entries"]),
+        found.counted,
+        found.next_cursor,
         *("workspaces", stretch.workspace_id, "sinks", stretch.sink),
         search=stretch.search,
         sort=stretch.sort if stretch.sort != "key" else None,

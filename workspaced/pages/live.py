@@ -2,8 +2,9 @@
 
 A commit of this process wakes the streams at once; besides, each looks from time to time for what another process has
 committed. A look asks for the page's stretch as the page itself does, with the version that the browser has: where nothing
-changed, that is one indexed read. One stream looks at a time, so that all of them together never take more than one reader of
-the database from the API; and a look that took long, such as a search through millions of keys, is followed by a longer pause.
+changed, that is one indexed read. One stream looks at a time and for a quarter of the time, so that all of them together never
+take more than one reader of the database from the API; and a look that took long, such as a search through millions of keys,
+is followed by a longer pause.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from workspaced.pages.entries import part_values, stretch_of
@@ -19,22 +22,35 @@ from workspaced.pages.sessions import Session, Sessions
 from workspaced.pages.visit import Refused, Visit, reply_of
 from workspaced.problems import Unavailable
 from workspaced.web.answers import Answer
+from workspaced.web.held_parts import HeldParts
 from workspaced.web.json_body import encode
 
 LOOK_SECONDS: Final = 2.0
 _PAUSE_SECONDS: Final = 0.25
 _SHARE: Final = 10
+# All streams together look for a quarter of the time at the most: a commit wakes each of them.
+_REST: Final = 3
+_LONGEST_REST_SECONDS: Final = 1.0
 _SIGN_OF_LIFE_SECONDS: Final = 15.0
 
 
-class Live:
-    """The open streams of this process, at most ``most`` of them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveLimits:
+    """How many streams may be open at once: in all, with sessions of one key, and from one address; 0: no limit."""
 
-    def __init__(self, rendering: Rendering, sessions: Sessions, *, most: int) -> None:
+    streams: int
+    of_key: int
+    of_address: int
+
+
+class Live:
+    """The open streams of this process, within ``limits``."""
+
+    def __init__(self, rendering: Rendering, sessions: Sessions, *, limits: LiveLimits) -> None:
         self._rendering = rendering
         self._sessions = sessions
-        self._most = most
-        self._open: set[asyncio.Event] = set()
+        self._limits = limits
+        self._open: dict[asyncio.Event, tuple[str, str]] = {}  # with the key and the address that it counts for
         self._closing = asyncio.Event()
         self._turn = asyncio.Semaphore(1)
 
@@ -54,37 +70,49 @@ class Live:
         Raises:
             Refused: as many as may be are open, or the service is stopping.
         """
-        if len(self._open) >= self._most or self._closing.is_set():
+        if self._closing.is_set() or len(self._open) >= self._limits.streams:
             raise Refused(503, "Busy", "As many pages as may be are being kept up to date. Reload this one by hand.")
-        seen = visit.headers.get("Last-Event-ID") or visit.query.get("since", "")
-        headers = (("Content-Type", "text/event-stream; charset=utf-8"), ("X-Accel-Buffering", "no"))
-        return Answer(status=200, headers=headers, parts=self._events(visit, seen))
-
-    async def _events(self, visit: Visit, seen: str) -> AsyncGenerator[bytes, None]:
+        counted = visit.session.principal.key_id, visit.address
+        for limit, of, mine in (
+            (self._limits.of_key, 0, "with your key"),
+            (self._limits.of_address, 1, "from your address"),
+        ):
+            if limit and sum(one[of] == counted[of] for one in self._open.values()) >= limit:
+                sentence = f"{limit} pages {mine} are being kept up to date already. Reload this one by hand."
+                raise Refused(429, "Too many open pages", sentence)
         woken = asyncio.Event()
-        self._open.add(woken)
+        self._open[woken] = counted
+        seen = visit.headers.get("Last-Event-ID") or visit.query.get("since", "")
+        parts = HeldParts(self._events(visit, seen, woken), partial(self._release, woken))
+        headers = (("Content-Type", "text/event-stream; charset=utf-8"), ("X-Accel-Buffering", "no"))
+        return Answer(status=200, headers=headers, parts=parts)
+
+    async def _release(self, woken: asyncio.Event) -> None:
+        del self._open[woken]
+
+    async def _events(self, visit: Visit, seen: str, woken: asyncio.Event) -> AsyncGenerator[bytes, None]:
         loop = asyncio.get_running_loop()
         told = loop.time()
-        try:
-            yield b"retry: 3000\n\n"
-            while not self._closing.is_set():
-                async with self._turn:
-                    if self._closing.is_set():
-                        return
-                    woken.clear()
-                    begun = loop.time()
-                    event, seen, ended = await self._news(visit, seen)
-                    took = loop.time() - begun
-                if ended:
-                    yield event
+        yield b"retry: 3000\n\n"
+        while not self._closing.is_set():
+            await self._turn.acquire()
+            begun = loop.time()
+            try:
+                if self._closing.is_set():
                     return
-                if event or loop.time() - told > _SIGN_OF_LIFE_SECONDS:
-                    told = loop.time()
-                    yield event or b": nothing new\n\n"
-                await _until(self._closing, max(_PAUSE_SECONDS, _SHARE * took))
-                await _until(woken, LOOK_SECONDS)
-        finally:
-            self._open.discard(woken)
+                woken.clear()
+                event, seen, ended = await self._news(visit, seen)
+            finally:
+                took = loop.time() - begun
+                loop.call_later(min(_REST * took, _LONGEST_REST_SECONDS), self._turn.release)
+            if ended:
+                yield event
+                return
+            if event or loop.time() - told > _SIGN_OF_LIFE_SECONDS:
+                told = loop.time()
+                yield event or b": nothing new\n\n"
+            await _until(self._closing, max(_PAUSE_SECONDS, _SHARE * took))
+            await _until(woken, LOOK_SECONDS)
 
     async def _news(self, visit: Visit, seen: str) -> tuple[bytes, str, bool]:
         """What is to be told, empty where nothing is; the version that the page then has; and whether that was the last.

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from workspaced.pages.addresses import address, below
 from workspaced.pages.assets import Assets
 
 _NARROW_SPACE = "\u202f"
 _SHOWN_CHARACTERS = 400
+# The characters that change the direction of the text after them (Unicode, UAX #9).
+_DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +45,7 @@ class Rendering:
         self._environment.globals.update(
             link=address, below=below, asset=assets.address, shown_characters=_SHOWN_CHARACTERS
         )
-        self._environment.filters.update(instant=_instant, counted=_counted, plain_number=_plain_number)
+        self._environment.filters.update(instant=_instant, counted=_counted, plain_number=_plain_number, exact=_exact)
 
     def page(self, view: View, **common: object) -> bytes:
         """A whole page; ``common`` is what every page is given."""
@@ -66,3 +70,18 @@ def _counted(number: int) -> str:
 def _plain_number(number: int | Decimal) -> str:
     """A number with its digits as they are stored."""
     return str(number)
+
+
+def _exact(text: str) -> Markup:
+    """A text whose characters are all seen in their order: one that would turn the direction is isolated, with its number.
+
+    It stays in the page, so that the text is copied as it is.
+    """
+    shown = Markup()
+    end = 0
+    for found in _DIRECTION.finditer(text):
+        code = f"U+{ord(found[0]):04X}"
+        shown += escape(text[end : found.start()])
+        shown += Markup('<bdi class="direction" data-code="{}">{}</bdi>').format(code, found[0])
+        end = found.end()
+    return shown + escape(text[end:])

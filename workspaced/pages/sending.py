@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import aclosing
 from typing import Final
 
 from starlette.types import Receive, Scope, Send
 
 from workspaced.pages.protection import SAFETY
 from workspaced.web.answers import Answer
+from workspaced.web.part_sender import send_parts
 
 _NO_STORE: Final = ("Cache-Control", "no-store")
 
 
 async def send_answer(answer: Answer, scope: Scope, receive: Receive, send: Send) -> None:
     """Send it with the headers that keep a page safe. One in pieces ends when the caller has gone, whatever is left of it."""
+    try:
+        await _send(answer, scope, receive, send)
+    finally:
+        if answer.parts is not None:
+            await answer.parts.aclose()
+
+
+async def _send(answer: Answer, scope: Scope, receive: Receive, send: Send) -> None:
     said = {name for name, _ in answer.headers}
     headers = [*answer.headers, *(header for header in (*SAFETY, _NO_STORE) if header[0] not in said)]
     unsaid = scope["method"] == "HEAD" and not answer.body
@@ -27,28 +34,4 @@ async def send_answer(answer: Answer, scope: Scope, receive: Receive, send: Send
         body = b"" if scope["method"] == "HEAD" else answer.body
         await send({"type": "http.response.body", "body": body})
         return
-    sending = asyncio.create_task(_stream(answer, send))
-    leaving = asyncio.create_task(_left(receive))
-    try:
-        await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in (sending, leaving):
-            task.cancel()
-        outcomes = await asyncio.gather(sending, leaving, return_exceptions=True)
-    if isinstance(outcomes[0], Exception):
-        raise outcomes[0]
-
-
-async def _stream(answer: Answer, send: Send) -> None:
-    if answer.parts is None:
-        return
-    async with aclosing(answer.parts) as parts:
-        async for part in parts:
-            await send({"type": "http.response.body", "body": part, "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
-
-
-async def _left(receive: Receive) -> None:
-    """Until the caller has gone."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
+    await send_parts(answer.parts, receive, send)

@@ -71,7 +71,7 @@ class Sessions:
     async def find(self, token: str) -> Session | None:
         """The session of this token, with what its key may do now; None where it, or its key, has ended."""
         sha256, now = _digest(token), self._now()
-        stored = await self._store.read(lambda reader: session_store.find(reader, sha256, now=now))
+        stored = await self._store.read_brief(lambda reader: session_store.find(reader, sha256, now=now))
         if stored is None:
             return None
         principal = await self._authentication.still(stored.key_id, stored.secret)

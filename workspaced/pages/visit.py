@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 from starlette.datastructures import Headers
 
@@ -14,6 +16,8 @@ from workspaced.pages.sessions import Session
 from workspaced.web.answers import Answer
 from workspaced.web.inside import Api
 from workspaced.web.json_body import decode
+
+_NEXT_CURSOR = re.compile(r'<[^>]*[?&]cursor=([^&>]*)[^>]*>; rel="next"')
 
 
 class Refused(Exception):
@@ -49,16 +53,29 @@ class Reply:
         """How many records there are, of all pages together."""
         return int(self.headers["x-total-count"])
 
+    @property
+    def counted(self) -> int | None:
+        """As `total`, of a list that may be too long to be counted."""
+        text = self.headers.get("x-total-count")
+        return None if text is None else int(text)
+
+    @property
+    def next_cursor(self) -> str:
+        """The cursor of the next page; empty where there is none."""
+        match = _NEXT_CURSOR.search(self.headers.get("link", ""))
+        return unquote(match[1]) if match else ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """One request to a page by somebody who is signed in. ``method`` is GET, HEAD or POST."""
+    """One request to a page by a caller who is signed in. ``method`` is GET, HEAD or POST."""
 
     method: str
     names: Mapping[str, str]
     query: Mapping[str, str]
     headers: Headers
     session: Session
+    address: str
     api: Api
 
     async def get(self, *segments: str, **query: str) -> Reply:

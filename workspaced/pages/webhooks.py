@@ -34,7 +34,7 @@ async def show_webhook(visit: Visit) -> View:
     """A webhook and its deliveries, the newest first."""
     webhook_id = visit.names["webhook"]
     status = visit.query.get("status", "")
-    turn = Turn(take=_AT_ONCE, skip=visit.number("skip"))
+    turn = Turn(take=_AT_ONCE, skip=visit.number("skip"), cursor=visit.query.get("cursor", ""))
     webhook = await visit.get("webhooks", webhook_id)
     chosen = {"status": status} if status else {}
     deliveries = await visit.get("webhooks", webhook_id, "deliveries", **chosen, **turn.query)
@@ -47,7 +47,9 @@ async def show_webhook(visit: Visit) -> View:
             "deliveries": deliveries.value,
             "status": status,
             "statuses": STATUSES,
-            "pager": turn.pager(deliveries.total, "webhooks", webhook_id, status=status),
+            "pager": turn.cursor_pager(
+                len(deliveries.value), deliveries.counted, deliveries.next_cursor, "webhooks", webhook_id, status=status
+            ),
         },
     )
 

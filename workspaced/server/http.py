@@ -7,15 +7,16 @@ import gc
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from typing import cast
 
 import uvicorn
 from starlette.types import ASGIApp
 
-from workspaced.server.gathering import GatheringProtocol
+from workspaced.server.connections import Connections
+from workspaced.server.protocol import LimitedProtocol
 
 DRAIN_SECONDS = 30
-# Longer than clients keep an idle connection in their pool, so that they do not find it closed under them.
-KEEP_ALIVE_SECONDS = 75
 # Python looks for cycles each time 700 objects more are there, which is every few requests; nearly none are found.
 _COLLECTED_OBJECTS = 20_000
 
@@ -23,7 +24,9 @@ _COLLECTED_OBJECTS = 20_000
 class HttpServer(uvicorn.Server):
     """Leaves signals alone: uvicorn would raise them once more after a clean stop, and that looks like a crash."""
 
-    def __init__(self, app: ASGIApp, *, drain_seconds: int = DRAIN_SECONDS) -> None:
+    def __init__(self, app: ASGIApp, connections: Connections, *, drain_seconds: int = DRAIN_SECONDS) -> None:
+        """Serve ``app`` to the clients that ``connections`` admits."""
+        self._connections = connections
         super().__init__(
             uvicorn.Config(
                 app,
@@ -32,21 +35,29 @@ class HttpServer(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                http=GatheringProtocol,
+                http=cast("type[asyncio.Protocol]", partial(LimitedProtocol, connections=connections)),
                 ws="none",
                 timeout_graceful_shutdown=drain_seconds,
-                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+                timeout_keep_alive=connections.limits.idle_seconds,
             )
         )
         self.listening = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn's, and told."""
+        """As uvicorn's; `listening` is set when it is done."""
         await super().startup(sockets=sockets)
+        self._connections.start()
         # What is here now stays as long as the process: not to be looked through again and again.
         gc.freeze()
         gc.set_threshold(_COLLECTED_OBJECTS)
         self.listening.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn's; clients have their deadlines until it is done."""
+        try:
+            await super().shutdown(sockets=sockets)
+        finally:
+            self._connections.stop()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -14,6 +14,8 @@ from workspaced.app import Application, create_app
 from workspaced.clock import now_ms
 from workspaced.problems import Problem
 from workspaced.server.admin import Admin
+from workspaced.server.connections import admin_connections, public_connections
+from workspaced.server.descriptors import descriptor_limit
 from workspaced.server.http import HttpServer, listening
 from workspaced.server.listening import url_of
 from workspaced.server.signals import handled
@@ -37,7 +39,8 @@ async def serve(
         StorageUnusable: the data folder can't be used.
     """
     app = create_app(settings)
-    server = HttpServer(app)
+    connections = public_connections(settings, app.metrics)
+    server = HttpServer(app, connections)
     log = structlog.get_logger()
 
     def stop(name: str) -> None:
@@ -50,13 +53,25 @@ async def serve(
         await stack.enter_async_context(app.started())
         if admin:
             await stack.enter_async_context(
-                listening(HttpServer(Admin(_View(app, database=settings.database_kind)), drain_seconds=1), admin)
+                listening(
+                    HttpServer(
+                        Admin(_View(app, database=settings.database_kind)), admin_connections(), drain_seconds=1
+                    ),
+                    admin,
+                )
             )
         serving = await stack.enter_async_context(listening(server, listener))
         stack.enter_context(handled(stop))
         url = url_of(listener)
         announce(url)
-        log.info("service_listening", url=url, admin=url_of(admin) if admin else None, data=str(settings.data))
+        log.info(
+            "service_listening",
+            url=url,
+            admin=url_of(admin) if admin else None,
+            data=str(settings.data),
+            connections=connections.capacity,
+            open_files=descriptor_limit(),
+        )
         notifier.ready(f"Listening on {url}")
         async with _watched(app, notifier):
             await serving

@@ -21,6 +21,8 @@ from ingestd.process.logs import Level
 from ingestd.process.notify import Notifier
 from workspaced.clock import now_ms
 from workspaced.server.admin import Admin
+from workspaced.server.connections import admin_connections
+from workspaced.server.descriptors import connection_capacity, descriptor_limit
 from workspaced.server.http import DRAIN_SECONDS, HttpServer, listening
 from workspaced.server.listening import PortTaken, url_of
 from workspaced.server.signals import handled
@@ -107,11 +109,22 @@ class Supervisor:
             await _either(kept, beginning)
             if beginning.done() and not self._stopping.is_set():
                 if self.admin:
-                    await stack.enter_async_context(listening(HttpServer(Admin(self), drain_seconds=1), self.admin))
+                    await stack.enter_async_context(
+                        listening(HttpServer(Admin(self), admin_connections(), drain_seconds=1), self.admin)
+                    )
                 self._begun = True
                 self.announce(url)
                 admin = url_of(self.admin) if self.admin else None
-                log.info("service_listening", url=url, admin=admin, data=str(self.settings.data), workers=self.workers)
+                log.info(
+                    "service_listening",
+                    url=url,
+                    admin=admin,
+                    data=str(self.settings.data),
+                    workers=self.workers,
+                    connections=self.workers
+                    * connection_capacity(self.settings.limits.connections, descriptor_limit()),
+                    open_files=descriptor_limit(),
+                )
                 self.notifier.ready(f"Listening on {url} with {self.workers} workers")
                 watching = asyncio.create_task(self._watch())
                 await _either(kept, watching)

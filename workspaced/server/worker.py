@@ -21,6 +21,7 @@ import uvloop
 from ingestd.process.logs import Level, configure_logs
 from workspaced.app import Application, create_app
 from workspaced.server.channel import Channel, Message
+from workspaced.server.connections import public_connections
 from workspaced.server.http import HttpServer, listening
 from workspaced.server.listening import PortTaken, listen
 from workspaced.server.signals import handled
@@ -65,7 +66,7 @@ async def work(assignment: Assignment, end: socket.socket) -> int:
 
 async def _serve(assignment: Assignment, channel: Channel) -> None:
     app = create_app(assignment.settings)
-    server = HttpServer(app)
+    server = HttpServer(app, public_connections(assignment.settings, app.metrics))
 
     def stop(reason: str) -> None:
         structlog.get_logger().info("worker_stopping", reason=reason)

@@ -16,6 +16,11 @@ T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
 Values: TypeAlias = Mapping[str, object]
 
+BRIEF_READERS = 2
+"""How many questions of `Store.read_brief` are answered at once."""
+STREAM_THREADS = 4
+"""How many streams read from the database at once; the others wait for their next rows."""
+
 
 class Reader(Protocol):
     """One consistent view of the database."""
@@ -57,6 +62,15 @@ class Store(Protocol):
 
     async def read(self, question: Callable[[Reader], T]) -> T:
         """Ask within one consistent view.
+
+        Raises:
+            Unavailable: the database is busy or can't be reached.
+        """
+
+    async def read_brief(self, question: Callable[[Reader], T]) -> T:
+        """As `read`, for a question about a few rows that indexes find: it never waits for the questions of `read`.
+
+        It has connections and threads of its own, so that callers are authenticated however many lists are being read.
 
         Raises:
             Unavailable: the database is busy or can't be reached.

@@ -93,12 +93,15 @@ def _parameters(address: PostgresAddress) -> dict[str, str]:
     return {**ours, **dict(address.parameters)}
 
 
-# An acknowledged write survives loss of power whatever the server's own default is; stricter ones stay.
+# An acknowledged write survives loss of power whatever the server's own default is; stricter ones stay. Statements are made to
+# walk an index; a plan that was made while a table was empty must not read all of it later. A staging table has none to walk,
+# which looks expensive to the planner and must not make it compile.
 _SESSION = """
 SELECT set_config('default_transaction_isolation', 'read committed', false),
        set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
                                         ELSE current_setting('synchronous_commit') END, false),
-       set_config('lock_timeout', %s, false)
+       set_config('lock_timeout', %s, false),
+       set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false)
 """
 
 

@@ -18,7 +18,7 @@ from workspaced.problems import Unavailable
 from workspaced.storage.address import PostgresAddress
 from workspaced.storage.disk import try_disk
 from workspaced.storage.group_commit import GROUP_CALLERS, GroupCommit
-from workspaced.storage.port import Reader, StorageUnusable, Transaction, Witness
+from workspaced.storage.port import BRIEF_READERS, STREAM_THREADS, Reader, StorageUnusable, Transaction, Witness
 from workspaced.storage.postgres import (
     CHANNEL,
     LOCK_SECONDS,
@@ -76,11 +76,14 @@ class PostgresStore:
         self._lock_seconds = lock_seconds
         self._chance = chance
         self._reading = asyncio.Semaphore(readers)
+        self._reading_briefly = asyncio.Semaphore(BRIEF_READERS)
         self._streaming = asyncio.Semaphore(streams)
-        self._keep = readers
+        self._keep = readers + BRIEF_READERS
         self._idle: list[Connection] = []
         self._idle_lock = threading.Lock()
-        self._threads = ThreadPoolExecutor(max_workers=readers + 4, thread_name_prefix="reader")
+        self._threads = ThreadPoolExecutor(max_workers=readers, thread_name_prefix="reader")
+        self._brief_threads = ThreadPoolExecutor(max_workers=BRIEF_READERS, thread_name_prefix="brief-reader")
+        self._stream_threads = ThreadPoolExecutor(max_workers=STREAM_THREADS, thread_name_prefix="stream")
         self._group = PostgresGroup(self._connect, chance=chance)
         self._writer = GroupCommit(self._group.perform, callers=group_callers, witness=witness)
         self._waking = Waking()
@@ -108,23 +111,24 @@ class PostgresStore:
             self._listening.cancel()
             await asyncio.wait([self._listening])
         await asyncio.to_thread(self._writer.stop)
-        await asyncio.to_thread(self._threads.shutdown)
+        for threads in (self._threads, self._brief_threads, self._stream_threads):
+            await asyncio.to_thread(threads.shutdown)
         self._group.close()
         while self._idle:
             self._idle.pop().close()
 
     async def read(self, question: Callable[[Reader], T]) -> T:
         """As the port says."""
-        await self._reading.acquire()
-        asked = asyncio.get_running_loop().run_in_executor(self._threads, self._ask, question)
-        # The place is free when the thread is done, even where the caller has been cancelled meanwhile.
-        asked.add_done_callback(lambda _: self._reading.release())
-        return await asyncio.shield(asked)
+        return await self._read(question, self._reading, self._threads)
+
+    async def read_brief(self, question: Callable[[Reader], T]) -> T:
+        """As the port says."""
+        return await self._read(question, self._reading_briefly, self._brief_threads)
 
     async def stream(self, question: Callable[[Reader], Iterator[T]]) -> AsyncGenerator[T, None]:
         """As the port says; a connection of its own, so that a slow client keeps no reader from the others."""
         async with self._streaming:
-            steps = stepwise(self._threads, self._steps(question))
+            steps = stepwise(self._stream_threads, self._steps(question))
             try:
                 async for item in steps:
                     yield item
@@ -141,9 +145,16 @@ class PostgresStore:
 
     async def check(self) -> None:
         """As the port says."""
-        await asyncio.get_running_loop().run_in_executor(self._threads, self._check_schema)
+        await asyncio.get_running_loop().run_in_executor(self._brief_threads, self._check_schema)
         await asyncio.to_thread(try_disk, self._folder)
         await self.write(_require_writable)
+
+    async def _read(self, question: Callable[[Reader], T], places: asyncio.Semaphore, threads: ThreadPoolExecutor) -> T:
+        await places.acquire()
+        asked = asyncio.get_running_loop().run_in_executor(threads, self._ask, question)
+        # The place is free when the thread is done, even where the caller has been cancelled meanwhile.
+        asked.add_done_callback(lambda _: places.release())
+        return await asyncio.shield(asked)
 
     def _ask(self, question: Callable[[Reader], T]) -> T:
         try:

@@ -15,7 +15,7 @@ from workspaced.problems import Unavailable
 from workspaced.storage import migrations, sqlite_schema
 from workspaced.storage.disk import try_disk
 from workspaced.storage.group_commit import GROUP_CALLERS, GroupCommit
-from workspaced.storage.port import Reader, StorageUnusable, Transaction, Witness
+from workspaced.storage.port import BRIEF_READERS, STREAM_THREADS, Reader, StorageUnusable, Transaction, Witness
 from workspaced.storage.sqlite import BUSY_SECONDS, connect, transaction
 from workspaced.storage.sqlite_group import SqliteGroup
 from workspaced.storage.stepwise import stepwise
@@ -102,13 +102,13 @@ class SqliteStore:
     ) -> None:
         self._path = path
         self._busy_seconds = busy_seconds
-        self._readers = readers
         self._group_callers = group_callers
         self._witness = witness
         self._streams = asyncio.Semaphore(streams)
-        self._idle: asyncio.LifoQueue[sqlite3.Connection] = asyncio.LifoQueue()
+        self._lists = _Readers(readers, "reader")
+        self._brief = _Readers(BRIEF_READERS, "brief-reader")
         self._connections: list[sqlite3.Connection] = []
-        self._threads = ThreadPoolExecutor(max_workers=readers + 4, thread_name_prefix="reader")
+        self._stream_threads = ThreadPoolExecutor(max_workers=STREAM_THREADS, thread_name_prefix="stream")
         self._writer: GroupCommit | None = None
         self._waking = Waking()
 
@@ -120,10 +120,8 @@ class SqliteStore:
         """
         connection = await asyncio.to_thread(open_database, self._path, busy_seconds=self._busy_seconds)
         self._connections.append(connection)
-        for _ in range(self._readers):
-            reader = connect(self._path, readonly=True)
-            self._connections.append(reader)
-            self._idle.put_nowait(reader)
+        for readers in (self._lists, self._brief):
+            self._connections += readers.open(self._path)
         self._writer = GroupCommit(
             SqliteGroup(connection, announce=self._waking.announce).perform,
             callers=self._group_callers,
@@ -135,22 +133,23 @@ class SqliteStore:
         """Finish what was handed in and close the file."""
         if self._writer:
             await asyncio.to_thread(self._writer.stop)
-        await asyncio.to_thread(self._threads.shutdown)
+        for threads in (self._lists.threads, self._brief.threads, self._stream_threads):
+            await asyncio.to_thread(threads.shutdown)
         while self._connections:
             self._connections.pop().close()
 
     async def read(self, question: Callable[[Reader], T]) -> T:
         """As the port says."""
-        connection = await self._idle.get()
-        asked = asyncio.get_running_loop().run_in_executor(self._threads, _ask, connection, question)
-        # The connection goes back when the thread is done with it, even where the caller has been cancelled meanwhile.
-        asked.add_done_callback(lambda _: self._idle.put_nowait(connection))
-        return await asyncio.shield(asked)
+        return await self._lists.read(question)
+
+    async def read_brief(self, question: Callable[[Reader], T]) -> T:
+        """As the port says."""
+        return await self._brief.read(question)
 
     async def stream(self, question: Callable[[Reader], Iterator[T]]) -> AsyncGenerator[T, None]:
         """As the port says; a connection of its own, so that a slow client keeps no reader from the others."""
         async with self._streams:
-            steps = stepwise(self._threads, _steps(self._path, question))
+            steps = stepwise(self._stream_threads, _steps(self._path, question))
             try:
                 async for item in steps:
                     yield item
@@ -169,13 +168,37 @@ class SqliteStore:
 
     async def check(self) -> None:
         """As the port says."""
-        reached = await self.read(lambda reader: reader.one("PRAGMA user_version"))
+        reached = await self.read_brief(lambda reader: reader.one("PRAGMA user_version"))
         if reached is None or reached[0] != migrations.head():
             raise Unavailable(
                 "schema_behind", "The database does not have the schema of this program.", retry_seconds=5
             )
         await asyncio.to_thread(try_disk, self._path.parent)
         await self.write(lambda tx: tx.one("SELECT 1"))
+
+
+class _Readers:
+    """Connections that only read, each used by one question at a time, and their threads."""
+
+    def __init__(self, count: int, name: str) -> None:
+        self.threads = ThreadPoolExecutor(max_workers=count, thread_name_prefix=name)
+        self._count = count
+        self._idle: asyncio.LifoQueue[sqlite3.Connection] = asyncio.LifoQueue()
+
+    def open(self, path: Path) -> list[sqlite3.Connection]:
+        """Connect; the connections, for the caller to close."""
+        opened = [connect(path, readonly=True) for _ in range(self._count)]
+        for connection in opened:
+            self._idle.put_nowait(connection)
+        return opened
+
+    async def read(self, question: Callable[[Reader], T]) -> T:
+        """Ask within one consistent view."""
+        connection = await self._idle.get()
+        asked = asyncio.get_running_loop().run_in_executor(self.threads, _ask, connection, question)
+        # The connection goes back when the thread is done with it, even where the caller has been cancelled meanwhile.
+        asked.add_done_callback(lambda _: self._idle.put_nowait(connection))
+        return await asyncio.shield(asked)
 
 
 def _ask(connection: sqlite3.Connection, question: Callable[[Reader], T]) -> T:

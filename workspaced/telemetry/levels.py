@@ -36,12 +36,16 @@ async def read_levels(store: Store) -> Levels:
 
 def _levels(reader: Reader) -> Levels:
     waiting = reader.all(_SQL["waiting_deliveries"])
+    fan_out, since = reader.one(_SQL["waiting_events"]) or (0, None)
     webhooks = {int(enabled): int(count) for enabled, count in reader.all(_SQL["webhooks"])}
     conversions = {str(state): int(count) for state, count in reader.all(_SQL["open_conversions"])}
     size = reader.one(_SQL["database_bytes"])
+    deliveries = {"pending": 0, "failed": 0} | {str(status): int(count) for status, count, _ in waiting}
+    deliveries["pending"] += int(fan_out)
+    instants = [*(oldest for _, _, oldest in waiting), since]
     return Levels(
-        deliveries={"pending": 0, "failed": 0} | {str(status): int(count) for status, count, _ in waiting},
-        oldest_ms=min((int(oldest) for _, _, oldest in waiting), default=None),
+        deliveries=deliveries,
+        oldest_ms=min((int(instant) for instant in instants if instant is not None), default=None),
         webhooks={"enabled": webhooks.get(1, 0), "disabled": webhooks.get(0, 0)},
         conversions={"pending": 0, "in_progress": 0} | conversions,
         database_bytes=int(size[0]) if size else None,

@@ -42,6 +42,18 @@ class Metrics:
             registry=registry,
             multiprocess_mode="livesum",
         )
+        self._connections = Gauge(
+            "workspaced_http_connections",
+            "Connections that are open.",
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
+        self._connections_closed = Counter(
+            "workspaced_http_connections_closed",
+            "Connections that were refused, or closed because a client missed a deadline or a limit.",
+            ("reason",),
+            registry=registry,
+        )
         self._refusals = Counter(
             "workspaced_http_refusals", "Requests refused, by the problem's code.", ("code",), registry=registry
         )
@@ -102,6 +114,14 @@ class Metrics:
             self._by_answer[operation, method, status] = found
         found[0].inc()
         found[1].observe(seconds)
+
+    def connections_changed(self, change: int) -> None:
+        """So many more connections are open; fewer, if negative."""
+        self._connections.inc(change)
+
+    def connection_closed(self, reason: str) -> None:
+        """A connection was refused, or closed because of its client."""
+        self._connections_closed.labels(reason).inc()
 
     def refused(self, code: str) -> None:
         """A request was refused with a problem's code."""

@@ -38,7 +38,7 @@ class Proxies:
             return peer
         address = peer
         for claimed in reversed(forwarded_for.split(",")):
-            if not self._trusts(address):
+            if not self.trusts(address):
                 return address
             try:
                 address = str(ip_address(claimed.strip()))
@@ -49,9 +49,10 @@ class Proxies:
     def scheme(self, peer: str, forwarded_proto: str | None, *, own: str) -> str:
         """The scheme, http or https, by which the caller reached the outermost proxy; ``own`` where none of ours says."""
         first = (forwarded_proto or "").split(",")[0].strip().lower()
-        return first if first in {"http", "https"} and self._trusts(peer) else own
+        return first if first in {"http", "https"} and self.trusts(peer) else own
 
-    def _trusts(self, address: str) -> bool:
+    def trusts(self, address: str) -> bool:
+        """Whether the address is one of a known proxy."""
         try:
             found = ip_address(address)
         except ValueError:  # a socket of this machine has no address

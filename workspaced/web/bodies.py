@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from workspaced.problems import TooLarge
-from workspaced.web.coding import coding_of
+from workspaced.web.coding import coding_of, longest_packed
 
 
 async def read_body(receive: Receive, headers: Headers, *, limit: int) -> bytes:
@@ -35,45 +35,47 @@ async def read_body(receive: Receive, headers: Headers, *, limit: int) -> bytes:
 
 
 class StreamedBody:
-    """A body of any length, handed on as it comes. ``content_type`` is what the request says of it, empty where nothing."""
+    """A body of any length, unpacked and handed on as it comes. ``content_type`` is the header's text, or empty."""
 
     def __init__(self, receive: Receive, headers: Headers, *, limit: int) -> None:
         """Nothing is read yet.
 
         Raises:
             TooLarge: the body says that it has more than ``limit`` bytes.
+            UnsupportedCoding: it is packed in a way that is not taken.
         """
         self._receive = receive
         self._headers = headers
         self._limit = limit
         self.content_type = headers.get("Content-Type", "")
         _require_declared(headers, limit)
+        coding_of(headers, limit=limit)
 
     async def parts(self, *, limit: int | None = None) -> AsyncGenerator[bytes, None]:
         """The bytes, once; ``limit`` may be lower than the operation's.
 
         Raises:
-            TooLarge: there are more; the rest is not read.
+            TooLarge: there are more, unpacked; the rest is not read.
+            Invalid: the body is said to be packed with gzip, and is not.
             ClientDisconnect: the caller went away before the end.
         """
         most = self._limit if limit is None else min(limit, self._limit)
         _require_declared(self._headers, most)
-        length = 0
+        coding = coding_of(self._headers, limit=most)
         more = True
         while more:
             message = await self._receive()
             if message["type"] == "http.disconnect":
                 raise ClientDisconnect
-            part: bytes = message.get("body", b"")
-            length += len(part)
-            if length > most:
-                raise TooLarge(most)
+            for piece in coding.pieces(message.get("body", b"")):
+                if piece:
+                    yield piece
             more = message.get("more_body", False)
-            if part:
-                yield part
+        coding.finish()
 
 
 def _require_declared(headers: Headers, limit: int) -> None:
     declared = headers.get("Content-Length", "")
-    if declared.isascii() and declared.isdigit() and (len(declared) > 15 or int(declared) > limit):
+    most = longest_packed(headers, limit=limit)
+    if declared.isascii() and declared.isdigit() and (len(declared) > 15 or int(declared) > most):
         raise TooLarge(limit)

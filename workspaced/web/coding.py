@@ -7,6 +7,7 @@ megabyte, so the limit of a body holds for what it unpacks to, and what would be
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 
 from starlette.datastructures import Headers
 
@@ -16,6 +17,7 @@ HEADER = "Accept-Encoding"
 TAKEN = "gzip"
 
 _GZIP = 16 + zlib.MAX_WBITS
+_PIECE_BYTES = 1_048_576
 
 
 class Plain:
@@ -36,6 +38,10 @@ class Plain:
             raise TooLarge(self._limit)
         return part
 
+    def pieces(self, part: bytes) -> Iterator[bytes]:
+        """As `take`, in pieces of bounded size."""
+        yield self.take(part)
+
     def finish(self) -> None:
         """The body has ended."""
 
@@ -55,18 +61,27 @@ class Unzipped:
             TooLarge: it would be more than the limit; no more than that is unpacked.
             Invalid: these are no gzip, or something follows it.
         """
+        return b"".join(self.pieces(part))
+
+    def pieces(self, part: bytes) -> Iterator[bytes]:
+        """As `take`, in pieces of bounded size."""
         if self._stream.eof and part:
             raise _no_gzip()
-        try:
-            made = self._stream.decompress(part, self._limit - self._length + 1)
-        except zlib.error:
-            raise _no_gzip() from None
-        self._length += len(made)
-        if self._length > self._limit:
-            raise TooLarge(self._limit)
-        if self._stream.unused_data:
-            raise _no_gzip()
-        return made
+        while True:
+            most = min(_PIECE_BYTES, self._limit - self._length + 1)
+            try:
+                made = self._stream.decompress(part, most)
+            except zlib.error:
+                raise _no_gzip() from None
+            self._length += len(made)
+            if self._length > self._limit:
+                raise TooLarge(self._limit)
+            if self._stream.unused_data:
+                raise _no_gzip()
+            yield made
+            part = self._stream.unconsumed_tail
+            if self._stream.eof or (not part and len(made) < most):
+                return
 
     def finish(self) -> None:
         """The body has ended.
@@ -76,6 +91,12 @@ class Unzipped:
         """
         if not self._stream.eof:
             raise _no_gzip()
+
+
+def longest_packed(headers: Headers, *, limit: int) -> int:
+    """Return how long a body may be that is no longer than ``limit`` when it is unpacked."""
+    named = headers.get("Content-Encoding", "").strip().lower()
+    return limit if named in {"", "identity"} else limit + limit // 1_000 + 1_024
 
 
 def coding_of(headers: Headers, *, limit: int) -> Plain | Unzipped:

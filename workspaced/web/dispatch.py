@@ -9,7 +9,7 @@ answer HEAD, 405 and trailing slashes otherwise (contract, E6).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import AbstractAsyncContextManager
 from urllib.parse import quote
 
 from starlette.datastructures import Headers, QueryParams
@@ -41,9 +41,12 @@ from workspaced.web.headers import RequestHeaders
 from workspaced.web.idempotency import InFlight, Slot, of_streamed, once, slot_of
 from workspaced.web.inside import inside_of
 from workspaced.web.json_body import require_json
+from workspaced.web.long_answers import LongAnswers
 from workspaced.web.operations import Call, Operation, Work
+from workspaced.web.part_sender import send_parts
 from workspaced.web.paths import Match, Routes, Segment, segments
 from workspaced.web.problem_body import refusal
+from workspaced.web.spool import SpoolRoom
 from workspaced.web.tracing import note_operation, note_refusal, request_id_of
 
 _IGNORED_NAMES = 20
@@ -77,6 +80,8 @@ class Dispatch:
         self._now = now
         self._in_flight = InFlight()
         limits = settings.limits
+        room = SpoolRoom(settings.data, most=limits.spool_bytes)
+        self._long_answers = LongAnswers(room, per_caller=limits.streams_per_key)
         self._bulk = (bulk.HEADER, str(bulk.BulkLimits(max_items=limits.bulk_items, max_bytes=limits.bulk_body_bytes)))
 
     def settle(self, settings: Settings) -> None:
@@ -100,7 +105,11 @@ class Dispatch:
             answer = await self._answered(path, scope, receive)
         except ClientDisconnect:
             return
-        await self._send(answer, path, scope, send)
+        try:
+            await self._send(answer, path, scope, receive, send)
+        finally:
+            if answer.parts is not None:
+                await answer.parts.aclose()
 
     async def answer(self, scope: Scope, receive: Receive) -> Answer:
         """What a question from inside is answered; its scope's state names who asks (`workspaced.web.inside`)."""
@@ -148,6 +157,7 @@ class Dispatch:
             now=self._now(),
             settings=self._settings,
             store=self._store,
+            long_answers=self._long_answers,
         )
         if operation.read:
             return await operation.read(call)
@@ -269,7 +279,9 @@ class Dispatch:
         document_form = operation is not None and operation.document_form and names.PROBLEM_JSON not in accepts
         return refusal(problem, instance=path, request_id=request_id_of(scope), document_form=document_form)
 
-    async def _send(self, answer: Answer, path: tuple[Segment, ...], scope: Scope, send: Send) -> None:
+    async def _send(
+        self, answer: Answer, path: tuple[Segment, ...], scope: Scope, receive: Receive, send: Send
+    ) -> None:
         headers = [(name.encode(), value.encode()) for name, value in answer.headers]
         if path[:2] == ("v1", "workspace") and path[3:4] == ("data-sink",):
             headers.append((self._bulk[0].encode(), self._bulk[1].encode()))
@@ -286,10 +298,7 @@ class Dispatch:
         elif answer.parts is None:
             await send({"type": "http.response.body", "body": answer.body})
         else:
-            async with aclosing(answer.parts) as parts:
-                async for part in parts:
-                    await send({"type": "http.response.body", "body": part, "more_body": True})
-            await send({"type": "http.response.body", "body": b""})
+            await send_parts(answer.parts, receive, send)
 
 
 def _peer(scope: Scope) -> str:

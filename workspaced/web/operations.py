@@ -21,6 +21,7 @@ from workspaced.web import conditions
 from workspaced.web.answers import Answer
 from workspaced.web.bodies import StreamedBody
 from workspaced.web.json_body import decode
+from workspaced.web.long_answers import LongAnswers
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -44,6 +45,12 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     now: int
     settings: Settings
     store: Store
+    long_answers: LongAnswers
+
+    @property
+    def caller(self) -> str:
+        """What shares are counted for: the key, or the address of a caller without one."""
+        return self.principal.key_id if self.principal else f"address {self.address}"
 
     @property
     def actor(self) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import aclosing
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import cast
 
@@ -11,6 +10,7 @@ from ingestd.wire import names
 from workspaced.storage.port import Reader
 from workspaced.web.answers import Answer, Headers, streamed
 from workspaced.web.operations import Call
+from workspaced.web.spool import MEMORY_BYTES
 
 _AT_ONCE_RECORDS = 1_000
 
@@ -33,7 +33,7 @@ async def sent(call: Call, question: Callable[[Reader], Contents]) -> Answer:
         contents = question(reader)
         if contents.unchanged or not call.wants_body:
             return contents, b""
-        return contents, b"".join(contents.parts) if contents.records <= _AT_ONCE_RECORDS else None
+        return contents, _joined(contents.parts) if contents.records <= _AT_ONCE_RECORDS else None
 
     contents, body = await call.store.read(at_once)
     if contents.unchanged:
@@ -46,12 +46,18 @@ async def sent(call: Call, question: Callable[[Reader], Contents]) -> Answer:
         yield again
         yield from again.parts
 
-    pieces = call.store.stream(piecemeal)
-    first = cast("Contents", await anext(pieces))
-    return streamed(_bytes(pieces), headers=first.headers, media_type=first.media_type)
+    found, parts = await call.long_answers.begin(call.caller, call.store.stream(piecemeal))
+    first = cast("Contents", found)
+    return streamed(parts, headers=first.headers, media_type=first.media_type)
 
 
-async def _bytes(pieces: AsyncGenerator[Contents | bytes, None]) -> AsyncGenerator[bytes, None]:
-    async with aclosing(pieces):
-        async for piece in pieces:
-            yield cast("bytes", piece)
+def _joined(parts: Iterator[bytes]) -> bytes | None:
+    """All parts as one; None if they are too long for an answer that waits in memory until its client has read it."""
+    joined: list[bytes] = []
+    length = 0
+    for part in parts:
+        length += len(part)
+        if length > MEMORY_BYTES:
+            return None
+        joined.append(part)
+    return b"".join(joined)

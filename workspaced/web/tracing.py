@@ -29,7 +29,8 @@ _PROCESS = secrets.token_hex(10)
 _REQUESTS = count(1)
 
 
-def _new_request_id() -> str:
+def new_request_id() -> str:
+    """Return an id for a request that brings none."""
     return f"{_PROCESS}{next(_REQUESTS):012x}"
 
 
@@ -60,7 +61,7 @@ class Tracing:
         """Pass one HTTP request on."""
         sent = dict(scope["headers"])
         wanted = sent.get(b"x-request-id", b"")
-        request_id = wanted.decode() if _REQUEST_ID.fullmatch(wanted) else _new_request_id()
+        request_id = wanted.decode() if _REQUEST_ID.fullmatch(wanted) else new_request_id()
         state = scope.setdefault("state", {})
         state["request_id"] = request_id
         traceparent = sent.get(b"traceparent", b"")

@@ -1,43 +1,58 @@
 -- Deliveries: claimed, settled, listed. A lease that has run out shows as a due_at that has passed.
 
--- name: due_first
--- Of every enabled webhook the oldest delivery that waits for its first try; while that is under way its due_at lies in
--- the future, so there is one at a time.
-SELECT d.number
-FROM webhook w JOIN delivery d ON d.number = (
-    SELECT p.number FROM delivery p WHERE p.webhook = w.number AND p.status = 'pending' ORDER BY p.number LIMIT 1)
-WHERE w.enabled = 1 AND d.due_at <= :now ORDER BY d.number LIMIT :most
+-- name: webhooks_waiting
+-- Enabled webhooks with deliveries that were not attempted yet: the oldest of these, and how many requests are under way.
+SELECT w.number, w.in_order, w.batch_entries,
+       (SELECT min(p.number) FROM delivery p WHERE p.webhook = w.number AND p.status = 'pending') AS oldest,
+       (SELECT count(DISTINCT x.lease) FROM delivery x
+        WHERE x.webhook = w.number AND x.lease IS NOT NULL AND x.status = 'pending' AND x.due_at > :now)
+FROM webhook w
+WHERE w.enabled = 1 AND EXISTS (SELECT 1 FROM delivery p WHERE p.webhook = w.number AND p.status = 'pending')
+ORDER BY oldest
 
--- name: due_again
--- Of every enabled webhook the most overdue retry, unless one is under way: many that wait for a dead receiver must not
--- take all places.
-SELECT d.number
-FROM webhook w JOIN delivery d ON d.number = (
-    SELECT f.number FROM delivery f
-    WHERE f.webhook = w.number AND f.status = 'failed' AND f.due_at <= :now ORDER BY f.due_at, f.number LIMIT 1)
+-- name: waiting
+-- The oldest deliveries of a webhook that were not attempted yet. One that is under way has a due_at in the future.
+SELECT number, resource, due_at FROM delivery WHERE webhook = :webhook AND status = 'pending' ORDER BY number LIMIT :most
+
+-- name: webhooks_due_again
+-- Enabled webhooks with a retry that is due, unless one is under way: many that wait for a dead receiver must not take all
+-- places.
+SELECT w.number, w.batch_entries,
+       (SELECT min(f.due_at) FROM delivery f WHERE f.webhook = w.number AND f.status = 'failed') AS overdue
+FROM webhook w
 WHERE w.enabled = 1
+  AND EXISTS (SELECT 1 FROM delivery f WHERE f.webhook = w.number AND f.status = 'failed' AND f.due_at <= :now)
   AND NOT EXISTS (SELECT 1 FROM delivery x
                   WHERE x.webhook = w.number AND x.lease IS NOT NULL AND x.status = 'failed' AND x.due_at > :now)
-ORDER BY d.due_at, d.number LIMIT :most
+ORDER BY overdue LIMIT :most
+
+-- name: due_again
+SELECT number, resource, due_at FROM delivery
+WHERE webhook = :webhook AND status = 'failed' AND due_at <= :now ORDER BY due_at, number LIMIT :most
 
 -- name: next_due
 -- The next instant after :now at which something is due, or a lease ends.
 SELECT min(due) FROM (
-    SELECT min(d.due_at) AS due
-    FROM webhook w JOIN delivery d ON d.number = (
-        SELECT p.number FROM delivery p WHERE p.webhook = w.number AND p.status = 'pending' ORDER BY p.number LIMIT 1)
-    WHERE w.enabled = 1 AND d.due_at > :now
+    SELECT (SELECT p.due_at FROM delivery p WHERE p.webhook = w.number AND p.status = 'pending' ORDER BY p.number LIMIT 1) AS due
+    FROM webhook w WHERE w.enabled = 1
+    UNION ALL
+    SELECT (SELECT min(x.due_at) FROM delivery x
+            WHERE x.webhook = w.number AND x.lease IS NOT NULL AND x.due_at > :now) AS due
+    FROM webhook w WHERE w.enabled = 1
     UNION ALL
     SELECT (SELECT min(f.due_at) FROM delivery f
             WHERE f.webhook = w.number AND f.status = 'failed' AND f.due_at > :now) AS due
     FROM webhook w WHERE w.enabled = 1) AS instants
+WHERE due > :now
 
 -- name: claim
-UPDATE delivery SET lease = :lease, due_at = :until WHERE number = :number AND due_at <= :now
-RETURNING id, webhook, event, tries, attempts
+-- Only what still waits: another process may have taken it, or settled it, since it was chosen.
+UPDATE delivery SET lease = :lease, due_at = :until
+WHERE number = :number AND due_at <= :now AND status IN ('pending', 'failed')
+RETURNING id, resource, tries, attempts
 
 -- name: event_of
-SELECT id, body FROM event WHERE number = :event
+SELECT e.id, e.body FROM delivery d JOIN event e ON e.number = d.event WHERE d.number = :delivery
 
 -- name: settle
 -- Only by who holds the lease: another may have taken over, or the delivery may have been queued anew.
@@ -66,15 +81,25 @@ SET enabled = 0, disabled_reason = :reason, version = version + 1,
 WHERE number = :number AND enabled = 1
 
 -- name: count_deliveries
-SELECT count(*) FROM delivery WHERE webhook = :webhook AND (:status = '' OR status = :status)
+-- Of :walk deliveries at the most: how many there are, and how many of them have the status.
+SELECT count(*), count(*) FILTER (WHERE :status = '' OR status = :status)
+FROM (SELECT status FROM delivery WHERE webhook = :webhook LIMIT :walk) AS walked
 
 -- name: list_deliveries
--- The newest first.
+-- The newest first. A page passes over :walk deliveries at the most.
 SELECT d.number, d.id, e.id, e.type, e.workspace_id, e.sequence, d.status, d.attempts, d.due_at, d.created_at,
        d.finished_at
-FROM delivery d JOIN event e ON e.number = d.event
-WHERE d.webhook = :webhook AND (:status = '' OR d.status = :status)
-ORDER BY d.number DESC LIMIT :take OFFSET :skip
+FROM (SELECT number, id, event, status, attempts, due_at, created_at, finished_at
+      FROM delivery WHERE webhook = :webhook AND number < :after
+      ORDER BY number DESC NULLS LAST LIMIT :walk) AS d
+JOIN event e ON e.number = d.event
+WHERE :status = '' OR d.status = :status
+ORDER BY d.number DESC LIMIT :take
+
+-- name: deliveries_end
+-- Where a walk of :walk + 1 deliveries ends; nothing where they end before.
+SELECT id FROM delivery WHERE webhook = :webhook AND number < :after
+ORDER BY number DESC NULLS LAST LIMIT 1 OFFSET :walk
 
 -- name: find_delivery
 SELECT d.number, d.id, e.id, e.type, e.workspace_id, e.sequence, d.status, d.attempts, d.due_at, d.created_at,

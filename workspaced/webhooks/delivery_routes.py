@@ -9,16 +9,16 @@ import msgspec
 
 from workspaced.events.outbox import emit_to
 from workspaced.events.payload import Event
-from workspaced.problems import Conflict, Invalid
+from workspaced.problems import Conflict, Invalid, NotFound
 from workspaced.sealing import Vault
 from workspaced.storage.port import Reader, Transaction
 from workspaced.text import as_uuid
 from workspaced.timestamps import stamp
 from workspaced.web.answers import Answer, json_answer
 from workspaced.web.operations import Call, Operation, Work
-from workspaced.web.paging import read_page
+from workspaced.web.paging import Cursor, read_page
 from workspaced.webhooks import delivery_store
-from workspaced.webhooks.delivery_store import StoredAttempt, StoredDelivery
+from workspaced.webhooks.delivery_store import DeliveryPage, StoredAttempt, StoredDelivery
 from workspaced.webhooks.routes import ONE, READ, WRITE, found
 from workspaced.webhooks.values import StoredWebhook
 
@@ -29,20 +29,49 @@ _DEFAULT_TAKE: Final = "100"
 
 async def list_deliveries(vault: Vault, call: Call) -> Answer:
     """The newest first; a hundred where nothing is said, since there is no end to them."""
-    page = read_page(
-        {"take": _DEFAULT_TAKE, **call.query}, longest=call.settings.limits.page_length, sortable=frozenset()
-    )
+    limits = call.settings.limits
+    query = {"take": _DEFAULT_TAKE, **call.query}
+    page = read_page(query, longest=limits.page_length, sortable=frozenset(), cursors=True)
+    behind = _behind(page.cursor) if page.cursor else None
     status = call.query.get("status", "")
     if status and status not in STATUSES:
         raise Invalid("bad_status", f"status must be one of {', '.join(STATUSES)}.")
 
-    def question(reader: Reader) -> tuple[int, list[StoredDelivery]]:
+    def question(reader: Reader) -> DeliveryPage:
         webhook = found(reader, vault, call)
-        return delivery_store.list_deliveries(reader, webhook, status=status, take=page.take or 0, skip=page.skip)
+        try:
+            return delivery_store.list_deliveries(
+                reader,
+                webhook,
+                status=status,
+                take=page.take or 0,
+                skip=page.skip,
+                behind=behind,
+                most=limits.walked_rows,
+            )
+        except NotFound:  # dropped since the page before, with all that are older
+            raise Cursor.refused() from None
 
-    total, deliveries = await call.store.read(question)
-    headers = page.headers(total=total, path=call.path, query=call.query)
-    return json_answer([_record(one) for one in deliveries], headers=headers)
+    listed = await call.store.read(question)
+    headers = page.cursor_headers(
+        total=listed.total,
+        following=page.cursor_behind(listed.behind) if listed.behind else "",
+        path=call.path,
+        query=call.query,
+    )
+    return json_answer([_record(one) for one in listed.deliveries], headers=headers)
+
+
+def _behind(cursor: Cursor) -> str:
+    """The id of the delivery behind which the cursor begins.
+
+    Raises:
+        Invalid: it is the cursor of another list.
+    """
+    delivery_id = as_uuid(cursor.position[0]) if len(cursor.position) == 1 else None
+    if delivery_id is None:
+        raise Cursor.refused()
+    return delivery_id
 
 
 async def get_delivery(vault: Vault, call: Call) -> Answer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -11,31 +11,51 @@ import structlog
 from ingestd.process.statements import load_statements
 from workspaced.audit import log as audit
 from workspaced.audit.log import SYSTEM, Deed
-from workspaced.events.outbox import DELIVERIES
+from workspaced.events.fan_out import DELIVERIES
+from workspaced.events.resource import sink_of_entry
 from workspaced.problems import NotFound
 from workspaced.sealing import Vault
-from workspaced.storage.port import Reader, Store, Transaction
+from workspaced.storage.bounded_walk import walk
+from workspaced.storage.port import Reader, Row, Store, Transaction
 from workspaced.webhooks import store
+from workspaced.webhooks.ordering import Waiting, ready, ready_in_order
 from workspaced.webhooks.pace import Pace, due_again, is_given_up
 from workspaced.webhooks.values import StoredWebhook
 
 _SQL = load_statements("workspaced.webhooks", "deliveries.sql")
-_DROPPED_AT_ONCE = 1_000
+_DROPPED_AT_ONCE = 50
+_NEWEST = 2**62
+_WINDOW = 64
+"""So many of the oldest deliveries of a webhook are looked at for some that may be sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """A delivery that is ours until the lease ends. ``body`` is what is sent, byte for byte."""
+class Claimed:
+    """One delivery of a claim. ``body`` is its event, byte for byte."""
 
     number: int
-    delivery_id: str
-    lease: str
-    webhook: StoredWebhook
-    secrets: tuple[str, ...] = field(repr=False)
+    id: str
+    resource: str
     event_id: str
     body: bytes = field(repr=False)
     tries: int
     attempts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What goes in one request and is ours until the lease ends: one delivery, or several in their order."""
+
+    lease: str
+    webhook: StoredWebhook
+    secrets: tuple[str, ...] = field(repr=False)
+    deliveries: tuple[Claimed, ...]
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether the events go as a batch: the receiver takes those of entries so, also a single one."""
+        first = self.deliveries[0]
+        return self.webhook.definition.batch_entries and sink_of_entry(first.resource) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,10 +107,16 @@ class StoredAttempt(NamedTuple):
     answer: str
 
 
-def is_due(reader: Reader, *, now: int) -> bool:
+class _Plan(NamedTuple):
+    """The deliveries of a webhook that may go in one request."""
+
+    webhook: int
+    deliveries: Sequence[int]
+
+
+def is_due(reader: Reader, pace: Pace, *, now: int) -> bool:
     """Whether `claim` would find anything."""
-    values = {"now": now, "most": 1}
-    return bool(reader.one(_SQL["due_first"], values) or reader.one(_SQL["due_again"], values))
+    return next(_plans(reader, pace, now=now), None) is not None
 
 
 def next_due(reader: Reader, *, now: int) -> int | None:
@@ -100,45 +126,101 @@ def next_due(reader: Reader, *, now: int) -> int | None:
 
 
 def claim(
-    tx: Transaction, vault: Vault, *, now: int, lease_ms: int, most: int, new_lease: Callable[[], str]
+    tx: Transaction, vault: Vault, pace: Pace, *, now: int, most: int, new_lease: Callable[[], str]
 ) -> list[Claim]:
-    """Take what is due, first tries before retries; ours until the lease ends."""
-    numbers = [row[0] for row in tx.all(_SQL["due_first"], {"now": now, "most": most})]
-    if len(numbers) < most:
-        numbers += [row[0] for row in tx.all(_SQL["due_again"], {"now": now, "most": most - len(numbers)})]
-    claims = [_claim(tx, vault, number, now=now, until=now + lease_ms, lease=new_lease()) for number in numbers]
-    return [one for one in claims if one is not None]
+    """Take what is due for at most ``most`` requests, first attempts before retries; ours until the leases end."""
+    claims: list[Claim] = []
+    for plan in _plans(tx, pace, now=now):
+        if len(claims) == most:
+            break
+        claimed = _claim(tx, vault, pace, plan, now=now, lease=new_lease())
+        if claimed is not None:  # else another process was faster
+            claims.append(claimed)
+    return claims
 
 
-def _claim(tx: Transaction, vault: Vault, number: int, *, now: int, until: int, lease: str) -> Claim | None:
-    row = tx.one(_SQL["claim"], {"number": number, "now": now, "until": until, "lease": lease})
-    if row is None:  # another process was faster
+def _plans(reader: Reader, pace: Pace, *, now: int) -> Iterator[_Plan]:
+    waiting = reader.all(_SQL["webhooks_waiting"], {"now": now})
+    # With many receivers each has a part of the places, so that none has to wait until the first ones have everything.
+    share = max(1, min(pace.at_once_to_one, pace.at_once // max(1, len(waiting))))
+    for webhook, in_order, batch_entries, _, under_way in waiting:
+        if in_order or batch_entries:
+            batch = pace.batch_events if batch_entries else 1
+            chosen = ready_in_order(_window(reader, "waiting", webhook, most=batch), now=now, batch=batch)
+            if chosen and not under_way:
+                yield _Plan(webhook, chosen)
+        elif under_way < share:
+            window = _window(reader, "waiting", webhook, most=_WINDOW)
+            for number in ready(window, now=now, most=share - under_way):
+                yield _Plan(webhook, [number])
+    for webhook, batch_entries, _ in reader.all(_SQL["webhooks_due_again"], {"now": now, "most": pace.at_once}):
+        batch = pace.batch_events if batch_entries else 1
+        chosen = ready_in_order(_window(reader, "due_again", webhook, most=batch, now=now), now=now, batch=batch)
+        if chosen:
+            yield _Plan(webhook, chosen)
+
+
+def _window(reader: Reader, statement: str, webhook: int, *, most: int, **values: int) -> list[Waiting]:
+    rows = reader.all(_SQL[statement], {"webhook": webhook, "most": most, **values})
+    return [Waiting._make(row) for row in rows]
+
+
+def _claim(tx: Transaction, vault: Vault, pace: Pace, plan: _Plan, *, now: int, lease: str) -> Claim | None:
+    claimed: list[Claimed] = []
+    size = 0
+    for number in plan.deliveries:
+        event = tx.one(_SQL["event_of"], {"delivery": number})
+        if event is None:
+            raise LookupError(f"delivery {number} of webhook {plan.webhook} has lost its event")
+        size += len(event[1])
+        if claimed and size > pace.batch_bytes:
+            break
+        values = {"number": number, "now": now, "until": now + int(pace.lease_seconds * 1_000), "lease": lease}
+        row = tx.one(_SQL["claim"], values)
+        if row is None:
+            break
+        identity, resource, tries, attempts = row
+        claimed.append(
+            Claimed(
+                number=number,
+                id=identity,
+                resource=resource,
+                event_id=event[0],
+                body=event[1],
+                tries=tries,
+                attempts=attempts,
+            )
+        )
+    webhook = store.find_by_number(tx, vault, plan.webhook) if claimed else None
+    if webhook is None:
         return None
-    webhook = store.find_by_number(tx, vault, row[1])
-    event = tx.one(_SQL["event_of"], {"event": row[2]})
-    if webhook is None or event is None:
-        raise LookupError(f"delivery {row[0]} has lost its webhook or its event")
     return Claim(
-        number=number,
-        delivery_id=row[0],
         lease=lease,
         webhook=webhook,
         secrets=store.signing_secrets(tx, vault, webhook, now=now),
-        event_id=event[0],
-        body=event[1],
-        tries=row[3],
-        attempts=row[4],
+        deliveries=tuple(claimed),
     )
 
 
-def settle(tx: Transaction, claimed: Claim, outcome: Outcome, *, pace: Pace, now: int, chance: float) -> str | None:
-    """Write what became of it; the new status, or None where the lease was lost and nothing is written."""
+def settle(
+    tx: Transaction, claim: Claim, outcome: Outcome, *, pace: Pace, now: int, chance: float
+) -> Sequence[str | None]:
+    """Write what became of each delivery; the new status of each, None where its lease was lost and nothing is written."""
+    statuses = [_settle(tx, claim, one, outcome, pace=pace, now=now, chance=chance) for one in claim.deliveries]
+    if any(status is not None for status in statuses):
+        _note_health(tx, claim.webhook, outcome, now=now)
+    return statuses
+
+
+def _settle(
+    tx: Transaction, claim: Claim, claimed: Claimed, outcome: Outcome, *, pace: Pace, now: int, chance: float
+) -> str | None:
     due = None
     if not outcome.succeeded and not outcome.gone:
         due = due_again(pace, claimed.tries + 1, now=now, chance=chance, retry_after=outcome.retry_after)
     status = "succeeded" if outcome.succeeded else "failed" if due is not None else "dead"
     values = {"status": status, "due_at": due or now, "finished_at": None if due is not None else now}
-    if not tx.run(_SQL["settle"], {**values, "number": claimed.number, "lease": claimed.lease}):
+    if not tx.run(_SQL["settle"], {**values, "number": claimed.number, "lease": claim.lease}):
         return None
     tx.run(
         _SQL["insert_attempt"],
@@ -152,7 +234,6 @@ def settle(tx: Transaction, claimed: Claim, outcome: Outcome, *, pace: Pace, now
             "answer": outcome.answer,
         },
     )
-    _note_health(tx, claimed.webhook, outcome, now=now)
     return status
 
 
@@ -173,19 +254,56 @@ def _disable(tx: Transaction, webhook: StoredWebhook, reason: str, *, now: int) 
         structlog.get_logger().warning("webhook_disabled", webhook=webhook.id, owner=webhook.owner, reason=reason)
 
 
-def release(tx: Transaction, claimed: Claim, *, now: int) -> None:
-    """Give it back as if it had not been tried: due at once, for whoever comes."""
-    tx.run(_SQL["release"], {"number": claimed.number, "lease": claimed.lease, "now": now})
+def release(tx: Transaction, claim: Claim, *, now: int) -> None:
+    """Give a claim back as if it had not been tried: due at once, for any process."""
+    for claimed in claim.deliveries:
+        tx.run(_SQL["release"], {"number": claimed.number, "lease": claim.lease, "now": now})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryPage:
+    """Deliveries, the newest first.
+
+    ``total`` None: they were not counted, since there are too many, or this is not the first page. ``behind``: the id of the
+    delivery behind which the next page begins; None: this is the last.
+    """
+
+    deliveries: list[StoredDelivery]
+    total: int | None
+    behind: str | None
 
 
 def list_deliveries(
-    reader: Reader, webhook: StoredWebhook, *, status: str, take: int, skip: int
-) -> tuple[int, list[StoredDelivery]]:
-    """How many there are with this status (empty: any), and a stretch of them, the newest first."""
+    reader: Reader, webhook: StoredWebhook, *, status: str, take: int, skip: int, behind: str | None, most: int
+) -> DeliveryPage:
+    """A page of those with this status (empty: any), found by passing over ``most`` deliveries at the most.
+
+    ``behind``: the id of the delivery behind which it begins; None: at the newest.
+
+    Raises:
+        NotFound: there is no delivery ``behind``.
+        Invalid: ``skip`` passes over more than ``most``.
+    """
     wanted = {"webhook": webhook.number, "status": status}
-    (total,) = reader.one(_SQL["count_deliveries"], wanted) or (0,)
-    rows = reader.all(_SQL["list_deliveries"], {**wanted, "take": take, "skip": skip})
-    return total, [StoredDelivery._make(row) for row in rows]
+
+    def number_of(delivery_id: str | None) -> int:
+        return _NEWEST if delivery_id is None else get_delivery(reader, webhook, delivery_id).number
+
+    def matching(place: str | None, count: int, limit: int) -> list[Row]:
+        values = {**wanted, "after": number_of(place), "walk": count, "take": limit}
+        return reader.all(_SQL["list_deliveries"], values)
+
+    def end(place: str | None, count: int) -> str | None:
+        values = {"webhook": webhook.number, "after": number_of(place), "walk": count - 1}
+        row = reader.one(_SQL["deliveries_end"], values)
+        return row[0] if row else None
+
+    found = walk(behind, take=take, skip=skip, most=most, matching=matching, end=end, position=lambda row: str(row[1]))
+    total = None
+    if behind is None:
+        walked, matches = reader.one(_SQL["count_deliveries"], {**wanted, "walk": most + 1}) or (0, 0)
+        total = matches if walked <= most else None
+    return DeliveryPage(deliveries=[StoredDelivery._make(row) for row in found.rows], total=total, behind=found.behind)
 
 
 def get_delivery(reader: Reader, webhook: StoredWebhook, delivery_id: str | None) -> StoredDelivery:

@@ -26,7 +26,7 @@ from workspaced.openapi.schema import (
     texts,
     told,
 )
-from workspaced.openapi.shared import LISTED, paging
+from workspaced.openapi.shared import LISTED, WALKED, WALKED_LIST, paging
 from workspaced.settings import Limits
 from workspaced.webhooks.delivery_routes import STATUSES
 from workspaced.webhooks.routes import SORTABLE
@@ -83,6 +83,8 @@ def _records() -> dict[str, Schema]:
         "workspaceIds": NAMES,
         "ignoreClientIds": NAMES,
         "coalesce": FLAG,
+        "inOrder": FLAG,
+        "batchEntries": FLAG,
         "unknownDataEvents": told(NAMES, "Of dataEvents those that stand for no event there is."),
     }
     delivery = {
@@ -150,6 +152,16 @@ def _requests(limits: Limits) -> dict[str, Schema]:
         ),
         "enabled": FLAG,
         "coalesce": told(FLAG, "Whether a newer update of a resource replaces one that was not tried yet."),
+        "inOrder": told(
+            FLAG,
+            "Whether first attempts go one at a time, in the order of the events; else only those of one entry, by sink "
+            "and key, or of one other resource do.",
+        ),
+        "batchEntries": told(
+            FLAG,
+            "Whether events of entries share requests: up to 100 as `events` of a `data_sink.entry.batch`, in their order. "
+            "Each has the id that it would have alone; a request that failed is repeated with others.",
+        ),
         "workspaceIds": texts(
             most=most, longest=36, item=UUID, about="Only these; all that the owner may read unless given."
         ),
@@ -259,9 +271,12 @@ def _deliveries(limits: Limits) -> tuple[Described, ...]:
         Described(
             name="webhooks.list_deliveries",
             summary="List deliveries",
-            description="What was and will be sent to a webhook, the newest first.",
-            query=(status, *paging(limits, (), take="100")),
-            success=(Success(description="The deliveries.", schema=listed(ref("Delivery")), headers=LISTED),),
+            description=(
+                "What was and will be sent to a webhook, the newest first. Events of a large change are among it a moment "
+                f"later. {WALKED.format(limits.walked_rows)}"
+            ),
+            query=(status, *paging(limits, (), take="100", most_skipped=limits.walked_rows, cursors=True)),
+            success=(Success(description="The deliveries.", schema=listed(ref("Delivery")), headers=WALKED_LIST),),
             refusals={404: _NO_WEBHOOK},
         ),
         Described(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ class Tokens:
         self._client = client
         self._now = now
         self._known: dict[OAuth, _Token] = {}
+        self._fetching: dict[OAuth, asyncio.Lock] = {}
 
     async def token(self, oauth: OAuth) -> str:
         """A token that is good now.
@@ -43,20 +45,26 @@ class Tokens:
         Raises:
             Unreachable: there is none to be had.
         """
-        known = self._known.get(oauth)
-        if known and self._now() < known.until:
+        # One at a time: deliveries that begin together share the token that the first of them fetches.
+        async with self._fetching.setdefault(oauth, asyncio.Lock()):
+            known = self._known.get(oauth)
+            if known is None or self._now() >= known.until:
+                known = self._known[oauth] = await self._fresh(oauth)
             return known.text
+
+    async def _fresh(self, oauth: OAuth) -> _Token:
         answer = await self._fetch(oauth)
         if len(self._known) >= _REMEMBERED:
             self._known.clear()
-        seconds = _DEFAULT_SECONDS if answer.expires_in is None else min(answer.expires_in, _LONGEST_SECONDS)
-        until = self._now() + int(seconds * 1_000) - _EARLY_MS
-        self._known[oauth] = _Token(answer.access_token, until)
-        return answer.access_token
+            self._fetching = {known: lock for known, lock in self._fetching.items() if lock.locked()}
+        seconds = _DEFAULT_SECONDS if answer.expires_in is None else min(max(answer.expires_in, 0), _LONGEST_SECONDS)
+        return _Token(answer.access_token, self._now() + int(seconds * 1_000) - _EARLY_MS)
 
-    def forget(self, oauth: OAuth) -> None:
-        """The receiver did not take it."""
-        self._known.pop(oauth, None)
+    def forget(self, oauth: OAuth, token: str) -> None:
+        """Fetch a new one next time: the receiver did not take this one. A newer one is kept."""
+        known = self._known.get(oauth)
+        if known is not None and known.text == token:
+            del self._known[oauth]
 
     async def _fetch(self, oauth: OAuth) -> _Answer:
         # The one way of authenticating that every token server must know (RFC 6749, 2.3.1).
@@ -75,7 +83,7 @@ class Tokens:
             raise Unreachable("no_token", f"The token server answered {reply.status}.")
         try:
             answer = msgspec.json.decode(reply.body, type=_Answer)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Unreachable("no_token", "The token server's answer holds no access_token.") from error
         if not answer.access_token.isascii() or not answer.access_token.isprintable():
             raise Unreachable("no_token", "The token server's answer holds no access_token that can be sent.")

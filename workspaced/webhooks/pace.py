@@ -16,7 +16,11 @@ GIVE_UP_FAILURES: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How patiently things are delivered. ``retry_seconds`` has the pause before each try, the first one's too."""
+    """How patiently things are delivered. ``retry_seconds`` has the pause before each try, the first one's too.
+
+    ``at_once``: requests under way in this process, of which one receiver gets at most ``at_once_to_one``. ``batch_events``
+    and ``batch_bytes``: what a request holds for a receiver that takes events of entries together.
+    """
 
     retry_seconds: tuple[float, ...] = (0, 5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
     jitter: float = 0.2
@@ -26,6 +30,9 @@ class Pace:
     answer_bytes: int = 65_536
     kept_answer_bytes: int = 1_024
     at_once: int = 64
+    at_once_to_one: int = 16
+    batch_events: int = 100
+    batch_bytes: int = 262_144
     sweep_seconds: float = 30.0
     stop_seconds: float = 5.0
     keep_days: int = 30
@@ -64,10 +71,11 @@ def retry_after_ms(header: str | None, *, now: int) -> int | None:
         return min(int(text[:9]) * 1_000, _LONGEST_RETRY_AFTER_MS)
     try:
         moment = parsedate_to_datetime(text)
-    except ValueError:
+        aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        seconds = aware.timestamp()
+    except (ValueError, OverflowError):  # a year of thirty digits is no date
         return None
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return min(max(int(aware.timestamp() * 1_000) - now, 0), _LONGEST_RETRY_AFTER_MS)
+    return min(max(int(seconds * 1_000) - now, 0), _LONGEST_RETRY_AFTER_MS)
 
 
 def is_given_up(*, failing_since: int, failures: int, now: int) -> bool:

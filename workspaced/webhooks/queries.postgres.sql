@@ -5,3 +5,6 @@ SELECT pg_advisory_xact_lock(hashtextextended('webhook owner ' || :owner::text, 
 
 -- hold: find_webhook
 FOR NO KEY UPDATE OF w
+
+-- name: queue_for_removal
+SELECT 1 WHERE pg_try_advisory_xact_lock(hashtextextended('removal of webhooks', 0))

@@ -4,21 +4,21 @@
 -- Of one owner, or (everybody = 1) of all. Each with the secret that it shows.
 SELECT w.number, w.id, w.owner, w.label, w.url, w.headers, w.data_events, w.oauth, w.workspace_ids, w.ignore_client_ids,
        w.coalesce_updates, w.enabled, w.disabled_reason, s.secret, w.version, w.created_at, w.updated_at, w.created_by,
-       w.updated_by
+       w.updated_by, w.in_order, w.batch_entries
 FROM webhook w JOIN webhook_secret s ON s.webhook = w.number AND s.valid_until IS NULL
 WHERE w.owner = :owner OR :everybody = 1 ORDER BY w.number
 
 -- name: find_webhook
 SELECT w.number, w.id, w.owner, w.label, w.url, w.headers, w.data_events, w.oauth, w.workspace_ids, w.ignore_client_ids,
        w.coalesce_updates, w.enabled, w.disabled_reason, s.secret, w.version, w.created_at, w.updated_at, w.created_by,
-       w.updated_by
+       w.updated_by, w.in_order, w.batch_entries
 FROM webhook w JOIN webhook_secret s ON s.webhook = w.number AND s.valid_until IS NULL
 WHERE w.id = :id AND (w.owner = :owner OR :everybody = 1)
 
 -- name: find_webhook_by_number
 SELECT w.number, w.id, w.owner, w.label, w.url, w.headers, w.data_events, w.oauth, w.workspace_ids, w.ignore_client_ids,
        w.coalesce_updates, w.enabled, w.disabled_reason, s.secret, w.version, w.created_at, w.updated_at, w.created_by,
-       w.updated_by
+       w.updated_by, w.in_order, w.batch_entries
 FROM webhook w JOIN webhook_secret s ON s.webhook = w.number AND s.valid_until IS NULL
 WHERE w.number = :number
 
@@ -34,9 +34,10 @@ SELECT count(*) FROM webhook WHERE owner = :owner
 
 -- name: insert_webhook
 INSERT INTO webhook (id, owner, label, url, headers, data_events, oauth, workspace_ids, ignore_client_ids,
-                     coalesce_updates, enabled, disabled_reason, version, created_at, updated_at, created_by, updated_by)
+                     coalesce_updates, in_order, batch_entries, enabled, disabled_reason, version, created_at, updated_at,
+                     created_by, updated_by)
 VALUES (:id, :owner, :label, :url, :headers, :data_events, :oauth, :workspace_ids, :ignore_client_ids,
-        :coalesce_updates, :enabled, :disabled_reason, 1, :now, :now, :actor, :actor)
+        :coalesce_updates, :in_order, :batch_entries, :enabled, :disabled_reason, 1, :now, :now, :actor, :actor)
 RETURNING number
 
 -- name: update_webhook
@@ -56,8 +57,40 @@ SET version = version + 1, updated_at = CASE WHEN updated_at > :now THEN updated
 WHERE number = :number
 
 -- name: delete_webhook
--- Its secrets, deliveries and their attempts go with it.
-DELETE FROM webhook WHERE number = :number
+-- Nothing finds it any more, since it has no secret; its id is free, and nothing waits for it. Its deliveries are removed
+-- later, in steps.
+UPDATE webhook
+SET removed_to = 0, id = 'deleted ' || number, owner = '', enabled = 0, label = '', url = '', headers = '', oauth = ''
+WHERE number = :number
+
+-- name: drop_all_secrets
+DELETE FROM webhook_secret WHERE webhook = :number
+
+-- name: drop_fan_outs
+DELETE FROM event_fan_out WHERE webhook = :number
+
+-- name: any_deleted_webhook
+SELECT 1 FROM webhook WHERE removed_to IS NOT NULL LIMIT 1
+
+-- name: queue_for_removal
+-- Whoever removes does so alone; SQLite's one writer is alone anyway. No row: another process is at it.
+SELECT 1
+
+-- name: deleted_webhook
+SELECT number, removed_to FROM webhook WHERE removed_to IS NOT NULL LIMIT 1
+
+-- name: remove_deliveries
+-- Those behind the number up to which they are removed, with their attempts.
+DELETE FROM delivery
+WHERE number IN (SELECT number FROM delivery WHERE webhook = :webhook AND number > :after
+                 ORDER BY number NULLS FIRST LIMIT :most)
+RETURNING number
+
+-- name: note_removal
+UPDATE webhook SET removed_to = :number WHERE number = :webhook
+
+-- name: remove_webhook
+DELETE FROM webhook WHERE number = :webhook
 
 -- name: insert_secret
 INSERT INTO webhook_secret (webhook, secret, valid_until) VALUES (:webhook, :secret, NULL)
@@ -80,7 +113,7 @@ SELECT secret FROM webhook_secret
 WHERE webhook = :webhook AND (valid_until IS NULL OR valid_until > :now) ORDER BY number DESC
 
 -- name: sealed_texts
-SELECT number, id, headers, oauth FROM webhook ORDER BY number
+SELECT number, id, headers, oauth FROM webhook WHERE removed_to IS NULL ORDER BY number
 
 -- name: sealed_secrets
 SELECT s.number, w.id, s.secret FROM webhook_secret s JOIN webhook w ON w.number = s.webhook ORDER BY s.number

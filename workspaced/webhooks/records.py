@@ -28,6 +28,8 @@ def record(webhook: StoredWebhook, *, full: bool) -> dict[str, object]:
         "workspaceIds": list(chosen.workspace_ids),
         "ignoreClientIds": list(chosen.ignore_client_ids),
         "coalesce": chosen.coalesce,
+        "inOrder": chosen.in_order,
+        "batchEntries": chosen.batch_entries,
         "unknownDataEvents": list(unknown(chosen.data_events)),
     }
 

@@ -36,7 +36,7 @@ READ: Final = "webhooks:read"
 WRITE: Final = "webhooks:write"
 ALL: Final = "/v1/webhooks"
 ONE: Final = f"{ALL}/{{webhook}}"
-SORTABLE = frozenset({"createdAt", "updatedAt", "label", "url", "id"})
+SORTABLE = frozenset({"createdAt", "updatedAt", "createdBy", "updatedBy", "label", "url", "id"})
 NO_STORE: Headers = (("Cache-Control", "no-store"),)
 _DEFAULTS = {"take": "10", "sortOrder": "DESC", "sortedBy": "createdAt"}
 

@@ -156,6 +156,8 @@ def _given(members: Members, limits: Limits, *, creating: bool) -> dict[str, Any
     readers: Mapping[str, tuple[str, Callable[[], object]]] = {
         "enabled": ("enabled", lambda: members.flag("enabled", default=True)),
         "coalesce": ("coalesce", lambda: members.flag("coalesce", default=False)),
+        "inOrder": ("in_order", lambda: members.flag("inOrder", default=False)),
+        "batchEntries": ("batch_entries", lambda: members.flag("batchEntries", default=False)),
         "dataEvents": ("data_events", lambda: _events(members, limits)),
         "headers": ("headers", lambda: _headers(members, limits)),
         "workspaceIds": ("workspace_ids", lambda: _workspace_ids(members, limits)),

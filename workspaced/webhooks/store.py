@@ -6,9 +6,10 @@ import dataclasses
 import json
 import secrets
 from collections.abc import Sequence
+from typing import Final
 
 from ingestd.process.statements import load_statements
-from workspaced.events.outbox import DELIVERIES
+from workspaced.events.fan_out import DELIVERIES
 from workspaced.problems import Conflict, NotFound
 from workspaced.sealing import Vault
 from workspaced.settings import Limits
@@ -18,6 +19,8 @@ from workspaced.webhooks.values import Definition, NewWebhook, OAuth, StoredWebh
 
 _SQL = load_statements("workspaced.webhooks", "queries.sql")
 _MOST_SECRETS = 5
+DELETED_WEBHOOKS: Final = "deleted_webhooks"
+"""The channel on which a commit says that a webhook was deleted, and its deliveries are to be removed."""
 
 
 def list_webhooks(reader: Reader, vault: Vault, *, owner: str, everybody: bool) -> list[StoredWebhook]:
@@ -104,8 +107,27 @@ def rotate_secret(
 
 
 def delete_webhook(tx: Transaction, webhook: StoredWebhook) -> None:
-    """The webhook and all that waits for it."""
-    tx.run(_SQL["delete_webhook"], {"number": webhook.number})
+    """The webhook is gone for every request, and nothing is sent to it; its rows are removed by `remove_deleted`."""
+    for name in ("delete_webhook", "drop_all_secrets", "drop_fan_outs"):
+        tx.run(_SQL[name], {"number": webhook.number})
+    tx.notify(DELETED_WEBHOOKS)
+
+
+def any_deleted(reader: Reader) -> bool:
+    """Whether `remove_deleted` has anything to do."""
+    return reader.one(_SQL["any_deleted_webhook"]) is not None
+
+
+def remove_deleted(tx: Transaction, most: int) -> int:
+    """Remove at most so many deliveries of deleted webhooks; how many rows, 0 when none is left or another process is at it."""
+    if tx.one(_SQL["queue_for_removal"]) is None or (row := tx.one(_SQL["deleted_webhook"])) is None:
+        return 0
+    number, removed_to = row
+    gone = tx.all(_SQL["remove_deliveries"], {"webhook": number, "after": removed_to, "most": most})
+    if len(gone) == most:
+        tx.run(_SQL["note_removal"], {"webhook": number, "number": max(one[0] for one in gone)})
+        return most
+    return len(gone) + tx.run(_SQL["remove_webhook"], {"webhook": number})
 
 
 def signing_secrets(reader: Reader, vault: Vault, webhook: StoredWebhook, *, now: int) -> tuple[str, ...]:
@@ -159,6 +181,8 @@ def _columns(definition: Definition, vault: Vault, webhook_id: str) -> dict[str,
         "workspace_ids": _json(definition.workspace_ids),
         "ignore_client_ids": _json(definition.ignore_client_ids),
         "coalesce_updates": int(definition.coalesce),
+        "in_order": int(definition.in_order),
+        "batch_entries": int(definition.batch_entries),
         "enabled": int(definition.enabled),
     }
 
@@ -189,6 +213,8 @@ def opened(row: Row, vault: Vault) -> StoredWebhook:
             workspace_ids=tuple(json.loads(row[8])),
             ignore_client_ids=tuple(json.loads(row[9])),
             coalesce=bool(row[10]),
+            in_order=bool(row[19]),
+            batch_entries=bool(row[20]),
             enabled=bool(row[11]),
         ),
         disabled_reason=row[12],

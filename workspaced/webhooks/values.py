@@ -20,7 +20,11 @@ class OAuth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """What its owner decides about a webhook (H1). ``headers`` are ``Name: value`` texts."""
+    """What its owner decides about a webhook (H1). ``headers`` are ``Name: value`` texts.
+
+    ``in_order``: first attempts go one at a time, in the order of the events. ``batch_entries``: events of entries share
+    requests, which also keeps the order.
+    """
 
     url: str
     label: str
@@ -31,6 +35,8 @@ class Definition:
     workspace_ids: tuple[str, ...] = ()
     ignore_client_ids: tuple[str, ...] = ()
     coalesce: bool = False
+    in_order: bool = False
+    batch_entries: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 
 import structlog
@@ -18,7 +18,7 @@ from workspaced.clock import Clock
 from workspaced.egress.backend import Resolver, system_resolver
 from workspaced.egress.client import Bounds, EgressClient
 from workspaced.egress.rules import EgressRules
-from workspaced.events.outbox import DELIVERIES
+from workspaced.events.fan_out import DELIVERIES
 from workspaced.problems import Problem
 from workspaced.sealing import Vault
 from workspaced.storage.port import Store, Transaction
@@ -98,7 +98,7 @@ class Worker:
             return []
         try:
             # Asked first, since only a claim needs the one writer.
-            if not await self._store.read(lambda reader: delivery_store.is_due(reader, now=now)):
+            if not await self._store.read(lambda reader: delivery_store.is_due(reader, self._pace, now=now)):
                 return []
             return await self._store.write(lambda tx: self._claim(tx, free))
         except Problem as problem:
@@ -112,8 +112,8 @@ class Worker:
         return delivery_store.claim(
             tx,
             self._vault,
+            self._pace,
             now=self._clock.now(),
-            lease_ms=int(self._pace.lease_seconds * 1_000),
             most=most,
             new_lease=lambda: f"{self._name}/{next(self._leases)}",
         )
@@ -149,11 +149,11 @@ class Worker:
                 under_way = await self._deliver(attempts, current)
             except Problem as problem:  # the lease ends, and then it is due again
                 structlog.get_logger().warning(
-                    "delivery_not_settled", delivery=current.delivery_id, reason=problem.detail
+                    "delivery_not_settled", delivery=current.deliveries[0].id, reason=problem.detail
                 )
                 under_way = None
             except Exception:  # noqa: BLE001  our own mistake with one delivery must not end the others
-                structlog.get_logger().exception("delivery_broke", delivery=current.delivery_id)
+                structlog.get_logger().exception("delivery_broke", delivery=current.deliveries[0].id)
                 under_way = None
             self._under_way.pop(current.lease, None)
         self._wake.set()
@@ -162,24 +162,25 @@ class Worker:
         outcome = await attempts.make(claimed)
         chance = self._chance()
 
-        def settle(tx: Transaction) -> tuple[str | None, list[Claim]]:
+        def settle(tx: Transaction) -> tuple[Sequence[str | None], list[Claim]]:
             now = self._clock.now()
-            status = delivery_store.settle(tx, claimed, outcome, pace=self._pace, now=now, chance=chance)
-            return status, self._following(tx)
+            statuses = delivery_store.settle(tx, claimed, outcome, pace=self._pace, now=now, chance=chance)
+            return statuses, self._following(tx)
 
-        status, following = await self._store.write(settle)
-        self._witness(status or "lease_lost", outcome.milliseconds / 1_000)
-        structlog.get_logger().info(
-            "delivery_attempted",
-            delivery=claimed.delivery_id,
-            webhook=claimed.webhook.id,
-            webhook_event=claimed.event_id,
-            attempt=claimed.attempts + 1,
-            status=status or "lease_lost",
-            status_code=outcome.status_code,
-            error=outcome.error,
-            milliseconds=outcome.milliseconds,
-        )
+        statuses, following = await self._store.write(settle, weight=len(claimed.deliveries))
+        for delivery, status in zip(claimed.deliveries, statuses, strict=True):
+            self._witness(status or "lease_lost", outcome.milliseconds / 1_000)
+            structlog.get_logger().info(
+                "delivery_attempted",
+                delivery=delivery.id,
+                webhook=claimed.webhook.id,
+                webhook_event=delivery.event_id,
+                attempt=delivery.attempts + 1,
+                status=status or "lease_lost",
+                status_code=outcome.status_code,
+                error=outcome.error,
+                milliseconds=outcome.milliseconds,
+            )
         for one in following:
             self._under_way[one.lease] = one
         return following[0] if following else None

@@ -13,7 +13,7 @@ from workspaced.problems import Conflict, NotFound
 from workspaced.storage.port import Reader, Store, Transaction, Values
 
 _SQL = load_statements("workspaced.workspaces", "queries.sql")
-_PORTION = 5_000
+_PORTION = 1_000
 
 Step: TypeAlias = Callable[[Transaction, int, int], int]
 """Drops at most so many rows that belong to a workspace, by its number; how many they were, 0 when none is left."""

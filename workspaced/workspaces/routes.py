@@ -134,7 +134,7 @@ def _require_ownership(call: Call, changed: Mapping[str, object]) -> None:
 
 async def is_public(service_store: Store, workspace_id: str) -> bool:
     """Whether anybody may read below this workspace (A6)."""
-    workspace = await service_store.read(lambda reader: store.find_workspace(reader, workspace_id))
+    workspace = await service_store.read_brief(lambda reader: store.find_workspace(reader, workspace_id))
     return workspace is not None and workspace.public_can_read
 
 

@@ -1,0 +1,325 @@
+"""uvicorn's HTTP protocol with limits: deadlines for clients, sizes of request heads, and problems as JSON.
+
+A client has a deadline for the whole head of a request, and least rates for its body and for reading a response. The service's
+own work has none: while the service is the one to act, no deadline runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final, cast
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from ingestd.wire import names
+from workspaced.problems import HeadTooLarge, Invalid, Problem, RequestTimeout, TargetTooLong, Unavailable
+from workspaced.server.connections import Connections, Reason, source_of
+from workspaced.server.gathering import GatheringTransport
+from workspaced.web.problem_body import refusal
+from workspaced.web.tracing import new_request_id
+
+_LINGER_SECONDS: Final = 3.0
+_LINGER_BYTES: Final = 4_194_304
+_PIPELINED_REQUESTS: Final = 32
+_RETRY_SECONDS: Final = 5
+
+
+class _Refused(Exception):
+    """Ends the parser's work on a request that is refused."""
+
+
+class _Window:
+    """Watches that a count of bytes grows by at least so many in each window of time."""
+
+    __slots__ = ("_count", "_since")
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._count = 0
+
+    def reset(self) -> None:
+        """Begin anew with the next look: nothing is expected of the client now."""
+        self._since = None
+
+    def is_too_slow(self, count: int, now: float, *, seconds: float, least: int) -> bool:
+        """Whether ``count`` grew by less than ``least`` bytes in the last ``seconds``."""
+        if self._since is None or count - self._count >= least:
+            self._since, self._count = now, count
+            return False
+        return now - self._since > seconds
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """One connection. `Connections` decides whether it is admitted, and asks it at intervals whether a deadline is over."""
+
+    def __init__(self, *, connections: Connections, **uvicorn_arguments: Any) -> None:
+        super().__init__(**uvicorn_arguments)
+        self._registry = connections
+        self._limits = connections.limits
+        self.source = ""
+        self._peer = ""
+        self._refusal: tuple[Reason, Problem] | None = None
+        self._ignored_since: float | None = None  # input is dropped from then on
+        self._ignored = 0
+        self._head_since: float | None = self.loop.time()
+        self._in_head = False
+        self._header_lines = 0
+        self._loose = 0  # bytes of a head, or of what surrounds a body's bytes, since anything was complete
+        self._body_bytes = 0
+        self._receiving = _Window()
+        self._sending = _Window()
+        self._wire: GatheringTransport
+
+    # asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Admit the connection or refuse it."""
+        below = cast("asyncio.Transport", transport)  # uvloop's is none by class
+        self._wire = GatheringTransport(below, self.loop)
+        super().connection_made(self._wire)
+        self._peer = self.client[0] if self.client else ""
+        self.source = self._peer if self._registry.is_proxy(self._peer) else source_of(self._peer)
+        socket = below.get_extra_info("socket")
+        reason = self._registry.admit(self, descriptor=socket.fileno() if socket else 0)
+        if reason is not None:
+            sentence = "The service has as many connections as it takes. Use fewer, or try again later."
+            self._refuse(reason, Unavailable(reason, sentence, retry_seconds=_RETRY_SECONDS))
+            if not self._registry.linger(self):
+                self._wire.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """As uvicorn's."""
+        self._registry.remove(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came, no further than the limits of a head allow."""
+        if self._ignored_since is not None:
+            self._ignored += len(data)
+            if self._ignored > _LINGER_BYTES:
+                self._wire.abort()
+            return
+        self._unset_keepalive_if_required()
+        if self._head_since is None and not self._is_answering:
+            self._head_since = self.loop.time()
+        try:
+            self._parse(data)
+        except (httptools.HttpParserError, _Refused) as error:
+            reason, problem = self._refusal or ("bad_request", _malformed(error))
+            self._refuse(reason, problem)
+        except httptools.HttpParserUpgrade:  # the request is answered, the upgrade is not made
+            self.cycle.keep_alive = False
+            self._ignore_input()
+
+    def _parse(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            # While a head is incomplete, no more of it is parsed than it may still have.
+            size = len(view) if self._is_receiving_body else max(self._limits.head_bytes - self._loose, 0) + 1
+            before = self._loose
+            self._loose = before + len(view[:size])
+            self.parser.feed_data(view[:size])
+            if self._loose > self._limits.head_bytes:
+                self._raise_head_too_large()
+            view = view[size:]
+
+    # The parser's side
+
+    def on_message_begin(self) -> None:
+        """As uvicorn's."""
+        super().on_message_begin()
+        self._in_head = True
+        self._header_lines = 0
+        if self._head_since is None:
+            self._head_since = self.loop.time()
+
+    def on_url(self, url: bytes) -> None:
+        """As uvicorn's, no longer than the limit."""
+        if len(self.url) + len(url) > self._limits.target_bytes:
+            self._refusal = "target_too_long", TargetTooLong(self._limits.target_bytes)
+            raise _Refused
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """As uvicorn's, no more than the limit; fields after a body are counted and dropped."""
+        self._header_lines += 1
+        if self._header_lines > self._limits.header_lines:
+            self._raise_head_too_large()
+        if self._in_head:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """As uvicorn's."""
+        if len(self.pipeline) >= _PIPELINED_REQUESTS:
+            sentence = f"More than {_PIPELINED_REQUESTS} requests came before the first was answered."
+            self._refusal = "too_many_requests_at_once", Invalid("too_many_requests_at_once", sentence)
+            raise _Refused
+        super().on_headers_complete()
+        self._in_head = False
+        self._head_since = None
+        self._loose = 0
+        self._receiving.reset()
+
+    def on_body(self, body: bytes) -> None:
+        """As uvicorn's."""
+        self._loose = 0
+        self._body_bytes += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """As uvicorn's."""
+        self._loose = 0
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """As uvicorn's; the time of a head that came meanwhile begins now."""
+        if self._head_since is not None:
+            self._head_since = self.loop.time()
+        super().on_response_complete()
+
+    def _raise_head_too_large(self) -> None:
+        self._refusal = (
+            "head_too_large",
+            HeadTooLarge(most_bytes=self._limits.head_bytes, most_lines=self._limits.header_lines),
+        )
+        raise _Refused
+
+    # The registry's side
+
+    @property
+    def awaits_request(self) -> bool:
+        """As `workspaced.server.connections.Connection`."""
+        return not self._is_answering
+
+    @property
+    def awaits_client(self) -> bool:
+        """As `workspaced.server.connections.Connection`."""
+        return not self._is_answering or self._awaits_body or self._wire.unsent > 0
+
+    def close_overdue(self, now: float) -> None:
+        """As `workspaced.server.connections.Connection`."""
+        if self._is_not_reading(now):
+            self._note("not_reading")
+            self._wire.abort()
+        elif self._ignored_since is not None:
+            if now - self._ignored_since > _LINGER_SECONDS and not self._is_answering:
+                self._wire.abort()
+        elif not self._awaits_body:
+            self._receiving.reset()
+            if not self._is_answering and self._head_since is not None:
+                self._close_slow_head(now)
+        elif self._is_sending_too_slowly(now):
+            self._refuse("body_too_slow", RequestTimeout("The request's body came too slowly."))
+
+    def evict(self) -> None:
+        """As `workspaced.server.connections.Connection`."""
+        self._wire.abort()
+
+    def _close_slow_head(self, now: float) -> None:
+        if self._head_since is None or now - self._head_since <= self._limits.head_seconds:
+            return
+        if self._in_head:
+            self._refuse("head_timeout", RequestTimeout("The request's head did not come whole in time."))
+        else:  # nothing was asked, so there is nothing to answer
+            self._note("head_timeout")
+            self._wire.close()
+
+    def _is_sending_too_slowly(self, now: float) -> bool:
+        return self._receiving.is_too_slow(self._body_bytes, now, seconds=self._limits.stall_seconds, least=self._least)
+
+    def _is_not_reading(self, now: float) -> bool:
+        if not self._wire.unsent:
+            self._sending.reset()
+            return False
+        return self._sending.is_too_slow(self._wire.sent, now, seconds=self._limits.stall_seconds, least=self._least)
+
+    @property
+    def _least(self) -> int:
+        """How many bytes a client has to send or take in `stall_seconds`."""
+        return max(1, self._limits.least_bytes_per_second * self._limits.stall_seconds)
+
+    @property
+    def _is_answering(self) -> bool:
+        """Whether a request has begun that is not answered to its end."""
+        cycle = self._newest
+        return cycle is not None and not cycle.response_complete and not cycle.disconnected
+
+    @property
+    def _newest(self) -> RequestResponseCycle | None:
+        """The request whose head came last; None before the first."""
+        return self.cycle
+
+    @property
+    def _is_receiving_body(self) -> bool:
+        cycle = self._newest
+        return not self._in_head and cycle is not None and cycle.more_body
+
+    @property
+    def _awaits_body(self) -> bool:
+        """Whether the client is the one to act: its body is not whole, and we are ready to take more of it."""
+        cycle = self.cycle
+        return (
+            self._is_answering and cycle.more_body and not self.flow.read_paused and not cycle.waiting_for_100_continue
+        )
+
+    # Refusals
+
+    def _refuse(self, reason: Reason, problem: Problem) -> None:
+        """Answer with a problem, if its response would not go between others, and end the connection."""
+        self._note(reason)
+        if self._wire.is_closing():
+            self._ignore_input()
+            return
+        earlier = bool(self.pipeline) or (self._is_answering and not self.cycle.more_body)
+        if earlier or (self._is_answering and self.cycle.response_started):
+            self.cycle.keep_alive = False  # what was asked before is answered, then the connection ends
+            self._disconnect_body()
+            self._ignore_input()
+            return
+        self._disconnect_body()
+        self._wire.write(_problem_response(problem, self._path))
+        self._ignore_input()
+        self._wire.write_eof()
+
+    def _disconnect_body(self) -> None:
+        """Have the request whose body is broken off see that its client is gone."""
+        if self._is_answering and self.cycle.more_body:
+            if self.cycle.response_started:
+                self._wire.close()
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+
+    def _ignore_input(self) -> None:
+        self._ignored_since = self.loop.time()
+        self._head_since = None
+        self.flow.resume_reading()
+
+    @property
+    def _path(self) -> str:
+        """The path that was asked for, without its query, which may hold a signature."""
+        url: bytes = getattr(self, "url", b"")
+        return url.partition(b"?")[0].decode("ascii", "backslashreplace")[:1_024]
+
+    def _note(self, reason: Reason) -> None:
+        self._registry.note(reason, self._peer)
+
+
+def _malformed(error: Exception) -> Problem:
+    if isinstance(error, httptools.HttpParserCallbackError):
+        return Invalid("bad_request_target", "The request's target can't be read. Escape what is not ASCII with %.")
+    return Invalid("malformed_request", f"The request is not HTTP/1.1 ({error}).")
+
+
+def _problem_response(problem: Problem, path: str) -> bytes:
+    request_id = new_request_id()
+    answer = refusal(problem, instance=path, request_id=request_id, document_form=False)
+    headers = (
+        *answer.headers,
+        (names.REQUEST_ID, request_id),
+        ("Cache-Control", "private, no-cache"),
+        ("Content-Length", str(len(answer.body))),
+        ("Connection", "close"),
+    )
+    lines = "".join(f"{name.lower()}: {value}\r\n" for name, value in headers)
+    return f"HTTP/1.1 {problem.status} {problem.title}\r\n{lines}\r\n".encode() + answer.body

@@ -1,0 +1,60 @@
+"""One page of a filtered list: the rows that match among a bounded number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from workspaced.problems import Invalid
+from workspaced.storage.port import Row
+
+P = TypeVar("P")
+_GROWTH = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walked(Generic[P]):
+    """The rows of a page, and the position behind which the next one begins; None: this is the last."""
+
+    rows: list[Row]
+    behind: P | None
+
+
+def walk(
+    start: P,
+    *,
+    take: int,
+    skip: int,
+    most: int,
+    matching: Callable[[P, int, int], list[Row]],
+    end: Callable[[P, int], P | None],
+    position: Callable[[Row], P],
+) -> Walked[P]:
+    """Pass over rows in the list's order, ``most`` at the most, until ``take`` rows match after the first ``skip``.
+
+    ``matching`` is handed a position, a number of rows and a limit: it returns those of so many rows behind the position
+    that match, up to the limit. ``end`` returns the position of the last of so many rows; None where there are fewer.
+    The first step is as long as the page, so a list without a filter costs no more than its page; each further one is longer.
+
+    Raises:
+        Invalid: ``skip`` passes over more than ``most`` rows.
+    """
+    found: list[Row] = []
+    at, walked, step = start, 0, skip + take + 1
+    while True:
+        count = min(step, most - walked)
+        found += matching(at, count, skip + take + 1 - len(found))
+        if len(found) > skip + take:
+            return Walked(rows=found[skip : skip + take], behind=position(found[skip + take - 1]))
+        following = end(at, count)
+        if following is None:
+            return Walked(rows=found[skip:], behind=None)
+        walked += count
+        if walked >= most:
+            if skip:
+                raise Invalid(
+                    "bad_skip", f"skip may pass over {most} records at the most. Follow the Link rel=next instead."
+                )
+            return Walked(rows=found, behind=following)
+        at, step = following, step * _GROWTH
