@@ -133,6 +133,41 @@ def test_every_page_has_a_heading_a_language_and_named_controls(signed_in: Brows
         assert signed_in.find("html").get_attribute("lang") == "en"
 
 
+# What axe calls nested-interactive and label-content-name-mismatch (WCAG 4.1.2 and 2.5.3).
+_NESTED = """
+const controls = "a[href], button, input:not([type=hidden]), select, textarea, summary, [role=button], [tabindex]:not(main)";
+return Array.from(document.querySelectorAll("a[href], button, summary, [role=button]"))
+  .filter((e) => e.querySelector(controls)).map((e) => e.outerHTML.slice(0, 120));
+"""
+_OTHERWISE_NAMED = """
+const words = (text) => text.toLowerCase().replace(/\\s+/g, " ").trim();
+return Array.from(document.querySelectorAll("a[href][aria-label], button[aria-label], summary[aria-label]"))
+  .filter((e) => !words(e.getAttribute("aria-label")).includes(words(e.innerText))).map((e) => e.outerHTML.slice(0, 120));
+"""
+
+
+def test_no_control_is_within_another_and_each_is_named_as_it_reads(signed_in: Browser, pages: list[str]) -> None:
+    for page in pages:
+        signed_in.go(page)
+        assert signed_in.run(_NESTED) == [], page
+        assert signed_in.run(_OTHERWISE_NAMED) == [], page
+
+
+def test_a_character_that_turns_the_direction_is_shown_and_turns_nothing(signed_in: Browser, service: Service) -> None:
+    sink = service.sink(service.workspace("Direction"), {"evil": "abc\u202edef"})
+    signed_in.go(sink)
+    value = signed_in.find(".value")
+    assert value.get_attribute("textContent") == "abc\u202edef"
+    places = signed_in.run(
+        "const value = document.querySelector('.value'); const range = document.createRange();"
+        "const last = value.lastChild; return Array.from(last.textContent, (_, index) => {"
+        "range.setStart(last, index); range.setEnd(last, index + 1); return range.getBoundingClientRect().left; });"
+    )
+    assert len(places) == 3
+    assert places == sorted(places), "the characters after it go on from left to right"
+    assert signed_in.find(".direction").get_attribute("data-code") == "U+202E"
+
+
 def test_the_whole_way_goes_by_keyboard_alone(browser: Browser, service: Service) -> None:
     workspace = service.workspace("Keyboard")
     service.sink(workspace, {"by.hand": "1"})
@@ -161,14 +196,15 @@ def test_the_tree_opens_and_closes_by_keyboard(signed_in: Browser, service: Serv
     service.block(workspace, "Tyre", parent=wheel)
     signed_in.go(f"/ui/workspaces/{workspace}/blocks")
     assert "Tyre" not in signed_in.text
-    signed_in.tab_to("Wheel")
+    signed_in.tab_to("1 below\nWheel")
     assert signed_in.focused.tag_name == "summary"
     signed_in.press(Keys.ENTER)
     signed_in.until(lambda: "Tyre" in signed_in.text)
     signed_in.press(Keys.SPACE)
     signed_in.until(lambda: "Tyre" not in signed_in.text)
-    signed_in.press(Keys.SPACE, Keys.TAB)
-    assert signed_in.focused.text == "Wheel"
+    signed_in.go(f"/ui/workspaces/{workspace}/blocks")
+    signed_in.tab_to("Wheel")
+    assert signed_in.focused.tag_name == "a"
     signed_in.press(Keys.ENTER)
     signed_in.until(lambda: signed_in.heading == "Wheel")
     assert signed_in.texts(".plain a") == ["Tyre"]

@@ -6,7 +6,7 @@ from abc import abstractmethod
 
 import pytest
 
-from ingestd.mirror.drift import START, DriftKeeper, DriftReader, DriftStatus
+from ingestd.mirror.drift import START, DriftKeeper, DriftReader, DriftStatus, RemoveUnexplained
 from ingestd.mirror.port import Parked
 from ingestd.mirror.rejections import Selection
 from tests.contract.mirror_deliverable import held, items, scalars
@@ -27,11 +27,11 @@ class DriftStage(RejectionStage):
     @abstractmethod
     def checker(self) -> DriftKeeper: ...
 
-    async def check(self, lane: int, *service: Row) -> DriftStatus:
+    async def check(self, lane: int, *service: Row, unexplained: RemoveUnexplained = "keep") -> DriftStatus:
         """A whole check in which nothing else happens."""
         check = await self.checker.begin_check(lane)
         await self.checker.show(check, held(*service))
-        return await self.checker.end_check(check)
+        return await self.checker.end_check(check, unexplained=unexplained)
 
     def found(self) -> list[tuple[str, str, str | None, str | None]]:
         """What, key, wanted and found."""
@@ -153,6 +153,26 @@ class DriftSuite:
         assert [(key, value) for _, key, value in sent] == [("other", "1"), ("theirs", "1")], (
             "the service's last word counts"
         )
+
+    async def test_what_no_source_has_named_is_counted_listed_and_removed_only_if_that_is_asked_for(
+        self, stage: DriftStage
+    ) -> None:
+        lane = stage.desire(scalars(a="1"))
+        await stage.deliverable.adopt(lane, held(*rows(a="1", theirs="1", other="1")))
+        await stage.deliver(lane)
+        service = rows(a="1", theirs="1", other="1")
+        for asked in ("keep", "own"):
+            status = await stage.check(lane, *service, unexplained=asked)
+            assert (status.found, status.unexplained, status.swept) == (0, 2, 0)
+        page = stage.reader.unexplained(PIPELINES, limit=9)
+        assert [(one.key, one.value, one.pipeline, one.why) for one in page.entries] == [
+            ("other", "1", "", "found"), ("theirs", "1", "", "found"),
+        ]  # fmt: skip
+        status = await stage.check(lane, *service, unexplained="remove")
+        assert (status.unexplained, status.swept) == (0, 2)
+        assert await stage.deliver(lane) == [("delete", "other", None), ("delete", "theirs", None)]
+        assert (await stage.check(lane, *rows(a="1"))).found == 0
+        assert stage.reader.unexplained(PIPELINES, limit=9).entries == ()
 
     async def test_a_finding_keeps_since_when_it_is_known_and_goes_when_it_is_over(self, stage: DriftStage) -> None:
         lane = stage.desire(scalars(a="1", b="1"))

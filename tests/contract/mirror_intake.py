@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 import polars as pl
@@ -21,7 +21,9 @@ Row = tuple[str, str]
 class ActivatingIntake(Intake, Protocol):
     """An intake that is told which pipelines there are."""
 
-    def activate(self, pipelines: Collection[str]) -> None: ...
+    def activate(
+        self, pipelines: Collection[str], *, sources: Mapping[str, str] | None = None
+    ) -> list[tuple[str, str]]: ...
 
 
 class IntakeStage(ABC):

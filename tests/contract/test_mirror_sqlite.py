@@ -16,12 +16,13 @@ from ingestd.mirror.sqlite import SqliteMirror
 from tests.contract.mirror_deliverable import SINK, DeliverableSuite, Stage
 from tests.contract.mirror_drift import DriftStage, DriftSuite
 from tests.contract.mirror_intake import ActivatingIntake, IntakeStage, IntakeSuite
+from tests.contract.mirror_ownership import OwnershipStage, OwnershipSuite
 from tests.contract.mirror_rejections import RejectionStage, RejectionSuite
 from tests.support.memory_mirror import Desired
 from tests.support.sqlite_desires import desire_all
 
 
-class SqliteStage(DriftStage, IntakeStage):
+class SqliteStage(OwnershipStage):
     def __init__(self, path: Path) -> None:
         self.path = path
         self.mirror = SqliteMirror.open(path)
@@ -91,6 +92,12 @@ class TestSqliteMirrorRejections(RejectionSuite):
 class TestSqliteMirrorDrift(DriftSuite):
     @pytest.fixture
     def stage(self, sqlite_stage: SqliteStage) -> DriftStage:
+        return sqlite_stage
+
+
+class TestSqliteMirrorOwnership(OwnershipSuite):
+    @pytest.fixture
+    def stage(self, sqlite_stage: SqliteStage) -> OwnershipStage:
         return sqlite_stage
 
 

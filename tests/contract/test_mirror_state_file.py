@@ -129,7 +129,7 @@ def test_a_database_of_another_program_is_refused_and_left_alone(path: Path) -> 
 
 def test_a_folder_that_can_t_be_made_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(MirrorError, match="can't be opened"):
+    with pytest.raises(MirrorError, match=r"can't be made: .* is not a folder"):
         SqliteMirror.open(tmp_path / "file" / "ingestd.db")
 
 
@@ -182,3 +182,11 @@ async def test_a_full_disk_loses_nothing_and_delivery_goes_on(path: Path) -> Non
         assert mirror.status.pending() == 0
     finally:
         mirror.close()
+
+
+def test_a_reader_refuses_a_file_of_an_older_layout_and_says_what_updates_it(path: Path) -> None:
+    filled(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 4")
+    with pytest.raises(MirrorError, match=r"written by an older ingestd .* updates it"):
+        SqliteMirror.observe(path)

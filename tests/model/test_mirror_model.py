@@ -1,8 +1,9 @@
 """The mirror against a dictionary: whatever happens in whatever order, the sink ends at the last value of each key.
 
-The rules write sources, read them, claim, deliver, lose answers, park, retry, drop, crash and start again; somebody else
-writes to the service, and drift is found, repaired and adopted. The service is a dictionary, the model is what a person would
-say the sink should hold.
+The rules write sources and take them away, read them, prune, claim, deliver, lose answers, park, retry, drop, crash and
+start again; somebody else writes to the service, and drift is found, repaired and adopted. The state file is lost or replaced
+by an older copy, and the pipeline gets another name. The service is a dictionary, the model is what a person would say the
+sink should hold.
 """
 
 from __future__ import annotations
@@ -45,6 +46,9 @@ class MirrorModel(RuleBasedStateMachine):
     @initialize(deletes=st.sampled_from(["keep", "remove"]), batch_rows=st.integers(1, 3))
     def start(self, deletes: str, batch_rows: int) -> None:
         self.folder = Path(tempfile.mkdtemp())
+        self.patch = pytest.MonkeyPatch()
+        for bound in ("KEPT", "RUNS_KEPT", "RUNS_APART", "ABSENT_SECONDS"):
+            self.patch.setattr(f"ingestd.mirror.sqlite.pruning.{bound}", 0)
         self.runner = asyncio.Runner()
         self.script = Script(deletes=deletes, batch_rows=batch_rows)  # type: ignore[arg-type]
         # With deletes only one partition, because which of two owns a key is the intake's own business.
@@ -59,6 +63,10 @@ class MirrorModel(RuleBasedStateMachine):
         self.dropped: set[str] = set()
         self.strange: set[str] = set()
         self.adopted: set[str] = set()
+        # Keys in the service that no source has named since the state file was lost or replaced.
+        self.left: set[str] = set()
+        self.backup: Path | None = None
+        self.pipeline = "pipe"
         self.open()
 
     def run(self, work: Coroutine[object, object, T]) -> T:
@@ -66,8 +74,9 @@ class MirrorModel(RuleBasedStateMachine):
 
     def open(self) -> None:
         self.mirror = SqliteMirror.open(self.folder / "state.db")
+        self.renamed = self.mirror.intake.activate([self.pipeline], sources={self.pipeline: "the script"})
         self.reader = Reader(
-            pipeline="pipe", connector=ScriptedConnector(self.script), mapping=MAPPING, sink=SINK,
+            pipeline=self.pipeline, connector=ScriptedConnector(self.script), mapping=MAPPING, sink=SINK,
             mirror=self.mirror.intake, emit=lambda event: None,
         )  # fmt: skip
 
@@ -82,6 +91,7 @@ class MirrorModel(RuleBasedStateMachine):
         self.read()
         made = {str(row["k"]): str(row["v"]) for row in rows}
         self.named.update(made)
+        self.left -= made.keys()
         if self.script.deletes == "remove":
             self.wanted = made
         else:
@@ -115,10 +125,14 @@ class MirrorModel(RuleBasedStateMachine):
         for item in wire_items(claim):
             if item["key"] not in self.held(claim) or (keys is not None and item["key"] not in keys):
                 continue
-            for excuse in (self.refused, self.dropped, self.strange, self.adopted):
+            # That a key is gone, once it was taken over from the service, is the truth until its record is mapped again.
+            taken_over = item["key"] in self.adopted
+            for excuse in (self.refused, self.dropped, self.strange, self.adopted, self.left):
                 excuse.discard(item["key"])
             if item.get("delete"):
                 self.service.pop(item["key"], None)
+                if taken_over:
+                    self.adopted.add(item["key"])
             else:
                 self.service[item["key"]] = item["value"]
 
@@ -186,31 +200,46 @@ class MirrorModel(RuleBasedStateMachine):
         if sink is None:
             return
         found = self.compare(sink, between=between)
-        assert found <= self.strange, "nothing that we did ourselves is drift"
+        assert found <= self.strange | self.left, "nothing that we did ourselves is drift"
         if not between and not self.claims and self.mirror.status.pending() == 0:
-            excused = self.refused | self.dropped | self.adopted
+            excused = self.refused | self.dropped | self.adopted | self.left
             differ = {key for key, value in self.wanted.items() if self.service.get(key) != value}
             assert differ - excused <= found, "and what somebody else did to our entries is found"
         if mode == "adopt":
-            self.run(self.mirror.drift.adopt_drift(sink, ["pipe"]))
+            self.run(self.mirror.drift.adopt_drift(sink, [self.pipeline]))
             self.adopted |= found
         elif mode != "report":
-            self.run(self.mirror.drift.repair(sink, ["pipe"], remove_added=mode == "repair and remove"))
+            self.run(self.mirror.drift.repair(sink, [self.pipeline], remove_added=mode == "repair and remove"))
 
     def compare(self, sink: int, *, between: bool = False) -> set[str]:
         """A check of the whole sink; ``between``: a claim is delivered after it was read. The keys that differ."""
         check = self.run(self.mirror.drift.begin_check(sink))
         self.run(self.mirror.drift.show(check, self.held_by_service()))
         # What a delivery between overwrites was somebody else's doing when it was read.
-        strange = set(self.strange)
+        strange = self.strange | self.left
         if between and self.claims:
             self.deliver(0)
         status = self.run(self.mirror.drift.end_check(check))
-        findings = self.mirror.status.drift(["pipe"], limit=100).findings
+        findings = self.mirror.status.drift([self.pipeline], limit=100).findings
         assert status.found == len(findings)
         found = {finding.key for finding in findings}
         assert found <= strange
-        return found & self.strange if between else found
+        return found & (self.strange | self.left) if between else found
+
+    @rule(name=st.integers(0, 1))
+    def take_away_and_prune(self, name: int) -> None:
+        """A file is archived or deleted once it is delivered; what nothing refers to is forgotten, and nothing else changes."""
+        self.reader.acknowledge_settled()
+        partition = self.names[name % len(self.names)]
+        content = self.script.contents.get(partition)
+        if content is not None and (partition, content.version) in self.script.settled:
+            self.script.take_away(partition)
+        for identity, known in self.mirror.intake.old_partitions(self.pipeline):
+            if known not in self.script.contents:
+                self.mirror.intake.note_gone(identity)
+        self.mirror.intake.prune()
+        for key in self.wanted.keys() - self.refused - self.dropped - self.strange - self.adopted:
+            assert all(origin.read_at is not None for origin in self.mirror.status.origins(key)), key
 
     @rule()
     def crash(self) -> None:
@@ -220,11 +249,88 @@ class MirrorModel(RuleBasedStateMachine):
         self.open()
 
     @rule()
+    def the_pipeline_is_renamed(self) -> None:
+        """It goes on as if it had had this name all the time."""
+        before, has_read = self.pipeline, bool(self.script.contents) and self.sink_id() is not None
+        self.mirror.close()
+        self.claims.clear()
+        self.pipeline = "other" if before == "pipe" else "pipe"
+        self.open()
+        assert self.renamed == ([(before, self.pipeline)] if has_read else [])
+
+    # With rows that vanish and are kept, and with two partitions of one key, nothing but the state file says what is wanted.
+    @precondition(lambda self: not self.claims and self.script.deletes == "remove")
+    @rule()
+    def the_state_file_is_lost(self) -> None:
+        """What it knew of the service is read back, what the sources say is read again; the rest is left over."""
+        self.mirror.close()
+        (self.folder / "state.db").unlink()
+        self.backup = None
+        self.open()
+        self.read()
+        self.mirror_starts_over()
+        sink = self.sink_id()
+        if sink is None:
+            return
+        self.run(self.mirror.delivery.adopt(sink, self.held_by_service()))
+        unexplained = self.mirror.status.unexplained([self.pipeline], limit=100).entries
+        assert {one.key for one in unexplained} == self.left, "what no source names is listed"
+
+    def mirror_starts_over(self) -> None:
+        """The sources' present content is all that is wanted; what else the service holds is left over."""
+        made = {str(row["k"]): str(row["v"]) for content in self.script.contents.values() for row in content.rows}
+        self.wanted = made
+        self.left = set(self.service) - made.keys()
+        for excuse in (self.refused, self.dropped, self.strange, self.adopted):
+            excuse.clear()
+
+    @precondition(lambda self: not self.claims and self.script.deletes == "remove")
+    @rule()
+    def the_state_file_is_saved(self) -> None:
+        self.crash()
+        self.mirror.close()
+        self.backup = self.folder / "backup.db"
+        shutil.copyfile(self.folder / "state.db", self.backup)
+        self.saved_name = self.pipeline
+        self.saved_excuses = (set(self.refused), set(self.dropped), set(self.adopted))
+        self.open()
+
+    @precondition(lambda self: not self.claims and self.backup is not None)
+    @rule()
+    def an_older_state_file_is_put_back(self) -> None:
+        """Whatever changed in between and changed back, the sink ends at what the sources say now."""
+        assert self.backup is not None
+        self.mirror.close()
+        shutil.copyfile(self.backup, self.folder / "state.db")
+        self.pipeline = self.saved_name
+        self.open()
+        self.read()
+        sink = self.sink_id()
+        self.mirror_starts_over()
+        self.refused, self.dropped, self.adopted = (set(keys) for keys in self.saved_excuses)
+        if sink is None:
+            return
+        # The real daemon compares only if the sequence file says so; a copy that is the newest may be compared, too.
+        self.run(self.mirror.delivery.remember_sink(sink, workspace_id="w", sink_id="s", adopted=True))
+        self.mirror.close()
+        self.mirror_sequence().write_text("")
+        self.open()
+        self.read()
+        check = self.run(self.mirror.drift.begin_check(sink))
+        self.run(self.mirror.drift.show(check, self.held_by_service()))
+        self.run(self.mirror.drift.end_check(check, doubt=True))
+        assert self.mirror.status.doubts() == []
+
+    def mirror_sequence(self) -> Path:
+        return self.folder / ".state.db.sequence"
+
+    @rule()
     def the_service_is_replaced(self) -> None:
         sink = self.sink_id()
         if sink is None or self.claims:
             return
         self.service.clear()
+        self.left.clear()
         self.run(self.mirror.delivery.forget_sink(sink))
         # What was adopted, be it a value or that a key is gone, stays the truth until its record is mapped again.
         for excuse in (self.refused, self.dropped, self.strange):
@@ -256,7 +362,7 @@ class MirrorModel(RuleBasedStateMachine):
     @invariant()
     def nothing_pending_means_equal(self) -> None:
         if hasattr(self, "mirror") and not self.claims and self.mirror.status.pending() == 0:
-            self.compare_but(self.refused | self.dropped | self.strange | self.adopted)
+            self.compare_but(self.refused | self.dropped | self.strange | self.adopted | self.left)
 
     def compare_but(self, excused: set[str]) -> None:
         """The service has what the sources want, of the keys that a source has named; others are nobody's business."""
@@ -272,6 +378,16 @@ class MirrorModel(RuleBasedStateMachine):
             self.run(self.mirror.delivery.settle(claim))
         assert self.mirror.status.pending() == 0
 
+    def sweep(self, sink: int) -> None:
+        """Remove what no source explains: of such keys nothing is left in the service."""
+        check = self.run(self.mirror.drift.begin_check(sink))
+        self.run(self.mirror.drift.show(check, self.held_by_service()))
+        status = self.run(self.mirror.drift.end_check(check, unexplained="remove"))
+        self.drain()
+        assert status.unexplained == 0
+        assert set(self.service) <= self.wanted.keys() | self.dropped | self.adopted
+        self.left.clear()
+
     def teardown(self) -> None:
         if not hasattr(self, "mirror"):
             return
@@ -283,15 +399,18 @@ class MirrorModel(RuleBasedStateMachine):
         sink = self.sink_id()
         if sink:
             self.compare(sink)
-            self.run(self.mirror.drift.repair(sink, ["pipe"], remove_added=True))
+            self.run(self.mirror.drift.repair(sink, [self.pipeline], remove_added=True))
             self.drain()
-        self.compare_but(self.dropped | self.adopted)
+            if self.script.deletes == "remove":
+                self.sweep(sink)
+        self.compare_but(self.dropped | self.adopted | self.left)
         self.reader.acknowledge_settled()
         for name, content in self.script.contents.items():
             assert (name, content.version) in self.script.settled, "a partition that is delivered was not settled"
         self.mirror.close()
         self.runner.close()
         shutil.rmtree(self.folder)
+        self.patch.undo()
 
 
 EVERYTHING = Selection()

@@ -12,12 +12,13 @@ from tests.support.document_server import DocumentServer
 NOBODY = "http://127.0.0.1:9"
 
 
-def test_every_step_is_a_line_and_the_service_is_left_alone(tmp_path: Path) -> None:
+def test_every_step_is_a_line_and_the_service_is_left_alone_if_asked_for(tmp_path: Path) -> None:
     config = write_configuration(tmp_path, NOBODY, {"upto": 3}, {"upto": 4})
-    run = ingestd(tmp_path, "check", "-c", str(config))
+    run = ingestd(tmp_path, "check", "--offline", "-c", str(config))
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout.splitlines() == [
         f"passed  configuration · read: {config} has no mistake: 2 pipelines.",
+        f"passed  state · usable: {tmp_path / 'var/ingestd.db'} can be made by the first run.",
         "passed  p0 · counting: One, two, three.",
         "passed  p1 · counting: One, two, three.",
     ]
@@ -26,9 +27,9 @@ def test_every_step_is_a_line_and_the_service_is_left_alone(tmp_path: Path) -> N
 
 def test_a_step_that_fails_is_5_and_the_others_are_taken_all_the_same(tmp_path: Path) -> None:
     config = write_configuration(tmp_path, NOBODY, {"broken": True}, {"upto": 4})
-    run = ingestd(tmp_path, "check", "-c", str(config))
+    run = ingestd(tmp_path, "check", "--offline", "-c", str(config))
     assert run.returncode == 5
-    assert [line.split()[0] for line in run.stdout.splitlines()] == ["passed", "failed", "passed"]
+    assert [line.split()[0] for line in run.stdout.splitlines()] == ["passed", "passed", "failed", "passed"]
     only = ingestd(tmp_path, "check", "--configuration-only", "-c", str(config))
     assert (only.returncode, len(only.stdout.splitlines())) == (0, 1)
 
@@ -75,27 +76,34 @@ pipelines:
     assert sorted({path.name for path in tmp_path.iterdir()} - {"plug-ins"}) == before
 
 
-def test_online_asks_the_service_for_the_key_and_every_workspace(tmp_path: Path) -> None:
+def test_the_service_is_asked_for_the_key_and_every_workspace(tmp_path: Path) -> None:
     with DocumentServer() as server:
         server.workspace("Bench")
         config = write_configuration(tmp_path, server.url, {"upto": 3})
-        good = ingestd(tmp_path, "check", "--online", "-c", str(config))
+        good = ingestd(tmp_path, "check", "-c", str(config))
         assert good.returncode == 0
         assert "service · reachable" in good.stdout
         assert "The key may see the workspace Bench." in good.stdout
         config = write_configuration(tmp_path, server.url, {"upto": 3}, workspace="Banch")
-        unknown = ingestd(tmp_path, "check", "--online", "-c", str(config))
+        unknown = ingestd(tmp_path, "check", "-c", str(config))
         assert unknown.returncode == 5
         assert "The key may see no workspace 'Banch'." in unknown.stdout
         server.workspace("Bench")
         config = write_configuration(tmp_path, server.url, {"upto": 3})
-        twice = ingestd(tmp_path, "check", "--online", "-c", str(config))
+        twice = ingestd(tmp_path, "check", "-c", str(config))
         assert twice.returncode == 5
         assert "2 workspaces are called 'Bench'" in twice.stdout
         server.api_key = "another"
-        refused = ingestd(tmp_path, "check", "--online", "-c", str(config))
+        refused = ingestd(tmp_path, "check", "-c", str(config))
         assert refused.returncode == 5
         assert "failed  service · reachable" in refused.stdout
         assert "test-key" not in refused.stdout + refused.stderr
-    away = ingestd(tmp_path, "check", "--online", "-c", str(config))
+    away = ingestd(tmp_path, "check", "-c", str(config))
     assert away.returncode == 5
+
+
+def test_the_former_option_for_the_service_is_still_taken_with_a_sentence(tmp_path: Path) -> None:
+    config = write_configuration(tmp_path, NOBODY, {"upto": 3})
+    run = ingestd(tmp_path, "check", "--online", "--configuration-only", "-c", str(config))
+    assert run.returncode == 0
+    assert "--online is what check does by now" in run.stderr

@@ -60,17 +60,24 @@ def test_what_needs_no_configuration_asks_for_none(tmp_path: Path, arguments: tu
         assert {"directory", "database", "numbers"} <= json.loads(run.stdout)["$defs"].keys()
 
 
-def test_a_mistake_of_ours_shows_a_traceback_without_secrets_and_exit_code_1(tmp_path: Path) -> None:
-    config = write_configuration(tmp_path, "http://127.0.0.1:9", {"upto": 3})
+def test_a_mistake_of_ours_is_a_sentence_with_exit_code_70_and_a_traceback_without_secrets_on_request(
+    tmp_path: Path,
+) -> None:
     environment(tmp_path)
     module = tmp_path / "plug-ins" / "numbers_source.py"
     bug = "raise RuntimeError('edw_AbCd1234_geheim at postgresql://reader:geheim@db/pdm')"
-    module.write_text(module.read_text().replace("def verify(self):", f"def verify(self):\n        {bug}"))
-    run = ingestd(tmp_path, "check", "-c", str(config))
-    assert run.returncode == 1
-    assert "RuntimeError" in run.stderr
-    assert "geheim" not in run.stderr
-    assert "This is a mistake in ingestd itself" in run.stderr
+    method = f"        @classmethod\n        def __get_pydantic_json_schema__(cls, *_):\n            {bug}\n"
+    options = "    class Options(BaseModel):\n"
+    module.write_text(module.read_text().replace(options, options + method))
+    run = ingestd(tmp_path, "schema")
+    assert run.returncode == 70
+    assert "RuntimeError: edw_*** at postgresql://***@db/pdm. This is a mistake in ingestd itself" in run.stderr
+    assert "--debug" in run.stderr
+    assert len(run.stderr.splitlines()) == 1
+    debugged = ingestd(tmp_path, "--debug", "schema")
+    assert debugged.returncode == 70
+    assert "Traceback" in debugged.stderr
+    assert "geheim" not in run.stderr + debugged.stderr
 
 
 def test_on_a_terminal_a_sync_shows_a_moving_display_and_the_same_last_line(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import getpass
+import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,4 +68,87 @@ def test_what_a_file_waits_for_is_told_by_the_daemon(tmp_path: Path, server: Doc
         text = told(folder, *names)
         (folder.drop / ".mounted").unlink()
         check_golden("why-waiting", text + told(folder, "no-marker.csv"))
+        assert daemon.stop() == 0
+
+
+def test_a_file_without_a_column_of_the_mapping_says_so_as_long_as_it_stays(
+    tmp_path: Path, server: DocumentServer
+) -> None:
+    folder = Folder(tmp_path, server, after=", rescan_seconds: 0.05")
+    folder.write("part,weight\nA,1\n")
+    with folder.daemon() as daemon:
+        daemon.wait_for("partition_parked")
+        folder.write(GOOD, "next.csv")
+        daemon.wait_for("partition_settled")  # and looked through again since
+        sentence = folder.here("why", str(folder.drop / "budget.csv")).stdout
+        assert sentence.startswith("budget.csv can't be read and stays where it is until it changes.")
+        assert "mass" in sentence
+        assert len([event for event in daemon.events if event["event"] == "partition_parked"]) == 1
+        folder.write(GOOD)
+        daemon.wait_for("partition_settled", partition="budget.csv")
+        assert daemon.stop() == 0
+
+
+def test_a_saved_file_without_a_column_of_the_mapping_says_so(tmp_path: Path, server: DocumentServer) -> None:
+    folder = Folder(tmp_path, server)
+    text = folder.config.read_text().replace(
+        "connector: directory, path: drop,", "connector: file, path: drop/one.csv,"
+    )
+    folder.config.write_text(text)
+    folder.write("part,weight\nA,1\n", "one.csv")
+    with folder.daemon() as daemon:
+        daemon.wait_for("partition_parked")
+        assert "one.csv can't be read as it is." in folder.here("why", str(folder.drop / "one.csv")).stdout
+        assert daemon.stop() == 0
+
+
+def test_a_name_that_is_not_utf_8_is_named_with_and_without_a_daemon(tmp_path: Path, server: DocumentServer) -> None:
+    folder = Folder(tmp_path, server)
+    name = os.fsdecode(b"m\xfcller.csv")
+    folder.write(GOOD, name)
+    said = "m\\xfcller.csv is not taken: its name is not UTF-8; rename it."
+    assert folder.run("why", str(folder.drop / name)).stdout == f"{said} No daemon runs, so nothing is read.\n"
+    gone = folder.run("why", os.fsdecode(b"\xff.csv"))
+    assert (gone.returncode, gone.stderr.count("Traceback")) == (1, 0)
+    with folder.daemon() as daemon:
+        assert folder.run("why", str(folder.drop / name)).stdout == f"{said}\n"
+        assert daemon.stop() == 0
+
+
+def test_a_file_that_can_not_be_archived_says_why_and_since_when_until_it_can(
+    tmp_path: Path, server: DocumentServer
+) -> None:
+    folder = Folder(
+        tmp_path, server, after=", after: archive, archive: disk/done, receipt: false, rescan_seconds: 0.05"
+    )
+    (tmp_path / "disk").write_text("not mounted")
+    folder.write(GOOD)
+    with folder.daemon() as daemon:
+        daemon.wait_for("settling_failed")
+        reason = f"{folder.drop}/budget.csv can't be archived in {tmp_path}/disk/done: File exists. Something else has"
+        why = folder.here("why", str(folder.drop / "budget.csv")).stdout
+        assert f"all of it is delivered; it is still in {folder.drop} (tried since 20" in why
+        assert f"UTC): {reason}" in why
+        assert f"source budget: {reason}" in folder.here("status").stdout
+        (notice,) = json.loads(folder.here("status", "--json").stdout)["notices"]
+        assert notice["sentence"].startswith(reason)
+        assert notice["since"] > 0
+        (tmp_path / "disk").unlink()
+        (tmp_path / "disk").mkdir()
+        daemon.wait_for("partition_settled")
+        assert json.loads(folder.here("status", "--json").stdout)["notices"] == []
+        assert daemon.stop() == 0
+
+
+def test_files_that_no_pattern_takes_are_counted_by_status_and_check(tmp_path: Path, server: DocumentServer) -> None:
+    folder = Folder(tmp_path, server)
+    folder.write(GOOD, "RUN01.CSV")
+    folder.write("notes", "readme.txt")
+    sentence = "1 file is not taken because no pattern matches (readme.txt). Set pattern, and format if needed, to have"
+    check = folder.here("check").stdout
+    assert f"not taken: {sentence}" in check
+    assert "1 files match the endings of the known formats; 0 are still empty." in check
+    with folder.daemon() as daemon:
+        daemon.wait_for("partition_settled", partition="RUN01.CSV")
+        assert f"source budget: {sentence}" in folder.here("status").stdout
         assert daemon.stop() == 0

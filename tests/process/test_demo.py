@@ -125,7 +125,7 @@ def test_a_service_that_does_not_start_is_told_in_a_sentence_and_leaves_nothing_
     broken.mkdir(parents=True)
     (broken / "__init__.py").write_text("import a_package_that_nobody_has\n")
     demo = run(tmp_path, PYTHONPATH=str(broken.parent), PYTHONSAFEPATH="1")
-    assert demo.returncode == 1
+    assert demo.returncode == 70
     assert "workspaced ended with exit code 1 before it was ready" in demo.stderr
     assert "pip install 'ingestd[workspaced]'" in demo.stderr
     assert "mistake in ingestd itself" not in demo.stderr

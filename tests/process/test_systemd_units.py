@@ -80,10 +80,31 @@ def test_the_unit_gives_the_daemon_more_time_to_stop_than_it_takes_and_does_not_
     assert setting(name, "Type") == ["notify"]
 
 
-def test_the_unit_checks_the_configuration_that_it_runs() -> None:
-    (check,), (run,) = setting("ingestd", "ExecStartPre"), setting("ingestd", "ExecStart")
-    assert check.split()[1] == "check"
-    assert check.split("--config ")[1] == run.split("--config ")[1]
+@pytest.mark.parametrize(("name", "permanent"), [("ingestd", {"2", "74", "78"}), ("workspaced", {"2", "78"})])
+def test_what_no_restart_mends_is_not_restarted_and_everything_else_is_for_ever(name: str, permanent: set[str]) -> None:
+    assert set(setting(name, "RestartPreventExitStatus")[0].split()) == permanent
+    assert setting(name, "Restart") == ["on-failure"]
+    assert setting(name, "StartLimitIntervalSec") == ["0"]
+    # systemd looks at the exit status of the main process only: a check before it would be repeated for ever.
+    assert setting(name, "ExecStartPre") == []
+
+
+def test_a_wrong_configuration_ends_the_main_process_of_the_unit_with_a_status_that_is_not_restarted(
+    tmp_path: Path,
+) -> None:
+    config = tmp_path / "ingestd.yaml"
+    config.write_text(
+        "service: {url: http://127.0.0.1:9, api_key: '${credential:api_key}'}\nstate: s.db\npipelines: []\n"
+    )
+    command = setting("ingestd", "ExecStart")[0].replace("/opt/ingestd/bin", str(BINARIES))
+    words = command.replace("/etc/ingestd/ingestd.yaml", str(config)).split()
+    run = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert str(run.returncode) in setting("ingestd", "RestartPreventExitStatus")[0].split(), run.stderr
+
+
+def test_a_reload_of_the_unit_asks_the_daemon_that_it_runs() -> None:
+    (reload,), (run,) = setting("ingestd", "ExecReload"), setting("ingestd", "ExecStart")
+    assert reload.replace(" reload ", " run ") == run
 
 
 def test_users_and_folders_are_made_as_the_units_expect_them(tmp_path: Path) -> None:

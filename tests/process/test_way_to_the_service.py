@@ -66,7 +66,7 @@ def test_a_service_that_wants_a_certificate_is_checked_and_delivered_to(
 ) -> None:
     more = {"proxy": with_password(proxy, "us:hidden-pass")} if by_proxy else {}
     config = configured(tmp_path, url, **SHOWN, **more)
-    check = ingestd(tmp_path, "check", "--online", "-c", str(config))
+    check = ingestd(tmp_path, "check", "-c", str(config))
     assert (check.returncode, check.stderr) == (0, "")
     assert f"passed  service · reachable: {url} answered" in check.stdout
     sync = ingestd(tmp_path, "sync", "-c", str(config))
@@ -92,14 +92,14 @@ def test_a_service_that_wants_a_certificate_is_checked_and_delivered_to(
 )
 def test_what_is_missing_is_told_by_check(tmp_path: Path, url: str, lacking: set[str], sentence: str) -> None:
     config = configured(tmp_path, url, **{name: value for name, value in SHOWN.items() if name not in lacking})
-    check = ingestd(tmp_path, "check", "--online", "-c", str(config))
+    check = ingestd(tmp_path, "check", "-c", str(config))
     assert check.returncode == 5
     assert sentence in check.stdout
 
 
 def test_a_proxy_that_does_not_let_us_through_is_told_as_such(tmp_path: Path, url: str, proxy: Proxy) -> None:
     config = configured(tmp_path, url, **SHOWN, proxy=with_password(proxy, "us:wrong-word"))
-    check = ingestd(tmp_path, "check", "--online", "-c", str(config))
+    check = ingestd(tmp_path, "check", "-c", str(config))
     assert check.returncode == 5
     assert "The proxy does not lead to the service." in check.stdout
     assert "wrong-word" not in check.stdout + check.stderr
@@ -109,7 +109,7 @@ def test_a_proxy_that_does_not_let_us_through_is_told_as_such(tmp_path: Path, ur
 def test_a_key_that_can_not_be_opened_is_a_mistake_of_the_configuration(tmp_path: Path, url: str) -> None:
     config = configured(tmp_path, url, **SHOWN | {"client_key_password": "another-word"})
     for verb in ("check", "sync"):
-        run = ingestd(tmp_path, verb, *(["--online"] if verb == "check" else []), "-c", str(config))
+        run = ingestd(tmp_path, verb, "-c", str(config))
         assert run.returncode == 78
         assert "client.pem and" in run.stderr
         assert "another-word" not in run.stdout + run.stderr

@@ -16,7 +16,7 @@ from tests.support.workspaced_process import WorkspaceService, new_key, workspac
 
 
 def _webhook(http: httpx.Client, receiver: WebhookReceiver) -> str:
-    created = http.post("/v1/webhooks", json={"url": receiver.url, "dataEvents": ["data_sink.*"]})
+    created = http.post("/v1/webhooks", json={"url": receiver.url, "dataEvents": ["data_sink.*"], "inOrder": True})
     assert created.status_code == 201, created.text
     return str(created.headers["Location"])
 

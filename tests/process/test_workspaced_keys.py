@@ -32,7 +32,7 @@ def test_a_key_works_until_it_is_revoked(tmp_path: Path) -> None:
         assert key not in service.log
     with WorkspaceService(data) as service, service.client(key) as http:
         assert http.get("/v1/workspace").status_code == 401
-        assert "revoked" in {event.get("reason") for event in service.events}
+        service.wait_for_event(reason="revoked")
         assert key not in service.log
     assert "revoked" in workspaced("keys", "list", "--data", str(data)).stdout
 

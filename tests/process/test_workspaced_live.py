@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -156,6 +156,37 @@ def test_no_more_streams_than_allowed_are_open_and_one_that_ends_makes_room(tmp_
         other = make_sink(http)
         with following(browser, other) as stream:
             assert stream.next()[0] == "entries"
+
+
+def test_the_streams_of_one_key_leave_room_for_other_users(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    key = new_key(data)
+    environment = {
+        "WORKSPACED_LIVE_STREAMS": "4",
+        "WORKSPACED_LIVE_STREAMS_PER_KEY": "2",
+        "WORKSPACED_LIVE_STREAMS_PER_ADDRESS": "3",
+    }
+    with (
+        WorkspaceService(data, environment=environment) as service,
+        service.client(key) as http,
+        signed_in(service, key) as browser,
+        signed_in(service, new_key(data, name="svc:other")) as other,
+        ExitStack() as stack,
+    ):
+        sink = make_sink(http)
+        page = sink.replace("/v1/workspace/", "/ui/workspaces/").replace("/data-sink/", "/sinks/")
+        streams = [stack.enter_context(following(browser, sink)) for _ in range(2)]
+        refused = browser.get(f"{page}/live")
+        assert (refused.status_code, "2 pages with your key" in refused.text) == (429, True)
+        streams.append(stack.enter_context(following(other, sink)))
+        refused = other.get(f"{page}/live")
+        assert (refused.status_code, "3 pages from your address" in refused.text) == (429, True)
+        with httpx.Client(
+            base_url=service.url, timeout=DEADLINE_SECONDS, transport=httpx.HTTPTransport(local_address="127.0.0.2")
+        ) as elsewhere:
+            elsewhere.cookies = other.cookies
+            streams.append(stack.enter_context(following(elsewhere, sink)))
+            assert [stream.next()[0] for stream in streams] == ["entries"] * 4
 
 
 def test_an_open_stream_does_not_hold_up_the_end_of_the_service(tmp_path: Path) -> None:

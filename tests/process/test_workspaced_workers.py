@@ -124,7 +124,7 @@ def test_a_worker_that_is_killed_is_started_again_and_its_numbers_stay(tmp_path:
             sink_of(http)
         created = '{"method": "POST", "operation": "data_sinks.create", "status": "201"}'
         assert numbers(admin)[f"workspaced_http_requests_total{created}"] == 2
-        died = next(line for line in service.events if line["event"] == "worker_died")
+        died = service.wait_for_event(event="worker_died")
         assert (died["pid"], died["ended"]) == (victim.pid, "by SIGKILL")
         assert service.stop() == 0
 

@@ -4,6 +4,7 @@ import contextlib
 import csv
 import io
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import pytest
@@ -50,20 +51,68 @@ def records(stretches: Sequence[Stretch]) -> list[tuple[int, tuple[str, ...]]]:
     ]
 
 
-def check_against_python(body: str, columns: int, block_bytes: int) -> None:
+@dataclass
+class StrictRecord:
+    """A record as RFC 4180 has it, with the ends of lines and the plain quotes that docs/formats.md allows besides."""
+
+    fields: list[str] = field(default_factory=list)
+    lines: int = 1
+    sentence: str = ""
+
+
+def strictly_read(body: str) -> list[StrictRecord]:
+    """Character by character. A quote is text in a field that does not begin with one; behind a closing one nothing may come."""
+    found: list[StrictRecord] = []
+    at = 0
+    while at < len(body):
+        begin, record = at, StrictRecord()
+        at = _read_record(body, at, record)
+        raw = body[begin:at]
+        record.lines = len(raw.splitlines())
+        if not raw.strip("\r\n"):
+            record.fields = []
+        found.append(record)
+    return found
+
+
+def _read_record(body: str, at: int, record: StrictRecord) -> int:
+    field, state = "", "start"
+    while at < len(body):
+        mark, at = body[at], at + 1
+        if state == "quoted":
+            field, state = (field, "closed") if mark == '"' else (field + mark, "quoted")
+        elif mark == "," or mark in "\r\n":
+            record.fields.append(field)
+            field, state = "", "start"
+            if mark != ",":
+                return at + body.startswith("\r\n", at - 1)
+        elif mark == '"' and state in {"start", "closed"}:
+            field, state = field + ('"' if state == "closed" else ""), "quoted"
+        else:
+            record.sentence = "text behind a closing quote" if state == "closed" else record.sentence
+            field, state = field + mark, "plain"
+    record.fields.append(field)
+    record.sentence = "opens a quote that is not closed" if state == "quoted" else record.sentence
+    return at
+
+
+def check_against_strict_reader(body: str, columns: int, block_bytes: int) -> None:
     names = [f"c{number}" for number in range(columns)]
     header = ",".join(names) + "\n"
     data = (header + body).encode()
     stretches = read_whole(data, block_bytes)
-    expected = [(row, tuple(fields)) for row, fields in enumerate(as_python_reads(body), start=2) if fields]
-    open_quote = is_unterminated(body.encode()[_start_of_last(body) :])
-    good = [(row, fields) for row, fields in expected if len(fields) == columns]
-    if open_quote and good and good[-1] == expected[-1]:
-        good.pop()
-    rejected = [reject.position for stretch in stretches for reject in stretch.rejects]
+    expected = [(row, record) for row, record in enumerate(strictly_read(body), start=2) if record.fields]
+    good = [(row, record) for row, record in expected if not record.sentence and len(record.fields) == columns]
+    rejects = {reject.position: reject.reason for stretch in stretches for reject in stretch.rejects}
     assert all(stretch.header for stretch in stretches)
-    assert records(stretches) == good
-    assert rejected == [row for row, fields in expected if (row, fields) not in good]
+    assert records(stretches) == [(row, tuple(record.fields)) for row, record in good]
+    assert list(rejects) == [row for row, record in expected if (row, record) not in good]
+    for row, record in expected:
+        if record.sentence:
+            assert record.sentence in rejects[row]
+            lines = record.lines - 1
+            assert ("it takes in" in rejects[row]) == (lines > 0)
+            assert not lines or f"it takes in {lines} more line" in rejects[row]
     assert stretches[-1].end.offset == len(data)
 
 
@@ -94,8 +143,11 @@ def _start_of_last(body: str) -> int:
 @example(body='""\n', columns=1, block_bytes=64)
 @example(body="a,b,\n", columns=2, block_bytes=64)
 @example(body="a\nb,c,d\n", columns=2, block_bytes=64)
-def test_any_text_is_read_as_the_csv_module_reads_it(body: str, columns: int, block_bytes: int) -> None:
-    check_against_python(body, columns, block_bytes)
+@example(body='2,"0.7,Nut,"old, worn, bent"\n', columns=4, block_bytes=64)
+@example(body='"1"2,x\n', columns=2, block_bytes=64)
+@example(body='a,"b\nc,d\ne,"f",g\n', columns=2, block_bytes=64)
+def test_any_text_is_read_as_a_strict_reader_reads_it(body: str, columns: int, block_bytes: int) -> None:
+    check_against_strict_reader(body, columns, block_bytes)
 
 
 @given(
@@ -125,6 +177,7 @@ def test_a_block_that_the_fast_path_takes_is_read_as_the_csv_module_reads_it(bod
     frame = read_proven(body.encode(), [f"c{number}" for number in range(columns)])
     if frame is not None:
         assert [list(row) for row in frame.rows()] == as_python_reads(body)
+        assert [record.sentence for record in strictly_read(body)] == [""] * frame.height
         assert not is_unterminated(body.encode()[_start_of_last(body) :])
 
 

@@ -108,6 +108,20 @@ def png_header(width: int, height: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + data + chunk(b"IEND", b"")
 
 
+def pdf_bomb(megabytes: int) -> bytes:
+    """A document of some kilobytes whose only page has a content of so many megabytes."""
+    packer = zlib.compressobj(1)
+    once = b"".join([*(packer.compress(b" " * 1_048_576) for _ in range(megabytes)), packer.flush()])
+    twice = zlib.compress(once, 9)
+    small = pdf("x")
+    begin = small.index(b"5 0 obj")
+    content = b"5 0 obj\n<< /Length %d /Filter [/FlateDecode /FlateDecode] >>\nstream\n%s\nendstream\n" % (
+        len(twice),
+        twice,
+    )
+    return small[:begin] + content + small[small.index(b"endobj", begin) :]
+
+
 def pdf(text: str, *, pages: int = 1) -> bytes:
     """A document whose every page says the same."""
     kids = " ".join(f"{4 + 2 * number} 0 R" for number in range(pages))

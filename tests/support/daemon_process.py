@@ -31,7 +31,8 @@ from ingestd.sdk import Connector, Partition, Reject, SourceBroken, SourceUnavai
 
 
 class NumbersConnector(Connector):
-    """Numbers up to ``upto``; can be away, broken, unreadable in part, or never come back from a read."""
+    """Numbers up to ``upto``; can be away, broken, unreadable in part, or never come back from a read. ``bug``: where it
+    fails in an unforeseen way."""
 
     class Options(BaseModel):
         upto: int = 3
@@ -39,8 +40,21 @@ class NumbersConnector(Connector):
         away: bool = False
         broken: bool = False
         hang: Path | None = None
+        bug: str = ""
+
+    def __init__(self, options, context):
+        super().__init__(options, context)
+        self._bug("opening")
+
+    def _bug(self, where):
+        if self.options.bug == where:
+            raise RuntimeError("Symlink loop")
+
+    def close(self):
+        self._bug("closing")
 
     def partitions(self):
+        self._bug("listing")
         if self.options.away:
             raise SourceUnavailable("The numbers are out for lunch.")
         if self.options.broken:
@@ -59,6 +73,7 @@ class NumbersConnector(Connector):
         yield pack([{"n": str(n)} for n in range(self.options.upto)], cursor=token, rejects=rejects, last=True)
 
     def verify(self):
+        self._bug("verifying")
         yield Step(name="counting", outcome="failed" if self.options.broken else "passed", sentence="One, two, three.")
 '''
 

@@ -19,6 +19,7 @@ from ingestd.delivery.dispatcher import Dispatcher
 from ingestd.delivery.pace import Pace
 from ingestd.delivery.report import LaneReport
 from ingestd.mirror.port import Deliverable
+from ingestd.process.supervision import KeepRunning, Run
 from ingestd.telemetry.event import Event
 from tests.support.memory_mirror import Desired, MemoryMirror
 
@@ -101,14 +102,19 @@ class Rig:
                 await self.task
 
 
-def waking(running: Rig) -> Callable[[], None]:
+def waking(running: Rig) -> Callable[[int], None]:
     """What a mirror calls, from any thread, when something has become pending."""
     loop = asyncio.get_running_loop()
 
-    def wake() -> None:
-        loop.call_soon_threadsafe(running.dispatcher.wake)
+    def wake(sink: int) -> None:
+        loop.call_soon_threadsafe(running.dispatcher.wake, sink)
 
     return wake
+
+
+async def unsupervised(part: str, run: Run) -> None:
+    """Run a part once: its failure is the test's."""
+    await run()
 
 
 @contextlib.asynccontextmanager
@@ -122,6 +128,7 @@ async def rig(
     api_key: str = "test-key",
     timeouts: Timeouts | None = None,
     seed: int = 1,
+    keep_running: KeepRunning = unsupervised,
 ) -> AsyncIterator[Rig]:
     """A dispatcher that runs until the block ends; ``deliverable`` stands in for the mirror in memory."""
     events: list[Event] = []
@@ -136,7 +143,8 @@ async def rig(
             emit=events.append,
             now=time.time,
             random=random.Random(seed).random,
-            on_settled=settlings,
+            on_settled=lambda _: settlings(),
+            keep_running=keep_running,
             pace=pace,
         )
         running = Rig(mirror=state, client=client, dispatcher=dispatcher, events=events, settlings=settlings)

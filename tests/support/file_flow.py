@@ -37,6 +37,7 @@ class FileFlow:
         self.held: dict[str, str] = {}
         self.refuses: Collection[str] = ()
         self.events: list[Event] = []
+        self.notices: list[str] = []
         self.mirror = SqliteMirror.open(base / "ingestd.db", now=lambda: self.now)
         self.mirror.intake.activate(["flow"])
         self._mapping = Mapping([EntrySpec(key=key, value=value)])
@@ -46,7 +47,7 @@ class FileFlow:
         """A new connector, which remembers nothing."""
         connector = DirectoryConnector(
             DirectoryOptions.model_validate(self.options),
-            SourceContext(pipeline="flow", base=self.base, now=lambda: self.now),
+            SourceContext(pipeline="flow", base=self.base, now=lambda: self.now, tell=self.notices.append),
         )
         self.reader = Reader(
             pipeline="flow", connector=connector, mapping=self._mapping, sink=SINK, mirror=self.mirror.intake,

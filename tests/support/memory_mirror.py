@@ -14,7 +14,17 @@ import msgspec
 import polars as pl
 
 from ingestd.core.address import SinkAddress
-from ingestd.mirror.drift import START, DriftKeeper, DriftReader, DriftStatus, Finding, Page
+from ingestd.mirror.drift import (
+    START,
+    DriftKeeper,
+    DriftReader,
+    DriftStatus,
+    Finding,
+    Page,
+    RemoveUnexplained,
+    Unexplained,
+    UnexplainedPage,
+)
 from ingestd.mirror.port import Attempt, Claim, Deliverable, Kind, LaneState, Parked, Part, Trouble
 from ingestd.mirror.rejections import (
     Forgotten,
@@ -125,10 +135,20 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
         """The keys that wait for delivery."""
         return {key for key, row in self._sinks[lane].rows.items() if row.pending}
 
+    def forget_claims(self) -> None:
+        """As a crash does: what was claimed is pending again."""
+        self._out.clear()
+        for sink in self._sinks.values():
+            for row in sink.rows.values():
+                row.out = False
+
     # ----------------------------------------------------------------------------------------------- delivery
 
     async def lanes(self) -> list[LaneState]:
         return [replace(sink.state, pending=len(self.pending(lane))) for lane, sink in self._sinks.items()]
+
+    async def lane(self, sink: int) -> LaneState | None:
+        return next((state for state in await self.lanes() if state.id == sink), None)
 
     async def remember_sink(self, sink: int, *, workspace_id: str, sink_id: str, adopted: bool) -> None:
         known = self._sinks[sink]
@@ -337,7 +357,23 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
         for key, value, data_type in entries.select("key", "value", "data_type").iter_rows():
             self._checks[check].seen[key] = (value, data_type)
 
-    async def end_check(self, check: int) -> DriftStatus:
+    def unexplained(self, pipelines: Collection[str], *, after: tuple[int, str] = START, limit: int) -> UnexplainedPage:
+        found = [
+            (number, Unexplained(
+                sink=sink.state.address.name, workspace=sink.state.address.workspace, key=key, value=row.value,
+                data_type=row.data_type, pipeline="", why="found",
+            ))
+            for number, sink in self._sinks.items()
+            for key, row in sorted(sink.rows.items())
+            if self.pipeline in pipelines and (number, key) > after and not row.segment and not row.pending
+        ]  # fmt: skip
+        more = (found[limit - 1][0], found[limit - 1][1].key) if len(found) > limit else None
+        return UnexplainedPage(entries=tuple(one for _, one in found[:limit]), next=more)
+
+    async def end_check(
+        self, check: int, *, unexplained: RemoveUnexplained = "keep", doubt: bool = False
+    ) -> DriftStatus:
+        del doubt  # memory is never replaced by an older copy
         ended = self._checks.pop(check)
         sink, at = self._sinks[ended.sink], float(next(self._clock))
         if ended.lost:
@@ -355,12 +391,18 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
                     del sink.rows[key]
                 else:
                     row.value, row.data_type = ended.seen[key][0], ended.seen[key][1] or row.data_type
+        strange = [key for key, row in sink.rows.items() if not row.segment and not row.pending]
+        for key in strange if unexplained == "remove" else ():
+            sink.rows[key] = _Row(
+                value=None, data_type="", removed=True, version=next(self._versions), segment=next(self._segments), known=True
+            )  # fmt: skip
+        swept = len(strange) if unexplained == "remove" else 0
         whats = [finding.what for finding, _ in found.values()]
         sink.status = DriftStatus(
             tried_at=at, at=at, entries=len(ended.seen), added=whats.count("added"), changed=whats.count("changed"),
-            removed=whats.count("removed"), failure="",
+            removed=whats.count("removed"), failure="", unexplained=len(strange) - swept,
         )  # fmt: skip
-        return sink.status
+        return replace(sink.status, swept=swept)
 
     async def abandon_check(self, check: int, failure: str) -> None:
         sink = self._sinks[self._checks.pop(check).sink]

@@ -48,10 +48,16 @@ class Script:
     contents: dict[str, Content] = field(default_factory=dict)
     settled: list[tuple[str, int]] = field(default_factory=list)
     readings: int = 0
+    taken_away: dict[str, int] = field(default_factory=dict)
+
+    def take_away(self, name: str) -> None:
+        """The partition is gone; one that is written under its name later is a newer version."""
+        self.taken_away[name] = self.contents.pop(name).version
 
     def write(self, name: str, rows: Sequence[Row], *, rejects: tuple[Reject, ...] = ()) -> None:
         before = self.contents.get(name)
-        self.contents[name] = Content(rows=list(rows), version=before.version + 1 if before else 1, rejects=rejects)
+        version = before.version if before else self.taken_away.get(name, 0)
+        self.contents[name] = Content(rows=list(rows), version=version + 1, rejects=rejects)
 
 
 class ScriptedConnector(Connector):

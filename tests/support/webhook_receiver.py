@@ -39,6 +39,10 @@ class Reply:
     gate: threading.Event | None = None
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 128  # deliveries to one receiver come at the same time
+
+
 class WebhookReceiver(AbstractContextManager["WebhookReceiver"]):
     """Answers with one reply after the other, and the last one from then on."""
 
@@ -58,7 +62,7 @@ class WebhookReceiver(AbstractContextManager["WebhookReceiver"]):
             def log_message(self, *_: object) -> None:
                 """Say nothing."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self._server = _Server(("127.0.0.1", port), Handler)
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), name="receiver", daemon=True)
 

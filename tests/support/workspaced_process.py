@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -38,16 +39,30 @@ def new_key(data: Path, *, name: str = "svc:test", role: str = "owner") -> str:
     return made.stdout.strip()
 
 
+def free_port() -> int:
+    """A port that is free now, for a listener whose port the service does not announce."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        return int(listener.getsockname()[1])
+
+
 class WorkspaceService(AbstractContextManager["WorkspaceService"]):
     """``workspaced serve`` on a free port, without a limit of rate; killed when the block ends, if it is still there."""
 
-    def __init__(self, data: Path, *more: str, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        data: Path,
+        *more: str,
+        environment: Mapping[str, str] | None = None,
+        open_files: tuple[int, int] | None = None,
+    ) -> None:
+        """``open_files`` is the soft and the hard limit of descriptors that it is started with."""
         # Who starts it on a port of its own choice again has not chosen the next one, which anybody may have taken meanwhile.
         ports = ("--port", "0", "--admin-port", "0")
         words: Sequence[str] = ("-m", "workspaced", "serve", "--data", str(data), *ports, *more)
         self._log = (data.parent / f"{data.name}.{time.monotonic_ns()}.log").open("w+")
+        limited = ["prlimit", f"--nofile={open_files[0]}:{open_files[1]}"] if open_files else []
         self.process = subprocess.Popen(
-            [sys.executable, *words],
+            [*limited, sys.executable, *words],
             stdout=subprocess.PIPE,
             stderr=self._log,
             text=True,
@@ -68,7 +83,18 @@ class WorkspaceService(AbstractContextManager["WorkspaceService"]):
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.log.splitlines()]
+        """The events of all complete lines; a thread of the service writes them, so the last ones may come later."""
+        return [json.loads(line) for line in self.log.rpartition("\n")[0].splitlines()]
+
+    def wait_for_event(self, **fields: object) -> dict[str, Any]:
+        """The first event with these fields, once it is written; fails if it does not come in time."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while time.monotonic() < deadline:
+            for event in self.events:
+                if fields.items() <= event.items():
+                    return event
+            time.sleep(0.02)
+        raise AssertionError(f"no event with {fields} in {self.log}")
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)

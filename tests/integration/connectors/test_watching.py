@@ -1,18 +1,22 @@
 """Folder events on a real file system."""
 
+import contextlib
 import os
 import shutil
+import subprocess
+import sys
 import threading
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
-from watchdog.events import FileSystemEvent
 
 from connectors import watching
+from connectors.inotify import SHARED, FolderEvent
 from connectors.mounts import Mount
 from connectors.watching import FolderWatch
+from tests.support.daemon_process import ROOT
 
 DEADLINE_SECONDS = 10
 
@@ -52,8 +56,9 @@ def test_a_file_moved_in_from_outside_wakes(tmp_path: Path) -> None:
 
 def test_a_file_in_a_new_sub_folder_wakes_a_recursive_watch(tmp_path: Path) -> None:
     woken = Woken()
-    with FolderWatch(tmp_path, woken, recursive=True):
+    with FolderWatch(tmp_path, woken, recursive=True) as watch:
         assert woken.after((tmp_path / "sub").mkdir)
+        watch.rearm()
         assert woken.after(lambda: (tmp_path / "sub" / "a.csv").write_text("a\n"))
 
 
@@ -94,15 +99,15 @@ def test_a_folder_replaced_between_two_scans_is_watched_again(tmp_path: Path) ->
 
 
 class Recording(FolderWatch):
-    """Keeps the paths of the events it is told of."""
+    """Keeps the names of the files that had events."""
 
     def __init__(self, folder: Path, wake: Callable[[], None]) -> None:
         super().__init__(folder, wake, recursive=False)
-        self.paths: list[str] = []
+        self.names: list[str] = []
 
-    def _changed(self, event: FileSystemEvent) -> None:
-        self.paths.append(os.fsdecode(event.src_path))
-        super()._changed(event)
+    def on_event(self, event: FolderEvent) -> None:
+        self.names.append(os.fsdecode(event.name))
+        super().on_event(event)
 
 
 def test_reading_a_file_does_not_wake(tmp_path: Path) -> None:
@@ -111,8 +116,8 @@ def test_reading_a_file_does_not_wake(tmp_path: Path) -> None:
     with Recording(tmp_path, woken) as watch:
         (tmp_path / "a.csv").read_text()
         assert woken.after((tmp_path / "marker").touch)
-        first = watch.paths[0]  # events come in order: had the reading been told of, it would be first
-    assert first == str(tmp_path / "marker")
+        first = watch.names[0]  # events come in order: had the reading been an event, it would be first
+    assert first == "marker"
 
 
 def test_after_the_context_nothing_wakes_and_no_thread_is_left(tmp_path: Path) -> None:
@@ -130,14 +135,14 @@ def test_a_file_made_to_try_it_out_proves_that_events_come_and_leaves_no_trace(t
         watch.rearm()
         watch.rearm()
         assert not watch.polling
-    assert told == [f"{tmp_path} is watched by events: a file that was made to try it out was told of"]
+    assert told == [f"{tmp_path} is watched by events: a file that was made to try it out caused an event"]
     assert list(tmp_path.iterdir()) == []
 
 
 class Deaf(FolderWatch):
     """As on a file system that tells of nothing."""
 
-    def _changed(self, event: FileSystemEvent) -> None:
+    def on_event(self, event: FolderEvent) -> None:
         pass
 
 
@@ -148,13 +153,13 @@ def test_where_no_event_comes_the_folder_is_polled_and_that_is_said(
     with Deaf(tmp_path, Woken(), recursive=False) as watch:
         watch.rearm()
         assert watch.polling
-        assert "is watched by polling: a file that was made to try it out was not told of" in watch.sentence
+        assert "is watched by polling: a file that was made to try it out caused no event" in watch.sentence
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     ("kind", "polling", "words"),
-    [("nfs4", True, "it lies on nfs4, where changes made by others are not told"), ("ext4", False, "was told of")],
+    [("nfs4", True, "it is on nfs4, where changes made by others cause no events"), ("ext4", False, "caused an event")],
 )
 def test_the_kind_of_file_system_decides_where_our_own_files_prove_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, kind: str, polling: bool, words: str
@@ -186,25 +191,38 @@ def test_a_remounted_folder_is_tried_out_again(tmp_path: Path, monkeypatch: pyte
     assert ["events" in told[0], "cifs" in told[1], len(told)] == [True, True, 2]
 
 
+class Overflowing(FolderWatch):
+    """Says when it has woken because events were lost."""
+
+    def __init__(self, folder: Path, wake: Callable[[], None], *, recursive: bool) -> None:
+        super().__init__(folder, wake, recursive=recursive)
+        self.overflowed = threading.Event()
+
+    def on_event(self, event: FolderEvent) -> None:
+        super().on_event(event)
+        if event.is_queue_overflow:
+            self.overflowed.set()
+
+
 def test_more_events_than_the_kernel_keeps_wake_and_lose_no_sub_folder(tmp_path: Path) -> None:
     most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     if most > 70_000:
         pytest.skip(f"the kernel keeps {most} events, more than a test should make")
     woken = Woken()
-    with FolderWatch(tmp_path, woken, recursive=True) as watch:
-        reader = watch._observer._inotify_fd  # type: ignore[union-attr]
-        with reader._lock:  # nobody reads events meanwhile
+    with Overflowing(tmp_path, woken, recursive=True) as watch:
+        reader = SHARED._instance
+        assert reader is not None
+        with reader._lock:  # no event is read meanwhile
             files = [(tmp_path / name).open("w") for name in ("a.csv", "b.csv")]
-            for number in range(most + 100):
+            for number in range(most + 5_000):  # one buffer of them was on its way already
                 files[number % 2].write("x")
                 files[number % 2].flush()
             (tmp_path / "sub").mkdir()
             for file in files:
                 file.close()
-        assert woken.after(lambda: None)
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while not woken.after(lambda: (tmp_path / "sub" / "a.csv").write_text("a\n")):
-            assert time.monotonic() < deadline
+        assert watch.overflowed.wait(DEADLINE_SECONDS)
+        watch.rearm()  # as each pass does, and the overflow woke for one
+        assert woken.after(lambda: (tmp_path / "sub" / "a.csv").write_text("a\n"))
 
 
 def test_a_folder_behind_a_link_is_watched_by_events(tmp_path: Path) -> None:
@@ -215,3 +233,124 @@ def test_a_folder_behind_a_link_is_watched_by_events(tmp_path: Path) -> None:
         watch.rearm()
         assert not watch.polling
         assert woken.after(lambda: (tmp_path / "real" / "a.csv").write_text("a\n"))
+
+
+def test_many_folders_share_one_instance_and_one_thread(tmp_path: Path) -> None:
+    folders = [tmp_path / f"drop{number}" for number in range(300)]
+    for folder in folders:
+        folder.mkdir()
+    wakes = [Woken() for _ in folders]
+    threads, instances = threading.active_count(), open_instances()
+    with contextlib.ExitStack() as stack:
+        watches = [
+            stack.enter_context(FolderWatch(folder, woken, recursive=False))
+            for folder, woken in zip(folders, wakes, strict=True)
+        ]
+        assert {watch.failure for watch in watches} == {""}
+        assert (threading.active_count(), open_instances()) == (threads + 1, instances + 1)
+        for folder, woken in zip(folders, wakes, strict=True):
+            assert woken.after(partial((folder / "a.csv").write_text, "a\n"))
+    assert (threading.active_count(), open_instances()) == (threads, instances)
+
+
+def open_instances() -> int:
+    """How many inotify instances this process has."""
+    found = 0
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found += str(link.readlink()) == "anon_inode:inotify"
+    return found
+
+
+def test_an_event_wakes_the_watch_of_its_own_folder_only(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    first, second = Woken(), Woken()
+    with (
+        FolderWatch(tmp_path / "a", first, recursive=False),
+        Recording(tmp_path / "b", second) as other,
+        Recording(tmp_path / "b", second) as twin,
+    ):
+        assert first.after((tmp_path / "a" / "x.csv").touch)
+        assert second.after((tmp_path / "b" / "y.csv").touch)
+        assert first.after((tmp_path / "a" / "z.csv").touch)  # events come in order
+        assert set(other.names) == set(twin.names) == {"y.csv"}
+
+
+class Failing(FolderWatch):
+    """Fails at its first event."""
+
+    failures = 1
+
+    def on_event(self, event: FolderEvent) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise RuntimeError("the loop is closed")
+        super().on_event(event)
+
+
+def test_a_watch_that_fails_leaves_the_others_awake_and_is_watched_anew(tmp_path: Path) -> None:
+    woken, told = Woken(), Woken()
+    sentences: list[str] = []
+
+    def tell(sentence: str) -> None:
+        sentences.append(sentence)
+        told()
+
+    with Failing(tmp_path, woken, recursive=False, tell=tell) as failing, Recording(tmp_path, woken):
+        assert told.after((tmp_path / "a.csv").touch)
+        assert "RuntimeError: the loop is closed" in sentences[0]
+        assert woken.after((tmp_path / "b.csv").touch)
+        failing.rearm()
+        assert failing.failure == ""
+    with FolderWatch(tmp_path, woken, recursive=False):
+        assert woken.after((tmp_path / "c.csv").touch)
+
+
+def test_a_sub_folder_that_was_moved_away_is_no_longer_watched(tmp_path: Path) -> None:
+    woken = Woken()
+    (tmp_path / "drop" / "sub" / "deep").mkdir(parents=True)
+    with Recording(tmp_path / "drop", woken) as plain, FolderWatch(tmp_path / "drop", woken, recursive=True) as watch:
+        assert plain.failure == ""
+        assert woken.after(lambda: (tmp_path / "drop" / "sub").rename(tmp_path / "sub"))
+        watch.rearm()
+        assert len(watch._watches) == 1
+
+
+LIMITED = """
+import os, sys
+from pathlib import Path
+from connectors.inotify import SHARED
+from connectors.watching import FolderWatch
+from tests.support.daemon_process import ROOT
+limit, folder = Path(sys.argv[1]), Path(sys.argv[2])
+limit.write_text(sys.argv[3])
+(folder / "sub").mkdir()
+woken = []
+with FolderWatch(folder, lambda: woken.append(1), recursive=True, tell=print) as watch:
+    watch.rearm()
+    print(watch.polling, SHARED._instance is None)
+    watch.rearm()
+    limit.write_text("100")
+    watch.rearm()
+    print(watch.polling)
+"""
+
+
+@pytest.mark.parametrize(("kind", "number"), [("instances", "0"), ("watches", "1")])
+def test_a_used_up_limit_of_the_kernel_is_named_and_the_folder_polled_until_there_is_room(
+    tmp_path: Path, kind: str, number: str
+) -> None:
+    # The limits below /proc/sys/user are those of the user namespace that writes them; fs.inotify is the whole machine's.
+    limit = f"/proc/sys/user/max_inotify_{kind}"
+    command = ["unshare", "--user", "--map-root-user", sys.executable, "-c", LIMITED, limit, str(tmp_path), number]
+    if subprocess.run([*command[:3], "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this system allows no user namespaces")
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert run.returncode == 0, run.stderr
+    first, state, then, after = run.stdout.splitlines()
+    assert f"is watched by polling: the account has used up fs.inotify.max_user_{kind} (" in first
+    assert "raise it with sysctl" in first
+    assert state.startswith("True")
+    assert "is watched by events" in then
+    assert after == "False"

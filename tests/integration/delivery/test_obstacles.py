@@ -10,7 +10,6 @@ import pytest
 
 from ingestd.client.transport import Timeouts
 from ingestd.core.address import SinkAddress
-from ingestd.core.backoff import Backoff
 from ingestd.delivery.pace import Pace
 from ingestd.delivery.report import LaneReport
 from ingestd.telemetry.catalogue.delivery import DeliveryDelayed, DeliveryPaused, DeliveryResumed, SinkLost
@@ -35,12 +34,11 @@ async def standing(running: Rig, wanted: str) -> LaneReport:
     """The lane's report as soon as it has this standing."""
     async with asyncio.timeout(10):
         while True:
+            known = running.dispatcher.changes.generation
             for report in running.dispatcher.report():
                 if report.standing == wanted:
                     return report
-            changed = asyncio.Event()
-            running.dispatcher._waiting.add(changed)
-            await changed.wait()
+            await running.dispatcher.changes.wait_past(known)
 
 
 async def only_paused(running: Rig) -> LaneReport:
@@ -64,14 +62,14 @@ async def test_an_unknown_key_pauses_the_lane_and_says_where_the_key_belongs(ser
 
 async def test_a_lane_that_was_paused_goes_on_when_the_right_is_given(server: DocumentServer) -> None:
     to = address(server.workspace())
-    pace = Pace(pause=Backoff(base_seconds=0.02, cap_seconds=0.02))
+    pace = Pace(denied_seconds=0.02)
     server.fail(*[Refuse(status=403)] * 5)
     async with rig(url=server.url, pace=pace) as running:
         running.desire(to, {"a": ("1", "scalar")})
         await standing(running, "paused")
         await standing(running, "idle")
     assert server.values("Mass budget") == {"a": ("1", "scalar")}
-    assert len(running.told(DeliveryPaused)) == 5
+    assert len(running.told(DeliveryPaused)) == 1
     assert len(running.told(DeliveryResumed)) == 1
 
 
@@ -214,10 +212,11 @@ async def test_what_is_no_answer_of_the_service_is_no_success(
         running.desire(to, {"a": ("2", "scalar")})
         await standing(running, "idle")
         async with asyncio.timeout(10):
-            while running.mirror.pending(1):
-                changed = asyncio.Event()
-                running.dispatcher._waiting.add(changed)
-                await changed.wait()
+            while True:
+                known = running.dispatcher.changes.generation
+                if not running.mirror.pending(1):
+                    break
+                await running.dispatcher.changes.wait_past(known)
     assert server.values("Mass budget") == {"a": ("2", "scalar")}
     sentences = [attempt.sentence for _, attempt in running.mirror.attempts]
     assert any(words in sentence for sentence in sentences)

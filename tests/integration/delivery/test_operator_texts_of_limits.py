@@ -109,7 +109,7 @@ async def test_every_connection_of_ours_is_busy(tmp_path: Path) -> None:
         server.fault_of = lambda _: Delay(seconds=1)
         timeouts = Timeouts(connect_seconds=60, read_seconds=60, pool_seconds=SHORT)
         async with delivering(tmp_path, url=server.url, timeouts=timeouts) as (running, mirror):
-            mirror.on_pending = lambda: None
+            mirror.on_pending = lambda _: None
             for n in range(104):
                 sink = SinkAddress(workspace="Bench", by="label", name=f"S{n}")
                 await asyncio.to_thread(desire_all, mirror, sink, {f"{n}": ("1", "scalar")})

@@ -133,8 +133,8 @@ async def test_a_service_that_is_killed_again_and_again_ends_exact(
         ) as running:
             loop = asyncio.get_running_loop()
 
-            def on_pending() -> None:
-                loop.call_soon_threadsafe(running.dispatcher.wake)
+            def on_pending(sink: int) -> None:
+                loop.call_soon_threadsafe(running.dispatcher.wake, sink)
 
             mirror.on_pending = on_pending
             for turn in range(6):

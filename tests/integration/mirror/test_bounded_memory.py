@@ -12,6 +12,7 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.intake import Reader
 from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.mirror.sqlite.pruning import RUNS_KEPT
 from ingestd.mirror.sqlite.snapshots import KEPT
 from tests.support.scripted_source import Row, Script, ScriptedConnector
 
@@ -26,22 +27,38 @@ def read(path: Path, script: Script) -> SqliteMirror:
     return mirror
 
 
-def test_runs_on_which_nothing_stands_are_forgotten_at_start_and_origins_are_kept(tmp_path: Path) -> None:
+def test_old_runs_that_gave_nothing_are_pruned_and_origins_are_kept(tmp_path: Path) -> None:
     script = Script()
     script.write("a", [{"k": "x", "v": "1"}])
     read(tmp_path / "state.db", script).close()
     database = sqlite3.connect(tmp_path / "state.db")
     with database:
         database.executemany(
-            "INSERT INTO run (partition, started, created) VALUES (1, ?, 1)", [(n,) for n in range(20_000)]
+            "INSERT INTO run (partition, started, ended, created) VALUES (1, ?, ?, 1)",
+            [(n, n) for n in range(RUNS_KEPT + 100)],
         )
+    script.write("b", [{"k": "y", "v": "1"}])
     mirror = read(tmp_path / "state.db", script)
-    assert database.execute("SELECT count(*) FROM run").fetchone()[0] == 1
+    assert database.execute("SELECT count(*) FROM run").fetchone()[0] == RUNS_KEPT + 1
     database.close()
     (origin,) = mirror.status.origins("x")
     assert origin.read_at is not None
     assert origin.facts["file.name"] == "a"
     mirror.close()
+
+
+def test_a_run_that_a_crash_left_open_is_ended_at_the_next_start(tmp_path: Path) -> None:
+    script = Script()
+    script.write("a", [{"k": "x", "v": "1"}])
+    read(tmp_path / "state.db", script).close()
+    database = sqlite3.connect(tmp_path / "state.db")
+    with database:
+        database.execute("INSERT INTO run (partition, started, created) VALUES (1, 7, 1)")
+    read(tmp_path / "state.db", script).close()
+    ended, failure = database.execute("SELECT ended, failure FROM run WHERE started = 7").fetchone()
+    database.close()
+    assert ended == 7
+    assert "ended" in failure
 
 
 def test_the_run_that_named_what_was_found_in_the_service_is_kept(tmp_path: Path) -> None:

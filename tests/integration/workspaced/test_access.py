@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import dataclasses
 import time
 import uuid
 from collections.abc import Callable
@@ -9,6 +11,7 @@ import httpx
 import pytest
 
 from workspaced.access import store as access
+from workspaced.app import running
 from workspaced.settings import Settings
 from workspaced.storage.choice import transact
 
@@ -110,6 +113,26 @@ async def test_a_revoked_key_ends_at_once_where_nothing_is_cached(
     assert (await http.get("/v1/workspace", headers={"x-api-key": key})).status_code == 200
     transact(settings.database, lambda tx: access.revoke_key(tx, key_id=key[4:12], now=time.time_ns() // 1_000_000))
     assert (await http.get("/v1/workspace", headers={"x-api-key": key})).status_code == 401
+
+
+async def test_a_revoked_key_ends_though_the_clock_was_set_back(
+    settings: Settings, make_key: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_back_ms = 0
+    monkeypatch.setattr("workspaced.app.now_ms", lambda: time.time_ns() // 1_000_000 - set_back_ms)
+    key = make_key(name="leaked")
+    caching = dataclasses.replace(settings, key_cache_seconds=0.2)
+    async with (
+        running(caching) as app,
+        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s") as caller,
+        asyncio.timeout(30),
+    ):
+        caller.headers["x-api-key"] = key
+        assert (await caller.get("/v1/workspace")).status_code == 200
+        set_back_ms = 3_600_000
+        transact(settings.database, lambda tx: access.revoke_key(tx, key_id=key[4:12], now=time.time_ns() // 1_000_000))
+        while (await caller.get("/v1/workspace")).status_code == 200:
+            continue
 
 
 async def test_a_rotated_key_works_beside_the_old_one_until_the_overlap_ends(

@@ -10,6 +10,8 @@ import pytest
 
 from tests.integration.workspaced.conftest import MakeKey
 from tests.support.cloud_files import FILES, CloudFiles
+from workspaced.settings import Settings
+from workspaced.storage.choice import transact
 
 ABSENT = "22222222-2222-4222-8222-222222222222"
 
@@ -376,6 +378,30 @@ async def test_a_repeated_post_gets_the_first_answer_and_makes_no_second_file(fi
     first = await files.http.post(f"{FILES}/upload-link", json=link, headers=headers)
     again = await files.http.post(f"{FILES}/upload-link", json=link, headers=headers)
     assert again.json() == first.json()
+
+
+async def test_the_signature_of_an_upload_link_is_not_in_the_database(files: CloudFiles, settings: Settings) -> None:
+    wanted = {"workspaceId": files.workspace, "fileName": "b.bin"}
+    headers = {"Idempotency-Key": "signed", "Host": "h/v1/cloud-storage/upload/x?expires=1&signature=y"}
+    first = await files.http.post(f"{FILES}/upload-link", json=wanted, headers=headers)
+    signature = first.json()["uploadUrl"].rpartition("signature=")[2]
+    assert len(signature) == 43
+    if settings.postgres is None:
+        kept = b"".join(path.read_bytes() for path in sorted(settings.data.glob("workspaced.db*")))
+        assert first.json()["uploadId"].encode() in kept
+    else:
+        rows = transact(settings.database, lambda tx: tx.all("SELECT body FROM idempotent_answer"))
+        kept = b"".join(bytes(row[0]) for row in rows)
+        assert first.json()["uploadId"].encode() in kept
+    assert signature.encode() not in kept
+    again = await files.http.post(f"{FILES}/upload-link", json=wanted, headers=headers)
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert again.content == first.content
+    refused = {**wanted, "fileName": ""}
+    headers["Idempotency-Key"] = "refused"
+    answers = [await files.http.post(f"{FILES}/upload-link", json=refused, headers=headers) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [400, 400]
+    assert answers[0].json()["errors"] == answers[1].json()["errors"]
 
 
 async def test_every_change_is_in_the_audit_log(files: CloudFiles) -> None:

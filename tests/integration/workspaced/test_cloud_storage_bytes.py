@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import errno
+import gzip
 import hashlib
 import os
 from collections.abc import AsyncIterator, Iterator
@@ -192,6 +193,49 @@ async def test_more_than_a_file_may_have_is_refused_while_it_comes(settings: Set
         assert link["maxSize"] == 1_000_000
         assert (await files.http.put(link["uploadUrl"], content=endless())).status_code == 413
     assert _stored(settings) == {hashlib.sha256(b"x" * 1_000_000).hexdigest()}
+
+
+async def test_a_packed_upload_is_stored_unpacked(files: CloudFiles) -> None:
+    content = b"part_number,mass_kg\n" + b"00417,0.10\n" * 200_000
+    packed, digest = gzip.compress(content), hashlib.sha256(content).hexdigest()
+    headers = {"Content-Encoding": "gzip"}
+    params = {"workspaceId": files.workspace, "fileName": "a.bin", "sha256": digest}
+    answer = await files.http.post(FILES, params=params, content=packed, headers=headers)
+    assert (answer.status_code, answer.json()["size"], answer.json()["sha256"]) == (201, len(content), digest)
+    assert await files.content(answer.json()["id"]) == content
+    link = await files.link(size=len(content))
+    received = await files.http.put(link["uploadUrl"], content=packed, headers=headers)
+    assert (received.status_code, received.json()["size"]) == (200, len(content))
+
+
+async def test_packed_bytes_of_any_kind_unpack_to_what_was_packed(files: CloudFiles) -> None:
+    for content in (b"", b"x", os.urandom(3_000_000), bytes(3_000_000)):
+        params = {"workspaceId": files.workspace, "fileName": "a.bin"}
+        packed = gzip.compress(content)
+        answer = await files.http.post(FILES, params=params, content=packed, headers={"Content-Encoding": "gzip"})
+        assert answer.status_code == 201
+        assert await files.content(answer.json()["id"]) == content
+
+
+async def test_what_can_not_be_unpacked_is_refused_and_leaves_nothing(settings: Settings, make_key: MakeKey) -> None:
+    small = dataclasses.replace(settings, limits=Limits(requests_per_minute=0, file_bytes=1_000_000))
+    async with _another(small, make_key) as (files, _):
+        params = {"workspaceId": files.workspace, "fileName": "a.bin"}
+        link = await files.link()
+        for content, coding, status, code in (
+            (gzip.compress(bytes(1_000_001)), "gzip", 413, "too_large"),
+            (b"no gzip", "gzip", 400, "bad_gzip"),
+            (gzip.compress(b"abc")[:-1], "gzip", 400, "bad_gzip"),
+            (b"abc", "br", 415, "unsupported_coding"),
+            (gzip.compress(b"abc"), "gzip, gzip", 415, "unsupported_coding"),
+        ):
+            headers = {"Content-Encoding": coding}
+            for answer in (
+                await files.http.post(FILES, params=params, content=content, headers=headers),
+                await files.http.put(link["uploadUrl"], content=content, headers=headers),
+            ):
+                assert (answer.status_code, answer.json()["code"]) == (status, code)
+    assert _stored(settings) == set()
 
 
 async def test_a_full_disk_is_a_503_with_a_sentence_and_leaves_nothing(

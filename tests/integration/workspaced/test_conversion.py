@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,6 +14,7 @@ import pytest
 from tests.integration.workspaced.conftest import MakeKey
 from tests.integration.workspaced.deliveries.conftest import ManualClock, arrival
 from tests.support.cloud_files import DEADLINE_SECONDS, FILES, CloudFiles
+from tests.support.conversion_processes import conversion_processes
 from tests.support.convertible import png_header
 from tests.support.json_schema import fits
 from tests.support.webhook_receiver import WebhookReceiver
@@ -49,23 +48,17 @@ def _paced(settings: Settings, **pace: Any) -> Settings:
     return dataclasses.replace(settings, conversion=ConversionPace(**pace))
 
 
-def _children() -> set[int]:
-    """The processes that this one started and that still run."""
-    listed = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text(encoding="ascii")
-    return {int(number) for number in listed.split()}
-
-
 async def _converting() -> set[int]:
     """The process of a conversion, once it is there."""
     async with asyncio.timeout(DEADLINE_SECONDS):
-        while not (found := _children()):  # noqa: ASYNC110  a claim is told before its process begins
+        while not (found := conversion_processes()):  # noqa: ASYNC110  a claim is told before its process begins
             await asyncio.sleep(0.01)
     return found
 
 
 async def _ended(processes: set[int]) -> None:
     async with asyncio.timeout(DEADLINE_SECONDS):
-        while _children() & processes:  # noqa: ASYNC110  the end of a process signals nobody but its parent
+        while conversion_processes() & processes:  # noqa: ASYNC110  the end of a process signals nobody but its parent
             await asyncio.sleep(0.01)
 
 
@@ -306,7 +299,9 @@ async def test_every_change_of_a_file_and_its_conversion_is_told(settings: Setti
             schemas = {
                 kind["type"]: kind["schema"] for kind in (await files.http.get("/v1/webhooks/event-types")).json()
             }
-            made = await files.http.post("/v1/webhooks", json={"url": receiver.url, "dataEvents": ["cloud_storage.*"]})
+            made = await files.http.post(
+                "/v1/webhooks", json={"url": receiver.url, "dataEvents": ["cloud_storage.*"], "inOrder": True}
+            )
             assert made.status_code == 201
             file = (await files.upload("mass.csv", CSV))["id"]
             await files.conversion(file, "succeeded")

@@ -16,7 +16,8 @@ import polars as pl
 import pytest
 from PIL import Image
 
-from tests.support.convertible import ods, pdf, png_header, rows, xlsx, zipped
+from tests.support.conversion_processes import conversion_processes
+from tests.support.convertible import ods, pdf, pdf_bomb, png_header, rows, xlsx, zipped
 from workspaced.cloud_storage import job
 from workspaced.cloud_storage.conversion_rules import ConversionPace
 from workspaced.cloud_storage.converters.registry import kind_of
@@ -272,6 +273,14 @@ async def test_a_zip_that_lies_about_its_size_meets_the_limit_on_memory(tmp_path
     assert error_class in {"user", "unsupported"}
 
 
+async def test_a_pdf_bomb_is_refused_for_good(tmp_path: Path) -> None:
+    content = pdf_bomb(600)
+    assert len(content) < 20_000
+    error_class, sentence = await _failed(tmp_path, "a.pdf", content, memory_bytes=268_435_456, seconds=60)
+    assert error_class == "unsupported", sentence
+    assert "256 MiB" in sentence
+
+
 async def test_what_would_be_made_is_bounded(tmp_path: Path) -> None:
     content = b"a,b\n" + b"".join(os.urandom(8).hex().encode() + b",x\n" for _ in range(30_000))
     error_class, sentence = await _failed(tmp_path, "a.csv", content, output_bytes=100_000)
@@ -285,13 +294,8 @@ async def test_processor_time_is_bounded(tmp_path: Path) -> None:
     assert "1 seconds of processor time" in sentence
 
 
-def _children() -> set[str]:
-    """The processes that this one started."""
-    return set(Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split())
-
-
 def _environments() -> list[bytes]:
-    return [Path(f"/proc/{child}/environ").read_bytes() for child in _children()]
+    return [Path(f"/proc/{child}/environ").read_bytes() for child in conversion_processes()]
 
 
 async def test_a_cancelled_conversion_leaves_no_process_and_told_it_no_secret(
@@ -303,8 +307,8 @@ async def test_a_cancelled_conversion_leaves_no_process_and_told_it_no_secret(
         while b"POLARS_MAX_THREADS" not in (told := b"".join(_environments())):  # noqa: ASYNC110  nobody signals a start
             await asyncio.sleep(0.01)
     assert b"a secret" not in told
-    begun = _children()
+    begun = conversion_processes()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert not begun & _children()
+    assert not begun & conversion_processes()

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 from typing import Any
 
 import httpx
 import pytest
+
+from tests.integration.workspaced.conftest import MakeKey
+from workspaced.app import running
+from workspaced.settings import Settings
 
 KEYS = ["engine.mass", "Engine.thrust", "a%b", "a_b", "aXb", "tank\\wall", "été"]
 
@@ -95,3 +100,78 @@ async def test_a_long_csv_is_whole(http: httpx.AsyncClient, sink: str) -> None:
     rows = list(csv.DictReader(io.StringIO(answer.text)))
     assert [(row["key"], row["value"]) for row in rows] == [(item["key"], item["value"]) for item in entries]
     assert len(await listed(http, sink, sortedBy="key", skip=400)) == 2_100
+
+
+@pytest.mark.parametrize("order", [{}, {"sortedBy": "key"}, {"sortOrder": "DESC"}, {"sortedBy": "updatedAt"}])
+async def test_pages_by_cursor_miss_no_entry_and_repeat_none_while_others_come_and_go(
+    http: httpx.AsyncClient, sink: str, order: dict[str, str]
+) -> None:
+    lasting = [f"k{index:03d}" for index in range(60)]
+    passing = [f"k{index:03d}-passing" for index in range(60)]
+    entries = [{"key": key, "value": "1"} for key in lasting + passing]
+    assert (await http.post(f"{sink}/mass", json=entries)).status_code == 200
+    target, seen, turn = f"{sink}?{httpx.QueryParams({'take': '7', **order})}", list[str](), 0
+    while target:
+        answer = await http.get(target)
+        assert answer.status_code == 200, answer.text
+        seen += [entry["key"] for entry in answer.json()["entries"]]
+        for gone in passing[turn * 5 : turn * 5 + 5]:
+            await http.delete(f"{sink}/{gone}")
+        await http.post(sink, json={"key": f"a-new-{turn:03d}", "dataType": "scalar"})
+        turn += 1
+        target = answer.links.get("next", {}).get("url", "")
+    assert sorted(key for key in seen if key in set(lasting)) == lasting
+    assert len(seen) == len(set(seen))
+
+
+async def test_a_cursor_fits_its_own_order_only(http: httpx.AsyncClient, filled: str) -> None:
+    answer = await http.get(filled, params={"take": "2", "sortedBy": "key"})
+    cursor = httpx.URL(answer.links["next"]["url"]).params["cursor"]
+    assert await listed(http, filled, take=2, sortedBy="key", cursor=cursor) == sorted(KEYS)[2:4]
+    assert await listed(http, filled, sortedBy="key", cursor=cursor) == sorted(KEYS)[2:]
+    for query in (
+        {"cursor": cursor},
+        {"cursor": cursor, "sortedBy": "key", "sortOrder": "DESC"},
+        {"cursor": cursor, "sortedBy": "key", "skip": "1"},
+        {"cursor": "x", "sortedBy": "key"},
+        {"cursor": "é", "sortedBy": "key"},
+        {"cursor": cursor[:-3], "sortedBy": "key"},
+        {"cursor": "WyIgQVNDIixbIngiXV0"},
+        {"cursor": "WyIgQVNDIixbIlx1MDAwMCJdXQ"},
+        {"cursor": "WyJ1cGRhdGVkQXQgQVNDIixbIngiLCJrIl1d", "sortedBy": "updatedAt"},
+        {"cursor": "WyIgQVNDIixbXV0"},
+    ):
+        refused = await http.get(filled, params={"take": "2", **query})
+        assert refused.status_code == 400, (query, refused.text)
+
+
+@pytest.fixture
+def few(settings: Settings) -> Settings:
+    """A page passes over four entries at the most."""
+    return dataclasses.replace(settings, limits=dataclasses.replace(settings.limits, walked_rows=4))
+
+
+async def test_what_a_page_passes_over_is_bounded(few: Settings, make_key: MakeKey) -> None:
+    async with (
+        running(few) as app,
+        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://service") as http,
+    ):
+        http.headers.update({"x-api-key": make_key(), "ClientId": "tests"})
+        workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
+        sink = (await http.post(f"/v1/workspace/{workspace}/data-sink", json={"label": "s"})).headers["Location"]
+        for key in KEYS:
+            await http.post(sink, json={"key": key, "dataType": "scalar"})
+        for order in ({}, {"sortedBy": "key"}, {"sortOrder": "DESC"}, {"sortedBy": "key", "sortOrder": "DESC"}):
+            target, found, pages = f"{sink}?{httpx.QueryParams({'take': '2', 'search': 'A', **order})}", set[str](), 0
+            while target:
+                answer = await http.get(target)
+                assert "X-Total-Count" not in answer.headers
+                found |= {entry["key"] for entry in answer.json()["entries"]}
+                target, pages = answer.links.get("next", {}).get("url", ""), pages + 1
+            assert found == {key for key in KEYS if "a" in key.lower()}
+            assert pages >= 3
+        for query in ({"skip": "5"}, {"search": "wall", "skip": "1"}, {"sortedBy": "updatedAt"}):
+            refused = await http.get(sink, params={"take": "1", **query})
+            assert refused.status_code == 400, query
+            assert "4" in refused.json()["detail"]
+        assert len(await listed(http, sink, search="a")) == 5

@@ -95,6 +95,28 @@ async def test_what_was_answered_is_seen_by_everybody(store: StoreOfProcess, oth
     assert await other.read(_names) == ["a"]
 
 
+async def test_brief_questions_do_not_wait_for_long_ones(store: StoreOfProcess) -> None:
+    answered = threading.Event()
+
+    def long(reader: Reader) -> list[str]:
+        assert answered.wait(DEADLINE_SECONDS)
+        return _names(reader)
+
+    async def endless() -> None:
+        async for _ in store.stream(lambda reader: iter([long(reader)])):
+            pass
+
+    others: list[asyncio.Task[Any]] = [asyncio.create_task(store.read(long)) for _ in range(20)]
+    others += [asyncio.create_task(endless()) for _ in range(10)]
+    await asyncio.sleep(0)  # each runs up to its own wait, so all are ahead
+    try:
+        async with asyncio.timeout(DEADLINE_SECONDS / 2):
+            assert await store.read_brief(_names) == []
+    finally:
+        answered.set()
+        await asyncio.gather(*others)
+
+
 async def test_work_that_fails_leaves_nothing_and_raises_to_its_own_caller(store: StoreOfProcess) -> None:
     with pytest.raises(Conflict):
         await store.write(_put("a", fail=Conflict("taken", "It is taken.")))

@@ -63,6 +63,8 @@ async def test_a_webhook_is_created_without_a_body_in_the_answer_and_read_with_e
         "workspaceIds": [],
         "ignoreClientIds": [],
         "coalesce": False,
+        "inOrder": False,
+        "batchEntries": False,
         "unknownDataEvents": [],
     }
 
@@ -78,6 +80,8 @@ async def test_every_member_that_is_shown_can_be_set(http: httpx.AsyncClient) ->
         "workspaceIds": [_ID],
         "ignoreClientIds": ["tab-1"],
         "coalesce": True,
+        "inOrder": True,
+        "batchEntries": True,
     }
     oauth = {"tokenUrl": "https://id.example/token", "clientId": "c", "clientSecret": "hidden", "scope": "a b"}
     path = await _create(http, **given, oauthConnection=oauth)
@@ -294,6 +298,20 @@ async def test_a_list_is_of_ten_the_newest_first_and_can_be_paged(many: httpx.As
     assert await _labels(many, "?sortedBy=label&sortOrder=asc&take=3&skip=1") == ["01", "02", "03"]
     assert await _labels(many, "?sortedBy=url&sortOrder=ASC&take=2") == ["11", "10"]
     assert await _labels(many, "?sortedBy=label&take=2") == ["11", "10"]
+
+
+async def test_a_list_is_sorted_by_who_made_and_who_changed_its_webhooks(
+    http: httpx.AsyncClient, make_key: Callable[..., str]
+) -> None:
+    for name in ("svc:b", "svc:a", "svc:c"):
+        made = await http.post(
+            "/v1/webhooks", json={"url": "https://h.example/"}, headers={"x-api-key": make_key(name)}
+        )
+        assert made.status_code == 201, made.text
+    for member in ("createdBy", "updatedBy"):
+        listed = await http.get(f"/v1/webhooks?sortedBy={member}&sortOrder=ASC")
+        assert listed.status_code == 200, listed.text
+        assert [record[member] for record in listed.json()] == ["svc:a", "svc:b", "svc:c"]
 
 
 async def test_a_search_is_a_part_of_label_or_url_in_any_case_and_nothing_in_it_is_special(

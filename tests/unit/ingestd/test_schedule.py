@@ -34,18 +34,48 @@ def test_a_daily_run_keeps_its_hour_on_the_clock_through_both_changes_of_the_clo
     assert runs("0 4 * * *", "2026-10-24T12:00", 2) == ["Sun 10-25 04:00+0100", "Mon 10-26 04:00+0100"]
 
 
-def test_a_time_that_the_clock_skips_runs_an_hour_later_and_once() -> None:
-    assert runs("30 2 * * *", "2026-03-28T12:00", 2) == ["Sun 03-29 03:30+0200", "Mon 03-30 02:30+0200"]
-    assert runs("30 2,3 * * *", "2026-03-28T12:00", 2) == ["Sun 03-29 03:30+0200", "Mon 03-30 02:30+0200"]
+def test_a_time_that_the_clock_skips_runs_at_the_first_instant_after_it_and_once() -> None:
+    assert runs("30 2 * * *", "2026-03-28T12:00", 2) == ["Sun 03-29 03:00+0200", "Mon 03-30 02:30+0200"]
+    assert runs("*/20 2 * * *", "2026-03-28T12:00", 2) == ["Sun 03-29 03:00+0200", "Mon 03-30 02:00+0200"]
+    assert runs("30 2,3 * * *", "2026-03-28T12:00", 2) == ["Sun 03-29 03:00+0200", "Sun 03-29 03:30+0200"]
+
+
+@pytest.mark.parametrize(
+    ("zone", "expression", "after", "expected"),
+    [
+        ("Asia/Beirut", "0 0 * * *", "2026-03-28T12:00", ["Sun 03-29 01:00+0300", "Mon 03-30 00:00+0300"]),
+        ("America/Havana", "0 0 * * *", "2026-03-07T12:00", ["Sun 03-08 01:00-0400", "Mon 03-09 00:00-0400"]),
+        ("Africa/Cairo", "0 0 * * 5", "2026-04-20T12:00", ["Fri 04-24 01:00+0300", "Fri 05-01 00:00+0300"]),
+        ("Pacific/Apia", "0 6 30 * *", "2011-12-28T12:00", ["Sat 12-31 00:00+1400", "Mon 01-30 06:00+1400"]),
+        ("Australia/Lord_Howe", "15 2 * * *", "2026-10-03T12:00", ["Sun 10-04 02:30+1100", "Mon 10-05 02:15+1100"]),
+    ],
+)
+def test_a_day_whose_midnight_does_not_exist_is_not_skipped(
+    zone: str, expression: str, after: str, expected: list[str]
+) -> None:
+    assert runs(expression, after, 2, zone) == expected
 
 
 def test_a_time_that_the_clock_shows_twice_runs_once() -> None:
     assert runs("30 2 * * *", "2026-10-24T12:00", 2) == ["Sun 10-25 02:30+0200", "Mon 10-26 02:30+0100"]
+    assert runs("*/30 2 * * *", "2026-10-25T02:15", 2) == ["Sun 10-25 02:30+0200", "Mon 10-26 02:00+0100"]
+    second_time = datetime.fromisoformat("2026-10-25T02:10+01:00").timestamp()
+    assert next_run(Cron(expression="30 2 * * *", timezone="Europe/Berlin"), after=second_time) == at(
+        "2026-10-26T02:30"
+    )
 
 
 def test_what_runs_every_half_hour_runs_every_half_hour_of_real_time() -> None:
     expected = ["Sun 10-25 02:30+0200", "Sun 10-25 02:00+0100", "Sun 10-25 02:30+0100", "Sun 10-25 03:00+0100"]
     assert runs("*/30 * * * *", "2026-10-25T02:15", 4) == expected
+    assert runs("*/30 0-23 * * *", "2026-10-25T02:15", 4) == expected
+    assert runs("30 * * * *", "2026-03-29T01:00", 2) == ["Sun 03-29 01:30+0100", "Sun 03-29 03:30+0200"]
+    assert runs("0 * * * *", "2026-03-29T01:30", 2) == ["Sun 03-29 03:00+0200", "Sun 03-29 04:00+0200"]
+    assert runs("0 * * * 0", "2026-10-25T01:30", 3) == [
+        "Sun 10-25 02:00+0200",
+        "Sun 10-25 02:00+0100",
+        "Sun 10-25 03:00+0100",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -73,6 +103,20 @@ def test_a_day_of_the_month_and_a_weekday_are_each_enough() -> None:
 
 def test_a_day_that_never_comes_is_never_due() -> None:
     assert next_run(Cron(expression="0 2 31 2 *"), after=at("2026-11-19T12:00")) is None
+
+
+@pytest.mark.parametrize(
+    "zone", ["Asia/Beirut", "America/Havana", "Africa/Cairo", "Europe/Berlin", "Africa/Casablanca"]
+)
+@pytest.mark.parametrize("expression", ["0 0 * * *", "30 2 * * *", "59 23 * * *", "30 1 * * *"])
+def test_a_daily_run_happens_once_on_every_day_of_a_year_with_all_its_changes(zone: str, expression: str) -> None:
+    moment, end = at("2026-01-01T12:00", ZoneInfo(zone)), at("2027-01-01T12:00", ZoneInfo(zone))
+    days = []
+    while (due := next_run(Cron(expression=expression, timezone=zone), after=moment)) is not None and due < end:
+        assert due > moment
+        moment = due
+        days.append(datetime.fromtimestamp(due, ZoneInfo(zone)).date())
+    assert len(days) == len(set(days)) == 365
 
 
 NIGHTLY = Cron(expression="0 2 * * *", timezone="Europe/Berlin")
@@ -128,6 +172,89 @@ async def running(schedule: Schedule) -> AsyncIterator[None]:
 
 def moment() -> float:
     return datetime.now(UTC).timestamp()
+
+
+class Clocks:
+    """A wall clock and an elapsed clock that move only while the schedule sleeps; ``at`` changes the wall clock meanwhile."""
+
+    def __init__(self, begin: float) -> None:
+        self.wall = begin
+        self.uptime = 1000.0
+        self.changes: list[tuple[float, float]] = []
+        self._end = 0.0
+        self._over = asyncio.Event()
+
+    def set_wall(self, *, after_seconds: float, by: float) -> None:
+        self.changes.append((self.uptime + after_seconds, by))
+
+    async def sleep(self, seconds: float) -> None:
+        end = self.uptime + seconds
+        due = [change for change in self.changes if change[0] <= end]
+        self.changes = [change for change in self.changes if change[0] > end]
+        self.wall += seconds + sum(by for _, by in due)
+        self.uptime = end
+        if self.uptime >= self._end:
+            self._over.set()
+        await asyncio.sleep(0)
+
+    async def run(self, timing: Timing, *, seconds: float, last: float | None = None) -> list[float]:
+        """The wall clock's times of all runs within ``seconds`` of elapsed time."""
+        times: list[float] = []
+        schedule = Schedule(
+            {"a": timing},
+            wake=lambda _: times.append(self.wall),
+            last_run_at={} if last is None else {"a": last},
+            now=lambda: self.wall,
+            elapsed=lambda: self.uptime,
+            sleep=self.sleep,
+        )
+        self._end = self.uptime + seconds
+        async with running(schedule):
+            await self._over.wait()
+        return times
+
+
+HOURLY = Cron(expression="0 * * * *", timezone="Europe/Berlin")
+
+
+async def test_a_clock_that_is_set_back_holds_up_no_interval() -> None:
+    clocks = Clocks(at("2026-06-01T10:00:30"))
+    clocks.set_wall(after_seconds=90, by=-3600)
+    times = await clocks.run(Every(seconds=60), seconds=301, last=at("2026-06-01T10:00:00"))
+    assert len(times) == 5
+
+
+async def test_a_last_run_in_the_future_holds_up_no_interval() -> None:
+    clocks = Clocks(at("2026-06-01T09:00:00"))
+    times = await clocks.run(Every(seconds=60), seconds=61, last=at("2026-06-01T10:00:00"))
+    assert times == [at("2026-06-01T09:01:00")]
+
+
+async def test_a_clock_that_is_set_to_just_before_a_run_lets_it_run_in_time() -> None:
+    clocks = Clocks(at("2026-06-01T10:20:00"))
+    clocks.set_wall(after_seconds=10, by=39 * 60 + 45)  # to 10:59:55
+    times = await clocks.run(HOURLY, seconds=60)
+    assert len(times) == 1
+    assert 0 <= times[0] - at("2026-06-01T11:00:00") <= 5
+
+
+async def test_a_clock_that_is_set_forward_over_runs_makes_up_for_them_once() -> None:
+    clocks = Clocks(at("2026-06-01T10:20:00"))
+    clocks.set_wall(after_seconds=10, by=5 * 3600)
+    times = await clocks.run(HOURLY, seconds=60)
+    assert len(times) == 1
+    assert times[0] - at("2026-06-01T15:20:10") <= 5
+
+
+async def test_a_clock_that_is_set_back_runs_cron_at_the_times_that_it_shows() -> None:
+    clocks = Clocks(at("2026-06-01T10:58:00"))
+    clocks.set_wall(after_seconds=180, by=-3600)  # 11:01 becomes 10:01
+    times = await clocks.run(HOURLY, seconds=180 + 3600)
+    assert [time_of(found) for found in times] == ["11:00", "11:00"]
+
+
+def time_of(moment: float) -> str:
+    return datetime.fromtimestamp(moment, BERLIN).strftime("%H:%M")
 
 
 async def test_a_periodic_pipeline_is_woken_again_and_again() -> None:

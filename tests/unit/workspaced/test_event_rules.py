@@ -96,6 +96,9 @@ def test_a_large_record_is_reduced_to_what_identifies_it() -> None:
 def test_an_update_that_replaces_another_tells_the_difference_to_what_was_told_before() -> None:
     first = _body(Event(type="t", id="e", record={"value": "2", "kind": "a"}, previous={"value": "1"}))
     second = _body(Event(type="t", id="e", record={"value": "3", "kind": "b"}, previous={"value": "2", "kind": "a"}))
-    assert msgspec.json.decode(with_previous(second, first))["data"]["previous"] == {"value": "1", "kind": "a"}
+    assert msgspec.json.decode(with_previous(second, first, event_id="evt_2"))["data"]["previous"] == {
+        "value": "1",
+        "kind": "a",
+    }
     back = _body(Event(type="t", id="e", record={"value": "1", "kind": "a"}, previous={"value": "2"}))
-    assert msgspec.json.decode(with_previous(back, first))["data"]["previous"] == {}
+    assert msgspec.json.decode(with_previous(back, first, event_id="evt_3"))["data"]["previous"] == {}

@@ -200,3 +200,18 @@ def test_a_full_disk_leaves_the_file(drop: Any, read_all: Read, monkeypatch: pyt
             connector.settled(Partition(name="a.csv"), cursor, settlement())
     connector.settled(Partition(name="a.csv"), cursor, settlement())
     assert tree(drop.done) == {"a.csv": TEXT}
+
+
+def test_a_folder_holds_a_file_until_it_is_taken_away_and_while_the_folder_itself_is_away(
+    drop: Any, read_all: Read
+) -> None:
+    drop.write("a.csv")
+    drop.write("b.csv")
+    connector = drop.connector(after="archive", archive="done")
+    cursor = read_all(connector, "a.csv")[-1].cursor
+    assert connector.holds("a.csv")
+    connector.settled(Partition(name="a.csv"), cursor, settlement())
+    assert not connector.holds("a.csv")
+    drop.folder.rename(drop.folder.with_name("elsewhere"))
+    assert connector.holds("a.csv"), "nothing in a folder that is not there is taken for gone"
+    assert connector.holds("b.csv")

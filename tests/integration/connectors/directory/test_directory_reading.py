@@ -1,18 +1,28 @@
 """What a file's reading gives: its bytes, their hash, and nothing where nothing changed."""
 
 import hashlib
+import io
 import json
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
+import openpyxl
+import psutil
 import pytest
 
 from connectors.directory import DirectoryConnector
+from connectors.formats import Stretch
 from connectors.formats import stretch as stretch_module
 from connectors.formats.csv import Csv, read_csv
+from connectors.formats.parser_process.pool import SHARED
+from connectors.formats.parser_process.process import ParserProcess
 from ingestd.sdk import Batch, Partition, SourceUnavailable
 from ingestd.sdk.testing import settlement
+from tests.support.file_flow import FileFlow
 
 Read = Callable[..., list[Batch]]
 
@@ -149,3 +159,40 @@ def test_a_file_that_is_gone_gives_nothing(drop: Any, read_all: Read) -> None:
     drop.write("a.csv").unlink()
     assert read_all(drop.connector(), "a.csv") == []
     assert stretch_module.BLOCK_BYTES <= stretch_module.RECORD_BYTES
+
+
+def test_a_parser_that_hangs_does_not_hold_up_the_stop(
+    open_flow: Callable[..., FileFlow], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, parse = threading.Event(), ParserProcess.parse
+
+    def observed(process: ParserProcess, order: Any, descriptor: int) -> Iterator[Stretch]:
+        begun.set()
+        return parse(process, order, descriptor)
+
+    flow = open_flow()
+    book, out = openpyxl.Workbook(), io.BytesIO()
+    for row in (["part", "mass"], ["A", 1]):
+        book.worksheets[0].append(row)
+    book.save(out)
+    flow.write("a.xlsx", out.getvalue())
+    flow.pass_once()
+    assert flow.held == {"A": "1"}
+    hung = [psutil.Process(pid) for pid in SHARED.processes()]
+    assert hung
+    for process in hung:
+        process.suspend()
+    try:
+        monkeypatch.setattr(ParserProcess, "parse", observed)
+        flow.write("b.xlsx", out.getvalue() + b"\0")
+        with ThreadPoolExecutor(1) as threads:
+            reading = threads.submit(flow.reader.read_pass)
+            assert begun.wait(60)
+            flow.reader.stop()
+            report = reading.result(60)
+    finally:
+        for process in hung:
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
+    assert report.read == ()
+    assert report.parked == ()

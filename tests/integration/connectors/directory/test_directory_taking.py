@@ -201,3 +201,37 @@ def test_a_file_that_was_read_before_a_restart_is_looked_at_once(drop: Any, name
     assert read_all(again, "a.csv", cursor) == []
     path.write_text("part,mass\nX,2\n")
     assert "a.csv" in names_of(again)
+
+
+def test_patterns_ignore_case_unless_they_are_to_tell_it(drop: Any, names_of: Names) -> None:
+    for name in ("RUN01.CSV", "run02.csv", "Sub/RUN03.Csv"):
+        drop.write(name)
+    taken = {"recursive": True, "pattern": ["*.csv", "SUB/*.csv"]}
+    assert sorted(names_of(drop.connector(**taken))) == ["RUN01.CSV", "Sub/RUN03.Csv", "run02.csv"]
+    exact = drop.connector(**taken, case_sensitive=True)
+    assert names_of(exact) == ["run02.csv"]
+    (sentence,) = exact.notices()
+    assert sentence.startswith("2 files are not taken because no pattern matches (")
+
+
+def test_what_no_pattern_takes_is_counted_without_companions_and_hidden_files(drop: Any, names_of: Names) -> None:
+    for name in ("a.csv", "a.csv.done", ".hidden", "half.part", "b.bin", *(f"{number}.log" for number in range(7))):
+        drop.write(name)
+    connector = drop.connector(ready=["marker"])
+    assert names_of(connector) == ["a.csv"]
+    (sentence,) = connector.notices()
+    assert sentence.startswith("8 files are not taken")
+    assert "and 3 more)" in sentence
+
+
+def test_many_patterns_are_named_in_a_few_words(drop: Any) -> None:
+    drop.write("a.csv")
+    for pattern, words in (
+        (
+            [f"run{number}*.csv" for number in range(80)],
+            "match run0*.csv, run1*.csv, run2*.csv, run3*.csv, run4*.csv and 75 more;",
+        ),
+        ("*.csv", "match *.csv;"),
+    ):
+        (step,) = [step for step in drop.connector(pattern=pattern).verify() if step.name == "files"]
+        assert words in step.sentence

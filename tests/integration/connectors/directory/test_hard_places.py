@@ -77,7 +77,7 @@ def test_a_folder_that_may_not_be_listed_is_away_and_a_sub_folder_is_refused(sha
     (shared / "drop").chmod(0o700)
     with (
         as_nobody(),
-        pytest.raises(SourceUnavailable, match=r"can't be listed: Permission denied\. Create or mount it"),
+        pytest.raises(SourceUnavailable, match=r"can't be listed: Permission denied\. Allow ingestd's user"),
     ):
         names_of(connector)
 
@@ -90,7 +90,7 @@ def test_a_folder_that_may_not_be_written_keeps_its_files_and_the_state(shared: 
     with as_nobody():
         cursor = read_all(connector, "a.csv")[-1].cursor
         with pytest.raises(
-            SourceUnavailable, match=r"a\.csv can't be archived in .*done: Permission denied\. It stays"
+            SourceUnavailable, match=r"a\.csv can't be archived in .*done: Permission denied\. Allow.* It stays"
         ):
             connector.settled(Partition(name="a.csv"), cursor, settlement())
         assert read_all(connector, "a.csv", cursor) == []
@@ -174,3 +174,151 @@ def test_without_its_canary_a_folder_is_away_and_a_settled_file_not_taken_for_go
     assert canary.exists()
     connector.settled(Partition(name="a.csv"), cursor, settlement())
     assert not path.exists()
+
+
+def test_a_link_that_leads_to_itself_is_refused_and_the_files_beside_it_are_read(drop: Any, names_of: Names) -> None:
+    drop.write("a.csv")
+    (drop.folder / "loop.csv").symlink_to("loop.csv")
+    (drop.folder / "one.csv").symlink_to("two.csv")
+    (drop.folder / "two.csv").symlink_to("one.csv")
+    connector = drop.connector()
+    with connector.watch(lambda: None):
+        assert names_of(connector) == ["a.csv"]
+    assert "its status can't be read: Too many levels of symbolic links" in connector.explain("loop.csv")
+    assert connector.locate(drop.folder / "loop.csv") == "loop.csv"
+    (refused,) = [step for step in connector.verify() if step.name == "refused"]
+    assert "3 are not taken" in refused.sentence
+
+
+def test_a_folder_that_is_a_link_to_itself_is_away(drop: Any, names_of: Names) -> None:
+    drop.folder.rmdir()
+    drop.folder.symlink_to("drop")
+    connector = drop.connector(after="archive", archive="done")
+    for ask in asked(connector):
+        assert "Too many levels of symbolic links" in ask()
+
+
+def asked(connector: DirectoryConnector) -> list[Callable[[], str]]:
+    """Every way to ask a connector for its files, each with the sentence that it gives instead."""
+
+    def raised(call: Callable[[], object]) -> Callable[[], str]:
+        def ask() -> str:
+            with pytest.raises(SourceUnavailable) as error:
+                call()
+            return str(error.value)
+
+        return ask
+
+    def read() -> list[Batch]:
+        return list(connector.read(Partition(name="a.csv"), None))
+
+    def watched() -> list[Partition]:
+        with connector.watch(lambda: None):
+            return list(connector.partitions())
+
+    return [
+        raised(lambda: list(connector.partitions())),
+        raised(watched),
+        raised(read),
+        raised(lambda: connector.settled(Partition(name="a.csv"), CURSOR, settlement())),
+        lambda: connector.explain("a.csv") or "",
+        lambda: next(iter(connector.verify())).sentence,
+    ]
+
+
+CURSOR = {"device": 1, "inode": 1, "size": 1, "mtime_ns": 1, "sha256": ""}
+
+
+def test_a_folder_below_one_that_may_not_be_entered_is_away_at_every_call(shared: Path) -> None:
+    (shared / "drop" / "in").mkdir()
+    (shared / "drop" / "in" / "a.csv").write_text("part\nA\n")
+    for options in ({}, {"canary": ".mounted"}, {"after": "archive", "archive": "drop/done"}):
+        connector = over(shared, path="drop/in", **options)
+        (shared / "drop").chmod(0o700)
+        with as_nobody():
+            for ask in asked(connector):
+                assert "Permission denied. Allow ingestd's user" in ask()
+            assert connector.locate(shared / "drop" / "in" / "a.csv") == "a.csv"
+        (shared / "drop").chmod(0o755)
+        assert connector.waiting() is None
+
+
+def test_a_folder_in_whose_path_is_a_file_or_a_name_too_long_is_away(drop: Any) -> None:
+    drop.write("file")
+    for path, words in (
+        ("drop/file/in", "Not a directory. A part of its path is not a folder"),
+        ("drop/" + "x" * 256, "File name too long. Its path is longer"),
+    ):
+        for ask in asked(drop.connector(path=path)):
+            assert words in ask()
+
+
+DEAD_MOUNT = """
+import ctypes, os, sys, threading
+from pathlib import Path
+from connectors.directory import DirectoryConnector, DirectoryOptions
+from ingestd.sdk import SourceContext
+from tests.integration.connectors.directory.test_hard_places import asked
+base, folder = Path(sys.argv[1]), Path(sys.argv[2])
+told = []
+context = SourceContext(pipeline="t", base=base, now=lambda: 4e9, tell=told.append)
+options = {"path": "drop", "settle_seconds": 0, "recursive": True, "after": "archive", "archive": "done"}
+connector = DirectoryConnector(DirectoryOptions.model_validate(options), context)
+assert [partition.name for partition in connector.partitions()] == ["a.csv", "sub/b.csv"]
+fuse = os.open("/dev/fuse", os.O_RDWR)
+settings = f"fd={fuse},rootmode=40000,user_id=0,group_id=0".encode()
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.mount(b"sshfs", os.fsencode(folder), b"fuse.sshfs", 0, settings):
+    raise OSError(ctypes.get_errno(), "no mount")
+os.close(fuse)  # as when the process behind the mount was killed
+if folder.name == "drop":
+    for ask in asked(connector):
+        print(ask())
+elif folder.name == "sub":
+    print(next(found := connector.partitions()).name)
+    for ask in asked(connector)[:2]:
+        print(ask())
+    print(connector.explain("a.csv"))
+else:
+    print(next(step.sentence for step in connector.verify() if step.name == "archive"))
+"""
+
+
+def dead_mount(base: Path, folder: Path) -> list[str]:
+    for path in (base / "drop" / "sub", base / "done"):
+        path.mkdir(parents=True, exist_ok=True)
+    (base / "drop" / "a.csv").write_text("part\nA\n")
+    (base / "drop" / "sub" / "b.csv").write_text("part\nB\n")
+    if (
+        not os.access("/dev/fuse", os.R_OK | os.W_OK)
+        or subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode
+    ):
+        pytest.skip("this account may not mount in a namespace of its own, or there is no FUSE")
+    command = ["unshare", "-m", sys.executable, "-c", DEAD_MOUNT, str(base), str(folder)]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert run.returncode == 0, run.stderr
+    return run.stdout.splitlines()
+
+
+DEAD = (
+    "Transport endpoint is not connected. Its file system does not respond: check the disk or the server, and mount it"
+)
+
+
+def test_a_folder_on_a_dead_mount_is_away_at_every_call(tmp_path: Path) -> None:
+    sentences = dead_mount(tmp_path, tmp_path / "drop")
+    assert len(sentences) == 6
+    assert all(DEAD in sentence for sentence in sentences), sentences
+
+
+def test_a_dead_mount_in_a_sub_folder_is_said_after_the_rest_was_handed_over(tmp_path: Path) -> None:
+    first, listed, watched, explained = dead_mount(tmp_path, tmp_path / "drop" / "sub")
+    assert first == "a.csv"
+    assert f"{tmp_path}/drop/sub can't be used: {DEAD}" in listed
+    assert listed == watched
+    assert "is being read" in explained
+
+
+def test_an_archive_on_a_dead_mount_fails_its_check(tmp_path: Path) -> None:
+    (sentence,) = dead_mount(tmp_path, tmp_path / "done")
+    assert f"The archive {tmp_path}/done can't be written: {DEAD}" in sentence

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 from collections.abc import Callable
+from contextlib import closing
 from datetime import datetime
 from typing import Any
 
+import openpyxl
 import pytest
 from pydantic import ValidationError
 
 from connectors.directory import DirectoryOptions
 from connectors.files.receipt import REASONS
+from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.telemetry.catalogue.intake import SettlingFailed
 from tests.support.file_flow import FileFlow
 
@@ -106,7 +110,7 @@ def test_archive_folders_are_named_by_the_day_of_the_reading(open_flow: Open) ->
     assert connector.locate(path) == "sub/a.csv"  # type: ignore[attr-defined]
     assert connector.locate(flow.done / "rejected" / "sub" / "a.csv.rejected.csv") == "sub/a.csv"  # type: ignore[attr-defined]
     assert connector.locate(flow.done / "failed" / "sub" / "b.csv") == "sub/b.csv"  # type: ignore[attr-defined]
-    state = flow.mirror.intake.open_partition("flow", "sub/a.csv", flow.reader._sink, flow.reader._mapping.digest)
+    state = flow.mirror.intake.open_partition("flow", "sub/a.csv", flow.reader.sink, flow.reader._mapping.digest)
     assert connector.whereabouts("sub/a.csv", state.cursor) == f"it was archived as {path}"  # type: ignore[attr-defined]
 
 
@@ -240,3 +244,43 @@ def test_unreadable_files_can_be_put_aside_where_settled_ones_are_deleted(open_f
 def test_settings_that_can_t_be_meant_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         DirectoryOptions.model_validate({"path": "drop"} | options)
+
+
+def test_what_was_read_before_a_mistake_in_xml_is_delivered(open_flow: Open) -> None:
+    flow = open_flow()
+    flow.write("a.xml", "<r><row><part>A</part><mass>1</mass></row><row><part>B</part><mass>2</mass></row><row><part>")
+    report = flow.pass_once()
+    assert report.parked == (
+        "a.xml: a.xml is not well-formed XML: no element found: line 1, column 92. The records before that (2) were read.",
+    )
+    assert flow.held == {"A": "1", "B": "2"}
+
+
+def test_a_receipt_reports_what_was_not_read_of_a_sheet(open_flow: Open) -> None:
+    book, out = openpyxl.Workbook(), io.BytesIO()
+    for row in (["part", "mass", None], ["A", 1, "old"]):
+        book.worksheets[0].append(row)
+    book.save(out)
+    flow = open_flow()
+    flow.write("a.xlsx", out.getvalue())
+    flow.pass_once()
+    sentence = "C2 holds a value behind the last column that the header names; it is not read. Name the column."
+    receipt = flow.receipt("a.xlsx")
+    assert receipt["found"]["notice"] == sentence
+    assert receipt["summary"].endswith(f"It is archived as done/a.xlsx. {sentence}")
+
+
+def test_a_guessed_encoding_is_in_the_receipt_the_status_and_once_in_the_log(open_flow: Open) -> None:
+    flow = open_flow()
+    for name in ("a.csv", "b.csv"):
+        flow.write(name, f"part,mass,größe\n{name},1,weiß\n", encoding="cp1252")
+    flow.pass_once()
+    sentence = "Its encoding is a guess: windows-1252. If letters are wrong, set encoding and drop the file again."
+    for name in ("a.csv", "b.csv"):
+        receipt = flow.receipt(name)
+        assert receipt["found"]["encoding_guessed"] == "yes"
+        assert sentence in receipt["summary"]
+    assert flow.notices == [f"a.csv: {sentence}"]
+    with closing(SqliteMirror.observe(flow.base / "ingestd.db")) as observer:
+        (pipeline,) = observer.pipelines()
+    assert pipeline.notice == sentence

@@ -271,3 +271,42 @@ def test_kept_files_have_quarantine_and_receipts_where_that_is_said(open_flow: O
     flow.pass_once()
     flow.pass_once()
     assert (flow.held, flow.rejected()) == ({"A": "1", "B": "2"}, [])
+
+
+def test_a_row_that_lacks_a_field_is_taken_as_it_is_once_its_reason_is_emptied(open_flow: Open) -> None:
+    flow = open_flow(value="{mass} {note}")
+    flow.write("a.csv", "part,mass,note\nA,1,x\nB,2\nC,3\n")
+    flow.pass_once()
+    assert flow.held == {"A": "1 x"}
+    reason = "Row 3 has 2 fields where the header names 3."
+    text = (flow.done / "rejected" / REJECTED).read_text()
+    assert reason in text
+    mend(flow, REJECTED, lambda text: text.replace(reason, ""))
+    flow.pass_once()
+    assert flow.held == {"A": "1 x", "B": "2 "}
+    assert [position for _, position in flow.rejected()] == ["row 3, which is row 4 of a.csv"]
+
+
+def test_a_very_long_name_is_archived_shortened_with_its_receipt_and_its_rejected_rows(open_flow: Open) -> None:
+    flow = open_flow()
+    names = [f"{'ü' * 122}{number}.csv" for number in (1, 2)]
+    for name, part in zip(names, "AB", strict=True):
+        assert len(name.encode()) > 240
+        flow.write(name, f"part,mass\n{part},1\n,2\n")
+    flow.pass_once()
+    assert flow.files(flow.drop) == []
+    assert flow.held == {"A": "1", "B": "1"}
+    archived = [path for path in flow.done.iterdir() if path.suffix == ".csv"]
+    assert len(archived) == 2
+    receipts = [json.loads(path.with_name(path.name + ".receipt.json").read_bytes()) for path in archived]
+    assert sorted(receipt["file"] for receipt in receipts) == names
+    connector = flow.reader.connector
+    assert isinstance(connector, DirectoryConnector)
+    state = flow.mirror.intake.open_partition("flow", names[0], flow.reader.sink, flow.reader._mapping.digest)
+    assert state.cursor is not None
+    assert "it was archived as" in connector.whereabouts(names[0], state.cursor)
+    for number, rejected in enumerate(sorted(path.name for path in (flow.done / "rejected").iterdir())):
+        mend(flow, rejected, lambda text, number=number: text.replace("\n,2", f"\nM{number},2"))  # type: ignore[misc]
+    flow.pass_once()
+    assert flow.held == {"A": "1", "B": "1", "M0": "2", "M1": "2"}
+    assert flow.rejected() == []

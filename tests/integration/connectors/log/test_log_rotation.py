@@ -248,3 +248,64 @@ def test_the_cursor_stays_small_through_many_rotations(bench: Any, reading: Read
         assert values(run.look(connector)) == [str(number)]
         path.unlink()  # a rotation that keeps nothing
     assert len(str(run.cursor)) < 10_000
+
+
+def test_a_file_that_was_cut_and_gets_no_second_header_is_read_on_under_the_first(
+    bench: Any, reading: Readings, connectors: Callable[[], Any]
+) -> None:
+    run = reading()
+    path = bench.append(HEADER + "0,a\n1,b\n")
+    run.look(connectors())
+    for number in (2, 4):
+        shutil.copy(path, bench.folder / f"run.csv.{number}")
+        os.truncate(path, 0)
+        bench.append(f"{number},c\n{number + 1},d\n")
+        assert values(run.look(connectors())) == [str(number), str(number + 1)]
+        assert run.batches[-1].records.columns == run.batches[0].records.columns
+    bench.append("6,e\n")
+    assert values(run.look(connectors())) == ["6"]
+    assert values(reading().look(bench.connector())) == ["0", "1", "2", "3", "4", "5", "6"]
+
+
+def test_its_first_row_is_the_header_where_it_has_the_names_again_or_those_of_another_layout(
+    bench: Any, reading: Readings, connectors: Callable[[], Any]
+) -> None:
+    run = reading()
+    path = bench.append("time;state;note\n0;on;a\n")
+    run.look(connectors())
+    for head, row in (("state;time;note\n", "on;1;b\n"), ("time;load;speed;state\n", "2;9;8;on\n")):
+        shutil.copy(path, bench.folder / "run.csv.1")
+        os.truncate(path, 0)
+        bench.append(head + row)
+        run.look(connectors())
+        assert run.batches[-1].records.to_dicts() == [
+            dict(zip(head.strip().split(";"), row.strip().split(";"), strict=True))
+        ]
+
+
+def test_words_that_stand_where_the_header_stood_are_a_record(
+    bench: Any, reading: Readings, connectors: Callable[[], Any]
+) -> None:
+    run = reading()
+    path = bench.append("level,part,message\nINFO,pump,started\n")
+    run.look(connectors())
+    shutil.copy(path, bench.folder / "run.csv.1")
+    os.truncate(path, 0)
+    bench.append("ERROR,pump,hot\n")
+    run.look(connectors())
+    assert run.batches[-1].records.to_dicts() == [{"level": "ERROR", "part": "pump", "message": "hot"}]
+
+
+def test_a_log_that_begins_with_its_separator(bench: Any, reading: Readings, connectors: Callable[[], Any]) -> None:
+    run = reading()
+    bench.append("sep=;\npart;mass\nA;1,5\n")
+    run.look(connectors())
+    assert run.batches[-1].records.to_dicts() == [{"part": "A", "mass": "1,5"}]
+
+
+def test_a_folder_holds_a_log_while_it_has_a_file_of_it(bench: Any) -> None:
+    connector = bench.connector()
+    path = bench.append("t,value\n0,1\n")
+    assert connector.holds("run.csv")
+    path.unlink()
+    assert not connector.holds("run.csv")

@@ -211,10 +211,10 @@ async def test_a_rotation_without_grace_ends_every_older_secret(rig: Rig, receiv
     assert len((await arrival(receiver)).headers["webhook-signature"].split(" ")) == 1
 
 
-async def test_first_attempts_go_one_at_a_time_and_in_order(rig: Rig) -> None:
+async def test_a_receiver_that_asks_for_order_gets_first_attempts_one_at_a_time_and_in_order(rig: Rig) -> None:
     gate = threading.Event()
     with WebhookReceiver(Reply(gate=gate), 200) as receiver:
-        webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.created"])
+        webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.created"], inOrder=True)
         for number in range(10):
             await rig.sink(str(number))
         await arrival(receiver)
@@ -222,6 +222,138 @@ async def test_first_attempts_go_one_at_a_time_and_in_order(rig: Rig) -> None:
         gate.set()
         await rig.until(webhook, lambda log: all(one["status"] == "succeeded" for one in log))
         assert [one.event["data"]["object"]["label"] for one in receiver.received] == [str(n) for n in range(10)]
+
+
+async def test_different_keys_do_not_wait_for_each_other_and_one_key_keeps_its_order(rig: Rig) -> None:
+    gate = threading.Event()
+    with WebhookReceiver(Reply(gate=gate)) as receiver:
+        sink = await rig.sink()
+        webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.entry.*", "data_sink.deleted"])
+        keys = [f"k{number}" for number in range(8)]
+        for value in ("1", "2", "3"):
+            for key in keys:
+                await rig.push(sink, key, value)
+        await rig.http.delete(f"{sink}/k0")
+        await rig.push(sink, "k0", "again")
+        assert (await rig.http.delete(sink)).status_code == 200
+        first = {(await arrival(receiver)).event["data"]["object"]["key"] for _ in keys}
+        assert first == set(keys), "the first of every key is under way at the same time"
+        assert len(receiver.received) == len(keys)
+        gate.set()
+        await rig.until(webhook, lambda log: all(one["status"] == "succeeded" for one in log))
+        events = [one.event for one in receiver.received]
+    told = [(event["type"].rpartition(".")[2], event["data"]["object"]) for event in events[:-1]]
+    assert events[-1]["type"] == "data_sink.deleted", "what happens to the sink comes after its entries"
+    for key in keys[1:]:
+        assert [entry["value"] for _, entry in told if entry["key"] == key] == ["1", "2", "3"]
+    verbs = [verb for verb, entry in told if entry["key"] == "k0"]
+    assert verbs == ["created", "updated", "updated", "deleted", "created"]
+
+
+async def test_one_receiver_gets_no_more_than_its_part_of_the_places(
+    settings: Settings, make_key: Callable[..., str]
+) -> None:
+    narrow = dataclasses.replace(settings, pace=dataclasses.replace(settings.pace, at_once=4, at_once_to_one=3))
+    headers = {"x-api-key": make_key(), "ClientId": "tests"}
+    clock = ManualClock()
+    gate = threading.Event()
+    with WebhookReceiver(Reply(gate=gate)) as slow, WebhookReceiver() as quick:
+        async with (
+            running(narrow, clock=clock, chance=lambda: 0.5) as app,
+            httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
+        ):
+            workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
+            rig = Rig(http=http, clock=clock, settings=narrow, workspace=workspace)
+            await rig.webhook(slow.url, dataEvents=["data_sink.created"])
+            for number in range(6):
+                await rig.sink(str(number))
+            for _ in range(3):
+                await arrival(slow)
+            assert len(slow.received) == 3
+            webhook = await rig.webhook(quick.url, dataEvents=["data_sink.created"])
+            for number in range(6):
+                await rig.sink(str(number))
+            await rig.until(webhook, lambda log: [one["status"] for one in log] == ["succeeded"] * 6)
+            assert len(slow.received) == 3
+            gate.set()
+
+
+def _batches(receiver: WebhookReceiver) -> list[list[str]]:
+    return [
+        [f"{event['data']['object']['key']}={event['data']['object']['value']}" for event in one.event["events"]]
+        for one in receiver.received
+        if one.event["type"] == "data_sink.entry.batch"
+    ]
+
+
+async def test_events_of_entries_share_requests_for_a_receiver_that_asks_for_it(rig: Rig) -> None:
+    gate = threading.Event()
+    with WebhookReceiver(Reply(gate=gate), 200) as receiver:
+        sink = await rig.sink()
+        webhook = await rig.webhook(
+            receiver.url, dataEvents=["data_sink.entry.*", "data_sink.created"], batchEntries=True
+        )
+        secret = (await rig.http.get(webhook)).json()["signingSecret"]
+        await rig.push(sink, "a", "1")
+        first = await arrival(receiver)
+        for value in ("2", "3"):
+            for key in ("a", "b"):
+                await rig.push(sink, key, value)
+        await rig.sink("between")
+        await rig.push(sink, "b", "4")
+        gate.set()
+        log = await rig.until(webhook, lambda log: all(one["status"] == "succeeded" for one in log))
+        assert _batches(receiver) == [["a=1"], ["a=2", "b=2", "a=3", "b=3"], ["b=4"]]
+        assert [one.event["type"] for one in receiver.received][2] == "data_sink.created"
+        assert Webhook(secret).verify(first.body, dict(first.headers)) == first.event
+        assert first.headers["webhook-id"] == first.event["id"]
+        ids = [event["id"] for one in receiver.received for event in one.event.get("events", [one.event])]
+    assert sorted(ids) == sorted(one["eventId"] for one in log)
+    assert [one["attemptCount"] for one in log] == [1] * 7
+
+
+async def test_a_batch_that_fails_is_repeated_later_with_the_same_events(rig: Rig) -> None:
+    gate = threading.Event()
+    with WebhookReceiver(Reply(gate=gate, status=500), 500, 200) as receiver:
+        sink = await rig.sink()
+        webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.entry.*"], batchEntries=True)
+        await rig.push(sink, "a", "1")
+        await arrival(receiver)
+        for key in ("b", "c"):
+            await rig.push(sink, key, "1")
+        gate.set()
+        await rig.until(webhook, lambda log: [one["status"] for one in log] == ["failed"] * 3)
+        await rig.clock.advance(5)
+        await rig.until(webhook, lambda log: [one["status"] for one in log] == ["succeeded"] * 3)
+        assert [sorted(batch) for batch in _batches(receiver)] == [["a=1"], ["b=1", "c=1"], ["a=1", "b=1", "c=1"]]
+
+
+async def test_a_batch_is_bounded_in_events_and_bytes(settings: Settings, make_key: Callable[..., str]) -> None:
+    narrow = dataclasses.replace(settings, pace=dataclasses.replace(settings.pace, batch_events=3, batch_bytes=2_000))
+    headers = {"x-api-key": make_key(), "ClientId": "tests"}
+    clock = ManualClock()
+    gate = threading.Event()
+    with WebhookReceiver(Reply(gate=gate), 200) as receiver:
+        async with (
+            running(narrow, clock=clock, chance=lambda: 0.5) as app,
+            httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
+        ):
+            workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
+            rig = Rig(http=http, clock=clock, settings=narrow, workspace=workspace)
+            sink = await rig.sink()
+            webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.entry.*"], batchEntries=True)
+            await rig.push(sink, "a", "")
+            await arrival(receiver)
+            for key, value in (("b", ""), ("c", ""), ("d", ""), ("e", "x" * 1_500), ("f", "")):
+                await rig.push(sink, key, value)
+            gate.set()
+            await rig.until(webhook, lambda log: [one["status"] for one in log] == ["succeeded"] * 6)
+            assert [[text[0] for text in batch] for batch in _batches(receiver)] == [
+                ["a"],
+                ["b", "c", "d"],
+                ["e"],
+                ["f"],
+            ]
 
 
 async def test_a_retry_that_waits_does_not_hold_what_comes_later(rig: Rig) -> None:
@@ -241,8 +373,8 @@ async def test_a_retry_that_waits_does_not_hold_what_comes_later(rig: Rig) -> No
 async def test_a_receiver_that_hangs_holds_nobody_else(rig: Rig, receiver: WebhookReceiver) -> None:
     gate = threading.Event()
     with WebhookReceiver(Reply(gate=gate)) as hanging:
-        await rig.webhook(hanging.url, dataEvents=["data_sink.created"])
-        await rig.webhook(receiver.url, dataEvents=["data_sink.created"])
+        await rig.webhook(hanging.url, dataEvents=["data_sink.created"], inOrder=True)
+        await rig.webhook(receiver.url, dataEvents=["data_sink.created"], inOrder=True)
         for number in range(3):
             await rig.sink(str(number))
         for number in range(3):
@@ -254,7 +386,7 @@ async def test_a_receiver_that_hangs_holds_nobody_else(rig: Rig, receiver: Webho
 async def test_coalescing_tells_the_last_of_updates_that_wait_against_what_was_told_before(rig: Rig) -> None:
     gate = threading.Event()
     with WebhookReceiver(Reply(gate=gate), 200) as receiver:
-        members = {"dataEvents": ["data_sink.entry.updated"]}
+        members = {"dataEvents": ["data_sink.entry.updated"], "inOrder": True}
         sink = await rig.sink()
         for key in ("a", "b"):
             await rig.push(sink, key, "0")
@@ -297,7 +429,7 @@ async def test_coalescing_does_not_carry_an_update_past_what_happened_before_it(
 async def test_deleting_a_webhook_cancels_what_waits(rig: Rig) -> None:
     gate = threading.Event()
     with WebhookReceiver(Reply(gate=gate), 200) as receiver:
-        webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.created"])
+        webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.created"], inOrder=True)
         for _ in range(3):
             await rig.sink()
         await arrival(receiver)
@@ -320,6 +452,7 @@ async def test_own_headers_and_the_token_of_the_connection_are_sent(rig: Rig, re
             dataEvents=["data_sink.created"],
             headers=["X-Tenant: 7", "Authorization: Basic old"],
             oauthConnection=oauth,
+            inOrder=True,
         )
         for _ in range(3):
             await rig.sink()
@@ -339,12 +472,28 @@ async def test_own_headers_and_the_token_of_the_connection_are_sent(rig: Rig, re
     assert receiver.received == []
 
 
+async def test_deliveries_at_the_same_time_ask_for_one_token(rig: Rig, receiver: WebhookReceiver) -> None:
+    gate = threading.Event()
+    with WebhookReceiver(Reply(gate=gate, body=b'{"access_token": "first"}')) as token_server:
+        oauth = {"tokenUrl": token_server.url, "clientId": "c", "clientSecret": "s"}
+        webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.created"], oauthConnection=oauth)
+        for _ in range(5):
+            await rig.sink()
+        await arrival(token_server)
+        gate.set()
+        await rig.until(webhook, lambda log: [one["status"] for one in log] == ["succeeded"] * 5)
+        assert len(token_server.received) == 1
+
+
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
         (Reply(status=500), "The token server answered 500"),
         (Reply(body=b"{}"), "holds no access_token"),
         (Reply(body=b'{"access_token": "a\\nb"}'), "holds no access_token that can be sent"),
+        (Reply(body=b'{"access_token": "\xff"}'), "holds no access_token"),
+        (Reply(body=b"[" * 5_000), "holds no access_token"),
+        (Reply(body=b'{"access_token": "a", "scope": ' + b"[" * 5_000 + b"]" * 5_000 + b"}"), "holds no access_token"),
     ],
 )
 async def test_without_a_token_nothing_is_sent_and_the_log_says_why(rig: Rig, reply: Reply, why: str) -> None:
@@ -358,6 +507,55 @@ async def test_without_a_token_nothing_is_sent_and_the_log_says_why(rig: Rig, re
         assert guarded.received == []
 
 
+@pytest.mark.parametrize("seconds", ["-1e308", "1e308", "-1", "0"])
+async def test_a_token_with_any_end_is_sent(rig: Rig, receiver: WebhookReceiver, seconds: str) -> None:
+    with WebhookReceiver(Reply(body=b'{"access_token": "a", "expires_in": %s}' % seconds.encode())) as token_server:
+        oauth = {"tokenUrl": token_server.url, "clientId": "c", "clientSecret": "s"}
+        webhook = await _one_event(rig, receiver.url, oauthConnection=oauth)
+        assert (await rig.attempted(webhook, 1))["status"] == "succeeded"
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["Mon, 01 Jan 99999999999999999999 00:00:00 GMT", "Mon, 01 Jan 9999 00:00:00 -9999", "9" * 400, "\u00b2", ""],
+)
+async def test_a_retry_after_that_means_nothing_is_a_recorded_failure_like_any_other(rig: Rig, header: str) -> None:
+    with WebhookReceiver(Reply(status=503, headers={"Retry-After": header}), 200) as receiver:
+        webhook = await _one_event(rig, receiver.url)
+        assert (await rig.attempted(webhook, 1))["status"] == "failed"
+        await rig.sink("second")
+        await rig.until(webhook, lambda log: log[0]["status"] == "succeeded")
+
+
+async def test_an_attempt_that_raises_is_recorded_and_holds_up_nothing(
+    settings: Settings, make_key: Callable[..., str], receiver: WebhookReceiver
+) -> None:
+    answers: list[Exception | None] = [RuntimeError("the name server speaks in riddles"), None]
+
+    async def resolve(_host: str, _port: int) -> Sequence[Address]:
+        if (error := answers.pop(0)) is not None:
+            raise error
+        return [ip_address("127.0.0.1")]
+
+    clock = ManualClock()
+    headers = {"x-api-key": make_key(), "ClientId": "tests"}
+    async with (
+        running(settings, clock=clock, chance=lambda: 0.5, resolve=resolve) as app,
+        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
+    ):
+        workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
+        rig = Rig(http=http, clock=clock, settings=settings, workspace=workspace)
+        with capture_logs():
+            webhook = await _one_event(rig, f"http://receiver.example:{receiver.port}/")
+            first = await rig.attempted(webhook, 1)
+        assert first["status"] == "failed"
+        error = (await rig.detail(webhook, first))["attempts"][0]["error"]
+        assert error.startswith("internal: ")
+        assert "RuntimeError" in error
+        await rig.sink("second")
+        await rig.until(webhook, lambda log: log[0]["status"] == "succeeded")
+
+
 async def test_the_log_can_be_filtered_and_paged_and_shows_answers_to_the_owner_only(
     rig: Rig, make_key: Callable[..., str]
 ) -> None:
@@ -365,7 +563,9 @@ async def test_the_log_can_be_filtered_and_paged_and_shows_answers_to_the_owner_
     with WebhookReceiver(*answers) as receiver:
         key = {"x-api-key": make_key(name="svc:owner"), "ClientId": "tests"}
         made = await rig.http.post(
-            "/v1/webhooks", json={"url": receiver.url, "dataEvents": ["data_sink.created"]}, headers=key
+            "/v1/webhooks",
+            json={"url": receiver.url, "dataEvents": ["data_sink.created"], "inOrder": True},
+            headers=key,
         )
         webhook = made.headers["Location"]
         for _ in range(3):
@@ -375,6 +575,18 @@ async def test_the_log_can_be_filtered_and_paged_and_shows_answers_to_the_owner_
         assert [one["sequence"] for one in log] == [3, 2, 1]
         assert await rig.deliveries(webhook, "?status=failed") == log[2:]
         assert await rig.deliveries(webhook, "?take=1&skip=1") == log[1:2]
+        target, paged = f"{webhook}/deliveries?take=2", list[dict[str, Any]]()
+        while target:
+            page = await rig.http.get(target)
+            paged += page.json()
+            target = page.links.get("next", {}).get("url", "")
+        assert paged == log
+        for cursor in (
+            "x",
+            "WyIgQVNDIixbIngiXV0",
+            "WyIgQVNDIixbIjEyM2U0NTY3LWU4OWItMTJkMy1hNDU2LTQyNjYxNDE3NDAwMCJdXQ",
+        ):
+            assert (await rig.http.get(f"{webhook}/deliveries?cursor={cursor}")).status_code == 400
         for query in ("?status=lost", "?take=0", "?skip=-1"):
             assert (await rig.http.get(f"{webhook}/deliveries{query}")).status_code == 400
         path = f"{webhook}/deliveries/{log[2]['id']}"
@@ -475,7 +687,7 @@ async def test_without_the_key_of_its_secrets_the_service_says_so_and_delivers_n
         ):
             return await http.request(method, path, json=body)
 
-    webhook = (await call(sealing, "POST", "/v1/webhooks", {"url": receiver.url})).headers["Location"]
+    webhook = (await call(sealing, "POST", "/v1/webhooks", {"url": receiver.url, "inOrder": True})).headers["Location"]
     refused = await call(settings, "GET", webhook)
     assert (refused.status_code, refused.json()["code"]) == (503, "secrets_sealed")
     assert "WORKSPACED_ENCRYPTION_KEY" in refused.json()["detail"]

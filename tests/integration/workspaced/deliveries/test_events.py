@@ -33,7 +33,7 @@ def _events_stored(rig: Rig) -> int:
 async def test_every_change_of_a_sink_and_its_entries_is_told_with_what_it_was(
     rig: Rig, receiver: WebhookReceiver
 ) -> None:
-    await rig.webhook(receiver.url, dataEvents=["data_sink.*"])
+    await rig.webhook(receiver.url, inOrder=True, dataEvents=["data_sink.*"])
     sink = await rig.sink("old")
     await rig.http.patch(sink, json={"label": "new"})
     entry = {"key": "a/b", "value": "0.10", "dataType": "scalar"}
@@ -70,7 +70,7 @@ async def test_a_bulk_tells_each_key_that_changed_once_and_no_other(rig: Rig, re
     sink = await rig.sink()
     for key in ("same", "moved", "gone", "back", "again"):
         await rig.push(sink, key, "1")
-    await rig.webhook(receiver.url)
+    await rig.webhook(receiver.url, inOrder=True)
     items = [
         {"key": "same", "value": "1"},
         {"key": "moved", "value": "2"},
@@ -100,7 +100,7 @@ async def test_a_bulk_tells_each_key_that_changed_once_and_no_other(rig: Rig, re
 async def test_what_changes_nothing_is_not_told(rig: Rig, receiver: WebhookReceiver) -> None:
     sink = await rig.sink()
     await rig.push(sink, "k", "1")
-    await rig.webhook(receiver.url)
+    await rig.webhook(receiver.url, inOrder=True)
     await rig.push(sink, "k", "1")
     await rig.http.patch(f"{sink}/k", json={"value": "1"})
     await rig.http.patch(f"{sink}/k", json={})
@@ -115,11 +115,11 @@ async def test_what_changes_nothing_is_not_told(rig: Rig, receiver: WebhookRecei
 
 
 async def test_without_a_webhook_that_wants_it_nothing_is_written(rig: Rig, receiver: WebhookReceiver) -> None:
-    await rig.webhook(receiver.url, dataEvents=["block.*"])
-    await rig.webhook(receiver.url, dataEvents=[])
-    await rig.webhook(receiver.url, enabled=False)
-    await rig.webhook(receiver.url, ignoreClientIds=["tests"])
-    await rig.webhook(receiver.url, workspaceIds=["123e4567-e89b-12d3-a456-426614174000"])
+    await rig.webhook(receiver.url, inOrder=True, dataEvents=["block.*"])
+    await rig.webhook(receiver.url, inOrder=True, dataEvents=[])
+    await rig.webhook(receiver.url, inOrder=True, enabled=False)
+    await rig.webhook(receiver.url, inOrder=True, ignoreClientIds=["tests"])
+    await rig.webhook(receiver.url, inOrder=True, workspaceIds=["123e4567-e89b-12d3-a456-426614174000"])
     sink = await rig.sink()
     await rig.push(sink, "k", "1")
     await rig.http.post(f"{sink}/mass", json=[{"key": "k", "value": "2"}])
@@ -130,7 +130,7 @@ async def test_without_a_webhook_that_wants_it_nothing_is_written(rig: Rig, rece
 
 async def test_an_event_that_is_refused_at_commit_was_never_told(rig: Rig, receiver: WebhookReceiver) -> None:
     """The outbox is part of the transaction: a create that repeats an id leaves no event behind."""
-    await rig.webhook(receiver.url, dataEvents=["data_sink.entry.*"])
+    await rig.webhook(receiver.url, inOrder=True, dataEvents=["data_sink.entry.*"])
     sink = await rig.sink()
     entry = {"key": "k", "dataType": "t", "value": "1"}
     assert (await rig.http.post(sink, json=entry)).status_code == 201
@@ -174,7 +174,7 @@ async def test_a_guest_is_told_of_workspaces_that_let_guests_in(
 
 
 async def test_workspaces_and_blocks_are_told_as_their_schemas_say(rig: Rig, receiver: WebhookReceiver) -> None:
-    await rig.webhook(receiver.url, dataEvents=["workspace.*", "block.*"])
+    await rig.webhook(receiver.url, inOrder=True, dataEvents=["workspace.*", "block.*"])
     workspace = (await rig.http.post("/v1/workspace", json={"label": "new"})).json()["id"]
     blocks = f"/v1/workspace/{workspace}/blocks"
     block = (await rig.http.post(blocks, json={"workspace": workspace, "label": "b"})).json()["id"]
@@ -197,7 +197,7 @@ async def test_workspaces_and_blocks_are_told_as_their_schemas_say(rig: Rig, rec
 
 
 async def test_a_large_value_is_left_out_and_the_event_says_so(rig: Rig, receiver: WebhookReceiver) -> None:
-    await rig.webhook(receiver.url, dataEvents=["data_sink.entry.*"])
+    await rig.webhook(receiver.url, inOrder=True, dataEvents=["data_sink.entry.*"])
     sink = await rig.sink()
     await rig.push(sink, "k", "x" * 30_000)
     (event,) = await _told(rig, receiver, 1)
@@ -209,7 +209,7 @@ async def test_a_large_value_is_left_out_and_the_event_says_so(rig: Rig, receive
 async def test_the_bytes_that_are_signed_are_the_bytes_that_are_sent(
     rig: Rig, receiver: WebhookReceiver, value: str
 ) -> None:
-    path = await rig.webhook(receiver.url, dataEvents=["data_sink.entry.*"])
+    path = await rig.webhook(receiver.url, inOrder=True, dataEvents=["data_sink.entry.*"])
     secret = (await rig.http.get(path)).json()["signingSecret"]
     await rig.push(await rig.sink(), "k", value)
     received = await arrival(receiver)
@@ -225,7 +225,7 @@ async def test_the_bytes_that_are_signed_are_the_bytes_that_are_sent(
 async def test_changes_at_once_are_numbered_without_gap_and_told_in_that_order(
     rig: Rig, receiver: WebhookReceiver
 ) -> None:
-    webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.entry.created"])
+    webhook = await rig.webhook(receiver.url, inOrder=True, dataEvents=["data_sink.entry.created"])
     sink = await rig.sink()
     async with asyncio.TaskGroup() as pushing:
         for number in range(20):

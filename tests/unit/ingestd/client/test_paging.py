@@ -78,6 +78,32 @@ def test_a_record_that_others_pushed_to_the_next_page_is_not_given_again() -> No
     assert read(Pages(listing(2)), answer)[0] == ["e", "d", "c", "b", "a"]
 
 
+def test_pages_by_cursor_miss_no_record_while_others_are_removed() -> None:
+    records = [f"r{number:02d}" for number in range(20)]
+    pages, found = Pages(listing(3)), list[str]()
+    while pages.request is not None:
+        query = pages.request.query or {}
+        assert ("cursor" in query) != ("skip" in query)
+        following = [name for name in records if name > query.get("cursor", "")]
+        link = {"Link": f'</x?take=3&cursor={following[2]}&search=x>; rel="next"'} if len(following) > 3 else {}
+        found += pages.fresh(pages.request.read(" ".join(following[:3]).encode(), link))
+        records.pop(0)
+    assert found == [f"r{number:02d}" for number in range(20)]
+
+
+def test_a_page_without_records_is_followed_by_its_cursor() -> None:
+    replies: list[tuple[str, dict[str, str]]] = [
+        ("", {"Link": '</x?cursor=a>; rel="next"'}),
+        ("one", {"Link": '</x?cursor=b>; rel="next", </x?skip=0>; rel="prev"'}),
+        ("two", {}),
+    ]
+    pages, found = Pages(listing(3)), list[str]()
+    for body, headers in replies:
+        assert pages.request is not None
+        found += pages.fresh(pages.request.read(body.encode(), headers))
+    assert (found, pages.request) == (["one", "two"], None)
+
+
 def test_a_page_has_at_least_one_record() -> None:
     with pytest.raises(ValueError, match="page_length"):
         Pages(listing(0))

@@ -168,3 +168,21 @@ def test_a_name_that_the_header_lacks_is_told_with_what_there_is_and_the_nearest
 def test_without_a_header_a_name_may_occur_in_a_later_batch() -> None:
     batch = Batch(records=frame(part=["P-1"]), positions=pl.Series([2]), cursor={}, facts=FACTS)
     Mapping([MASS]).check_header(batch)
+
+
+def test_the_columns_of_an_entry_are_those_of_the_templates_that_fit_its_key() -> None:
+    mapping = Mapping(
+        [
+            EntrySpec(key="{part}.mass", value="{mass_kg}", type="{kind}"),
+            EntrySpec(key="{part}/{column}", columns=("length", "width")),
+            EntrySpec(key="{part}.note", value="{first} {second} {file.name}"),
+            EntrySpec(key="{any}.note", value="{other}"),
+        ]
+    )
+    assert mapping.columns_of("00417.mass") == ("mass_kg",)
+    assert mapping.columns_of("00417.mass", "key") == ("part",)
+    assert mapping.columns_of("00417.mass", "dataType") == ("kind",)
+    assert mapping.columns_of("a/b/width") == ("width",)
+    assert mapping.columns_of("x\n.note") == ("first", "second", "other")
+    assert mapping.columns_of("nothing of this") == ()
+    assert mapping.columns_of(".mass") == ()

@@ -100,8 +100,9 @@ async def test_while_the_service_is_away_one_asks_and_its_answer_counts_for_all(
     assert "Nothing listens" in away.sentence
     clock.now = away.until
     assert asked.turn() is None
-    assert asked.turn() is not None
-    changed = asyncio.create_task(asked.turn_changed())
+    known, wait = asked.changes.generation, asked.turn()
+    assert wait is not None
+    changed = asyncio.create_task(asked.turn_changed(known, wait))
     await asyncio.sleep(0)
     asked.heard(reply(200))
     await asyncio.wait_for(changed, 5)
@@ -155,12 +156,97 @@ async def test_many_lanes_ask_a_service_that_is_away_as_seldom_as_one_and_all_go
         for lane in lanes:
             running.desire(lane, {"a": ("1", "scalar")})
         async with asyncio.timeout(20):
-            while len(running.told(ServiceAway)) < 6:
-                await running.dispatcher.governor.turn_changed()
-                await asyncio.sleep(0)
-        # Each lane has found out for itself at most once; after that there was one probe at a time.
-        assert transport.refused <= 20 + 6
+            while True:
+                known = running.dispatcher.governor.changes.generation
+                if len(running.told(ServiceAway)) >= 6:
+                    break
+                await running.dispatcher.governor.changes.wait_past(known)
+        # Each lane found out for itself at most once. After that there was one probe at a time, the last without its event.
+        assert transport.refused <= 20 + len(running.told(ServiceAway)) + 1
         transport.away = False
         assert await running.drained() == []
     assert len(running.told(ServiceBack)) == 1
     assert all(service.store.by_label(lane.name) for lane in lanes)
+
+
+class WrongKey(httpx.AsyncBaseTransport):
+    """Answers 401 until the key is mended."""
+
+    def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
+        self.inner = inner
+        self.mended = False
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if self.mended:
+            return await self.inner.handle_async_request(request)
+        return httpx.Response(401, json={"error": "Unauthorized"})
+
+
+async def test_retry_now_ends_the_wait_of_every_paused_lane() -> None:
+    service = BulkService()
+    transport = WrongKey(service)
+    workspace = str(service.store.create_workspace({"label": "Bench"})["id"])
+    lanes = [SinkAddress(workspace=workspace, by="label", name=f"Sink {number}") for number in range(8)]
+    async with rig(transport=transport) as running:
+        for lane in lanes:
+            running.desire(lane, {"a": ("1", "scalar")})
+        assert len(await running.drained()) == 8
+        transport.mended = True
+        settled = running.settlings.reached(8)
+        running.dispatcher.retry_now()
+        await asyncio.wait_for(settled.wait(), 20)
+        assert not any(running.mirror.pending(lane) for lane in range(1, 9))
+
+
+async def test_retry_now_makes_the_next_probe_due() -> None:
+    asked = governor(Clock())
+    for _ in range(5):
+        asked.heard(reply(fault=Fault.REFUSED))
+    known, wait = asked.changes.generation, asked.turn()
+    assert wait is not None
+    changed = asyncio.create_task(asked.turn_changed(known, wait))
+    await asyncio.sleep(0)
+    asked.retry_now()
+    await asyncio.wait_for(changed, 5)
+    assert asked.turn() is None
+    assert asked.turn() is not None, "one probe at a time"
+
+
+async def test_while_access_is_denied_one_asks_for_all_within_ten_seconds() -> None:
+    clock = Clock()
+    asked, first, second = governor(clock), object(), object()
+    asked.deny("service", "w", "The key is not known.")
+    asked.deny("service", "v", "The key is not known.")
+    wait = asked.turn(first, "w")
+    assert wait is not None
+    assert wait.standing == "paused"
+    assert wait.seconds is not None
+    assert wait.seconds <= 10
+    assert asked.turn(second, "another workspace") is not None
+    clock.now += wait.seconds
+    assert asked.turn(first, "w") is None
+    waiting = asked.turn(second, "v")
+    assert waiting is not None
+    assert waiting.seconds is None, "until the first knows"
+    asked.heard(reply(401))
+    asked.probe_over(first)
+    asked.deny("service", "w", "The key is not known.")
+    assert asked.turn(second, "v") is not None
+    clock.now += 10
+    assert asked.turn(second, "v") is None
+    asked.heard(reply(200))
+    assert asked.turn(first, "w") is None
+
+
+async def test_a_right_that_is_missing_in_one_workspace_stops_no_other() -> None:
+    clock = Clock()
+    asked, first, second = governor(clock), object(), object()
+    asked.deny("workspace", "w", "No right.")
+    assert asked.turn(first, "w") is not None
+    assert asked.turn(second, "v") is None
+    asked.heard(reply(200))
+    assert asked.turn(first, "w") is not None, "an answer for another workspace says nothing of this one"
+    clock.now += 10
+    assert asked.turn(first, "w") is None
+    asked.admit("w")
+    assert asked.turn(second, "w") is None

@@ -10,7 +10,9 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.server import ServerState
 
-from workspaced.server.gathering import GatheringProtocol
+from workspaced.server.connections import Connections
+from workspaced.server.protocol import LimitedProtocol
+from workspaced.settings import Limits
 
 _REQUEST = b"GET / HTTP/1.1\r\nHost: service\r\n\r\n"
 
@@ -49,7 +51,15 @@ def _connected(app: ASGIApp) -> tuple[_Socket, Callable[[bytes], None]]:
     config = uvicorn.Config(app, log_config=None, ws="none")
     config.load()
     socket = _Socket()
-    protocol = GatheringProtocol(config=config, server_state=ServerState(), app_state={})
+    connections = Connections(
+        Limits(),
+        descriptors=1_024,
+        listener="clients",
+        is_proxy=lambda _: False,
+        count_closed=lambda _: None,
+        count_open=lambda _: None,
+    )
+    protocol = LimitedProtocol(connections=connections, config=config, server_state=ServerState(), app_state={})
     protocol.connection_made(socket)
     return socket, protocol.data_received
 

@@ -1,0 +1,216 @@
+"""What every mirror promises about entries that an earlier pipeline, mapping or state file wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from ingestd.core.record import Deletes
+from tests.contract.mirror_deliverable import held
+from tests.contract.mirror_drift import DriftStage, rows
+from tests.contract.mirror_intake import IntakeStage, Row, hashes
+from tests.contract.mirror_intake import entries as mapped
+
+
+class OwnershipStage(DriftStage, IntakeStage):
+    """A mirror, all of it."""
+
+    def read_as(
+        self,
+        entries: Sequence[Row],
+        *,
+        records: Sequence[Row] | None = None,
+        pipeline: str = "pipe",
+        name: str = "p",
+        digest: str = "d",
+        deletes: Deletes = "remove",
+        version: int = 1,
+    ) -> None:
+        """One whole reading; ``records``: what the row hashes come from, where that is not the entries themselves."""
+        state = self.open(name, pipeline=pipeline, digest=digest)
+        run = self.intake.begin_run(state.id, snapshot=True, whole=state.snapshot is None)
+        standing = hashes(records or entries)
+        frame = mapped(entries)
+        if records is not None:
+            frame = frame.with_columns(row_hash=mapped(records)["row_hash"])
+        cursor = {"version": version}
+        self.intake.commit(run, entries=frame, records=len(entries), rejects=(), cursor=cursor, facts={})
+        self.intake.finish_run(run, cursor=cursor, seen=standing, deletes=deletes)
+
+    def unexplained(self) -> list[tuple[str, str]]:
+        """Key and why of all entries that no source explains."""
+        page = self.reader.unexplained(("pipe", "desires", "new", "old"), limit=99)
+        return [(one.key, one.why) for one in page.entries]
+
+    async def lane(self) -> int:
+        (lane,) = await self.deliverable.lanes()
+        return lane.id
+
+
+class OwnershipSuite:
+    """Inherit it and give it a ``stage``."""
+
+    @pytest.fixture
+    def stage(self) -> OwnershipStage:
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------------------------------ a changed key template
+
+    RECORDS = (("1", "10"), ("2", "20"))
+    BEFORE = (("1.mass", "10"), ("2.mass", "20"))
+    AFTER = (("1.weight", "10"), ("2.weight", "20"))
+
+    async def test_keys_of_a_former_mapping_are_removed_although_their_records_are_still_there(
+        self, stage: OwnershipStage
+    ) -> None:
+        stage.read_as(self.BEFORE, records=self.RECORDS)
+        await stage.deliver_all()
+        stage.read_as(self.AFTER, records=self.RECORDS, digest="new")
+        assert await stage.deliver_all() == [
+            ("create", "1.weight", "10"), ("create", "2.weight", "20"), ("delete", "1.mass", None), ("delete", "2.mass", None),
+        ]  # fmt: skip
+        stage.read_as(self.AFTER[:1], records=self.RECORDS[:1], digest="new", version=2)
+        assert await stage.deliver_all() == [("delete", "2.weight", None)]
+
+    async def test_a_key_that_both_mappings_make_is_left_alone(self, stage: OwnershipStage) -> None:
+        stage.read_as(self.BEFORE, records=self.RECORDS)
+        await stage.deliver_all()
+        stage.read_as((self.BEFORE[0], self.AFTER[1]), records=self.RECORDS, digest="new")
+        assert await stage.deliver_all() == [("create", "2.weight", "20"), ("delete", "2.mass", None)]
+
+    async def test_a_reading_with_the_new_mapping_that_did_not_end_removes_nothing_and_the_next_does(
+        self, stage: OwnershipStage
+    ) -> None:
+        stage.read_as(self.BEFORE, records=self.RECORDS)
+        await stage.deliver_all()
+        state = stage.open(digest="new")
+        run = stage.intake.begin_run(state.id, snapshot=True, whole=True)
+        stage.intake.commit(run, entries=mapped(self.AFTER[:1]), records=1, rejects=(), cursor={}, facts={})
+        stage.restart()
+        assert await stage.deliver_all() == []
+        stage.read_as(self.AFTER, records=self.RECORDS, digest="new")
+        assert [key for kind, key, _ in await stage.deliver_all() if kind == "delete"] == ["1.mass", "2.mass"]
+
+    async def test_a_mapping_that_changes_twice_before_it_is_read_leaves_nothing_of_the_first(
+        self, stage: OwnershipStage
+    ) -> None:
+        stage.read_as(self.BEFORE, records=self.RECORDS)
+        await stage.deliver_all()
+        stage.open(digest="second")
+        stage.restart()
+        stage.read_as(self.AFTER, records=self.RECORDS, digest="third")
+        assert [key for kind, key, _ in await stage.deliver_all() if kind == "delete"] == ["1.mass", "2.mass"]
+
+    # ------------------------------------------------------------------------------------------------ another pipeline
+
+    async def test_a_renamed_pipeline_keeps_its_past(self, stage: OwnershipStage) -> None:
+        assert stage.intake.activate(["old"], sources={"old": "budget"}) == []
+        stage.read_as([("a", "1"), ("b", "2")], pipeline="old")
+        await stage.deliver_all()
+        stage.restart()
+        assert stage.intake.activate(["new"], sources={"new": "budget"}) == [("old", "new")]
+        assert stage.open(pipeline="new").cursor == {"version": 1}
+        stage.read_as([("a", "1")], pipeline="new", version=2)
+        assert await stage.deliver_all() == [("delete", "b", None)]
+        stage.restart()
+        assert stage.intake.activate(["new"], sources={"new": "budget"}) == []
+
+    async def test_a_pipeline_that_reads_something_else_does_not_get_the_past_of_one_that_left(
+        self, stage: OwnershipStage
+    ) -> None:
+        stage.intake.activate(["old"], sources={"old": "budget"})
+        stage.read_as([("a", "1")], pipeline="old")
+        await stage.deliver_all()
+        assert stage.intake.activate(["new"], sources={"new": "masses"}) == []
+        stage.read_as([("b", "1")], pipeline="new")
+        assert await stage.deliver_all() == [("create", "b", "1")]
+
+    def test_a_rename_that_could_mean_two_pipelines_is_none(self, stage: OwnershipStage) -> None:
+        stage.intake.activate(["a", "b"], sources={"a": "budget", "b": "budget"})
+        stage.read_as([("a", "1")], pipeline="a")
+        stage.read_as([("b", "1")], pipeline="b", name="q")
+        assert stage.intake.activate(["c"], sources={"c": "budget"}) == []
+        assert stage.intake.activate(["c", "d"], sources={"c": "budget", "d": "budget"}) == []
+
+    async def test_an_equal_entry_of_a_pipeline_that_left_belongs_to_the_one_that_names_it_now(
+        self, stage: OwnershipStage
+    ) -> None:
+        stage.intake.activate(["old"])
+        stage.read_as([("a", "1"), ("b", "2")], pipeline="old", name="o")
+        await stage.deliver_all()
+        stage.intake.activate(["new"])
+        stage.read_as([("a", "1"), ("b", "2")], pipeline="new")
+        assert await stage.deliver_all() == [], "nothing differs"
+        stage.read_as([("a", "1")], pipeline="new", version=2)
+        assert await stage.deliver_all() == [("delete", "b", None)]
+
+    # ------------------------------------------------------------------------------------------------ what is unexplained
+
+    async def test_what_was_found_in_the_service_is_unexplained_until_a_source_names_it(
+        self, stage: OwnershipStage
+    ) -> None:
+        lane = stage.desire({"a": ("1", "scalar")})
+        await stage.deliverable.adopt(lane, held(*rows(a="1", b="2", c="3")))
+        await stage.deliver(lane)
+        assert stage.unexplained() == [("b", "found"), ("c", "found")]
+        assert (await stage.check(lane, *rows(a="1", b="2", c="3"))).unexplained == 2
+        stage.desire({"b": ("2", "scalar")})
+        assert stage.unexplained() == [("c", "found")]
+
+    async def test_entries_of_a_pipeline_that_left_are_unexplained_and_named_with_it(
+        self, stage: OwnershipStage
+    ) -> None:
+        stage.intake.activate(["old", "new"])
+        stage.read_as([("a", "1")], pipeline="old", name="o")
+        stage.read_as([("b", "1")], pipeline="new", name="n")
+        await stage.deliver_all()
+        assert stage.unexplained() == []
+        stage.intake.activate(["new"])
+        assert stage.unexplained() == [("a", "inactive")]
+        (one,) = stage.reader.unexplained(["new"], limit=9).entries
+        assert (one.key, one.value, one.pipeline) == ("a", "1", "old")
+
+    async def test_keys_of_a_former_mapping_are_unexplained_where_vanished_rows_are_kept(
+        self, stage: OwnershipStage
+    ) -> None:
+        stage.read_as(self.BEFORE, records=self.RECORDS, deletes="keep")
+        await stage.deliver_all()
+        stage.read_as(self.AFTER, records=self.RECORDS, digest="new", deletes="keep")
+        await stage.deliver_all()
+        assert [key for key, _ in stage.unexplained()] == ["1.mass", "2.mass"]
+
+    async def test_partitions_of_a_source_that_changed_are_unexplained_once_its_new_partitions_are_read_whole(
+        self, stage: OwnershipStage
+    ) -> None:
+        stage.intake.activate(["pipe"], sources={"pipe": "old table"})
+        stage.read_as([("a", "1")], name="old")
+        await stage.deliver_all()
+        stage.intake.activate(["pipe"], sources={"pipe": "new table"})
+        stage.read_as([("b", "1")], name="new")
+        assert stage.unexplained() == []
+        stage.intake.note_pass("pipe", began=5.0, whole=True)
+        assert stage.unexplained() == [("a", "retired")]
+        stage.open("old")
+        assert stage.unexplained() == []
+
+    async def test_what_is_unexplained_comes_in_pages(self, stage: OwnershipStage) -> None:
+        lane = stage.desire({"a": ("1", "scalar")})
+        await stage.deliverable.adopt(lane, held(*rows(b="2", c="3", d="4")))
+        first = stage.reader.unexplained(("desires",), limit=2)
+        assert [one.key for one in first.entries] == ["b", "c"]
+        assert first.next is not None
+        assert [one.key for one in stage.reader.unexplained(("desires",), after=first.next, limit=2).entries] == ["d"]
+        assert stage.reader.unexplained(("another",), limit=9).entries == ()
+
+    async def test_partitions_of_a_source_that_changed_are_removed_as_our_own(self, stage: OwnershipStage) -> None:
+        stage.intake.activate(["pipe"], sources={"pipe": "old table"})
+        stage.read_as([("a", "1"), ("b", "2")], name="old")
+        await stage.deliver_all()
+        stage.intake.activate(["pipe"], sources={"pipe": "new table"})
+        stage.read_as([("b", "2"), ("c", "3")], name="new")
+        await stage.deliver_all()
+        stage.intake.note_pass("pipe", began=5.0, whole=True)
+        status = await stage.check(await stage.lane(), *rows(a="1", b="2", c="3"), unexplained="own")
+        assert (status.swept, status.unexplained) == (1, 0)
+        assert await stage.deliver_all() == [("delete", "a", None)]

@@ -1,0 +1,153 @@
+"""A state file that cannot be written for a while: what was delivered is not sent again and is settled later."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from ingestd.core.errors import MirrorCorrupt, MirrorError, MirrorFull
+from ingestd.mirror.port import Parked
+from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.mirror.sqlite.failures import failure_of
+from tests.contract.mirror_deliverable import SINK
+from tests.support.sqlite_desires import desire_all
+
+
+class FullDisk(sqlite3.Connection):
+    """Refuses every commit while ``full``, as SQLite does on a full disk."""
+
+    full: ClassVar[bool] = False
+
+    def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+        if self.full and sql == "COMMIT":
+            error = sqlite3.OperationalError("database or disk is full")
+            error.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise error
+        return super().execute(sql, *parameters)
+
+
+@asynccontextmanager
+async def mirror_of(path: Path, entries: int) -> AsyncIterator[tuple[SqliteMirror, type[FullDisk]]]:
+    disk = type("Disk", (FullDisk,), {})
+    mirror = SqliteMirror.open(path, factory=disk)
+    try:
+        desire_all(mirror, SINK, {f"K-{number}": (str(number), "text") for number in range(entries)})
+        yield mirror, disk
+    finally:
+        await asyncio.to_thread(mirror.close)
+
+
+async def test_what_was_delivered_on_a_full_disk_is_not_handed_out_again_and_is_settled_when_there_is_room(
+    tmp_path: Path,
+) -> None:
+    async with mirror_of(tmp_path / "ingestd.db", 3) as (mirror, disk):
+        settled, told = asyncio.Event(), list[str]()
+        loop = asyncio.get_running_loop()
+
+        def on_settled() -> None:
+            loop.call_soon_threadsafe(settled.set)
+
+        mirror.on_settled = on_settled
+        mirror.on_unwritable = told.append
+        mirror.on_writable = lambda: told.append("writable")
+        claim = await mirror.delivery.claim(1, max_items=10, max_bytes=10_000)
+        assert claim is not None
+        disk.full = True
+        await mirror.delivery.settle(claim)
+        assert mirror.status.pending() == 3  # not yet in the file
+        assert await mirror.delivery.claim(1, max_items=10, max_bytes=10_000) is None
+        with pytest.raises(MirrorFull):
+            await mirror.delivery.remember_sink(1, workspace_id="w", sink_id="s", adopted=True)
+        assert len(told) == 1
+        assert "is full" in told[0]
+        disk.full = False
+        await asyncio.wait_for(settled.wait(), 60)
+        assert mirror.status.pending() == 0
+        assert told[1:] == ["writable"]
+
+
+async def test_the_rest_of_a_claim_is_handed_out_again_only_when_its_settled_part_is_in_the_file(
+    tmp_path: Path,
+) -> None:
+    async with mirror_of(tmp_path / "ingestd.db", 3) as (mirror, disk):
+        claim = await mirror.delivery.claim(1, max_items=10, max_bytes=10_000)
+        assert claim is not None
+        disk.full = True
+        refused = [Parked(key="K-1", reason="It is refused.")]
+        await mirror.delivery.settle_some(claim, delivered=["K-0"], parked=refused)
+        await mirror.delivery.release(claim)
+        assert await mirror.delivery.claim(1, max_items=10, max_bytes=10_000) is None
+        disk.full = False
+        await mirror.delivery.remember_sink(1, workspace_id="w", sink_id="s", adopted=True)
+        rest = await mirror.delivery.claim(1, max_items=10, max_bytes=10_000)
+        assert rest is not None
+        assert (rest.items, b"K-2" in rest.parts[0].body) == (1, True)
+        assert mirror.status.rejected() == 1
+
+
+async def test_what_there_was_never_room_for_is_pending_after_the_next_start(tmp_path: Path) -> None:
+    path = tmp_path / "ingestd.db"
+    async with mirror_of(path, 3) as (mirror, disk):
+        claim = await mirror.delivery.claim(1, max_items=10, max_bytes=10_000)
+        assert claim is not None
+        disk.full = True
+        await mirror.delivery.settle(claim)
+    observer = SqliteMirror.observe(path)
+    assert observer.pending() == 3
+    observer.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "words"),
+    [
+        ("SQLITE_FULL", MirrorFull, "is full. Free some room"),
+        ("SQLITE_IOERR_WRITE", MirrorFull, "cannot be used at the moment"),
+        ("SQLITE_IOERR_FSYNC", MirrorFull, "kernel's log"),
+        ("SQLITE_IOERR_SHMSIZE", MirrorFull, "cannot be used at the moment"),
+        ("SQLITE_IOERR_CORRUPTFS", MirrorCorrupt, "is damaged"),
+        ("SQLITE_CANTOPEN", MirrorFull, "cannot be used at the moment"),
+        ("SQLITE_READONLY", MirrorFull, "cannot be used at the moment"),
+        ("SQLITE_READONLY_DBMOVED", MirrorError, "was moved, replaced or removed"),
+        ("SQLITE_CORRUPT", MirrorCorrupt, "Keep it aside"),
+        ("SQLITE_NOTADB", MirrorCorrupt, "is damaged"),
+        ("SQLITE_BUSY", MirrorFull, "locked by another program"),
+        ("SQLITE_LOCKED", MirrorFull, "locked by another program"),
+        ("SQLITE_PROTOCOL", MirrorFull, "locked by another program"),
+        ("SQLITE_PERM", MirrorFull, "cannot be used at the moment"),
+        ("SQLITE_AUTH", MirrorFull, "cannot be used at the moment"),
+        ("SQLITE_NOLFS", MirrorError, "'ingestd check'"),
+    ],
+)
+def test_every_failure_of_sqlite_is_a_sentence_that_says_what_to_do(
+    tmp_path: Path, name: str, kind: type[MirrorError], words: str
+) -> None:
+    error = sqlite3.OperationalError("some words of SQLite")
+    error.sqlite_errorcode = getattr(sqlite3, name)
+    error.sqlite_errorname = name
+    failure = failure_of(error, tmp_path / "ingestd.db", opened=True)
+    assert type(failure) is kind
+    assert words in str(failure)
+    assert str(tmp_path / "ingestd.db") in str(failure)
+
+
+@pytest.mark.parametrize("name", ["SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH"])
+def test_a_file_that_cannot_be_opened_at_all_is_a_matter_of_its_owner_and_mode(tmp_path: Path, name: str) -> None:
+    error = sqlite3.OperationalError("some words of SQLite")
+    error.sqlite_errorcode = getattr(sqlite3, name)
+    failure = failure_of(error, tmp_path / "ingestd.db", opened=False)
+    assert type(failure) is MirrorError
+    assert "Check the owner and mode" in str(failure)
+
+
+def test_a_mistake_in_a_statement_stays_what_it_is(tmp_path: Path) -> None:
+    connection = sqlite3.connect(":memory:")
+    with pytest.raises(sqlite3.OperationalError) as found:
+        connection.execute("SELEKT 1")
+    connection.close()
+    assert failure_of(found.value, tmp_path / "ingestd.db", opened=True) is None

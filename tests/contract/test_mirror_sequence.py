@@ -1,0 +1,225 @@
+"""The sequence file: a state file that is older than what was sent, or that is new beside one, is told from the newest one."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from ingestd.mirror.drift import DriftStatus, RemoveUnexplained
+from ingestd.mirror.sqlite import SqliteMirror
+from tests.contract.mirror_deliverable import SINK, work
+from tests.support.memory_mirror import Desired
+from tests.support.sqlite_desires import desire_all
+
+Signed = tuple[str, str, str | None]
+"""Key, value and author."""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "var" / "ingestd.db"
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[SqliteMirror]:
+    mirror = SqliteMirror.open(path)
+    try:
+        yield mirror
+    finally:
+        mirror.close()
+
+
+def saved(path: Path) -> bytes:
+    """A backup of a state file that was closed in order."""
+    return path.read_bytes()
+
+
+def put_back(path: Path, copy: bytes) -> None:
+    path.write_bytes(copy)
+
+
+def scalars(**values: str) -> dict[str, Desired]:
+    return {key: (value, "scalar") for key, value in values.items()}
+
+
+async def deliver(mirror: SqliteMirror, **values: str) -> list[tuple[str, str, str | None]]:
+    """Desire exactly this, in a sink that the service calls ``s1``, and deliver it."""
+    desire_all(mirror, SINK, scalars(**values))
+    await mirror.delivery.remember_sink(1, workspace_id="w1", sink_id="s1", adopted=True)
+    return await drained(mirror)
+
+
+async def drained(mirror: SqliteMirror) -> list[tuple[str, str, str | None]]:
+    sent = []
+    while (claim := await mirror.delivery.claim(1, max_items=100, max_bytes=100_000)) is not None:
+        sent += work(claim)
+        await mirror.delivery.settle(claim)
+    return sorted(sent)
+
+
+async def check(
+    mirror: SqliteMirror, *service: Signed, unexplained: RemoveUnexplained = "keep", doubt: bool = False
+) -> DriftStatus:
+    rows = [(key, value, "scalar", author) for key, value, author in service]
+    schema = {"key": pl.String, "value": pl.String, "data_type": pl.String, "author": pl.String}
+    asked = await mirror.drift.begin_check(1)
+    await mirror.drift.show(asked, pl.DataFrame(rows, schema=schema, orient="row"))
+    return await mirror.drift.end_check(asked, unexplained=unexplained, doubt=doubt)
+
+
+async def test_an_ordinary_start_is_in_no_doubt_also_after_a_crash(path: Path) -> None:
+    for value in "123":
+        mirror = SqliteMirror.open(path)
+        assert mirror.sequence.notice == ""
+        await deliver(mirror, a=value)
+        # What kill -9 leaves: no file was closed in order, and the lock is free.
+        shutil.copytree(path.parent, path.parent.with_name(f"killed-{value}"))
+        mirror.close()
+        with opened(path.parent.with_name(f"killed-{value}") / path.name) as killed:
+            assert killed.sequence.notice == ""
+            assert killed.status.doubts() == []
+
+
+async def test_an_older_copy_is_noticed_also_if_the_newest_was_killed(path: Path) -> None:
+    with opened(path) as mirror:
+        await deliver(mirror, a="1")
+    copy = saved(path)
+    mirror = SqliteMirror.open(path)
+    await deliver(mirror, a="2")
+    killed = path.parent.with_name("killed")
+    shutil.copytree(path.parent, killed)
+    mirror.close()
+    for suffix in ("-wal", "-shm"):
+        (killed / f"{path.name}{suffix}").unlink(missing_ok=True)
+    (killed / path.name).write_bytes(copy)
+    with opened(killed / path.name) as restored:
+        assert "replaced by an older copy" in restored.sequence.notice
+        assert restored.status.doubts() == [str(SINK)]
+    with opened(killed / path.name) as again:
+        assert again.sequence.notice == "", "it is known now"
+        assert again.status.doubts() == [str(SINK)], "and in doubt until the sink was repaired"
+
+
+async def test_a_copy_from_which_nothing_was_sent_since_is_the_newest(path: Path) -> None:
+    with opened(path) as mirror:
+        await deliver(mirror, a="1")
+    copy = saved(path)
+    with opened(path) as mirror:
+        await deliver(mirror, a="1")
+    put_back(path, copy)
+    with opened(path) as mirror:
+        assert mirror.sequence.notice == ""
+
+
+async def test_a_state_file_of_another_place_or_without_its_sequence_file_is_in_doubt(path: Path) -> None:
+    with opened(path) as mirror:
+        await deliver(mirror, a="1")
+        sequence = mirror.sequence.path
+    elsewhere = path.parent / "elsewhere"
+    elsewhere.mkdir()
+    shutil.copy(path, elsewhere / path.name)
+    with opened(elsewhere / path.name) as copied:
+        assert "may be a copy" in copied.sequence.notice
+    sequence.write_text("half a numb")
+    with opened(path) as mirror:
+        assert "may be a copy" in mirror.sequence.notice, "torn by a power cut"
+    with opened(elsewhere / "other.db") as other:
+        await deliver(other, a="1")
+    (elsewhere / "other.db").replace(path)
+    with opened(path) as mirror:
+        assert "replaced by another one" in mirror.sequence.notice
+
+
+async def test_a_state_file_of_an_older_program_is_in_no_doubt(path: Path) -> None:
+    with opened(path) as mirror:
+        await deliver(mirror, a="1")
+        mirror.sequence.path.unlink()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM identity")
+    with opened(path) as mirror:
+        assert mirror.sequence.notice == ""
+        assert mirror.status.doubts() == []
+
+
+async def test_a_sink_in_doubt_is_repaired_as_far_as_its_sources_confirm_the_values(path: Path) -> None:
+    with opened(path) as mirror:
+        await deliver(mirror, a="1", b="1", gone="1")
+    copy = saved(path)
+    with opened(path) as mirror:
+        await deliver(mirror, a="2", b="1", new="1")
+    put_back(path, copy)
+    service: list[Signed] = [("a", "2", "me"), ("b", "1", "me"), ("new", "1", "me")]
+    with opened(path) as mirror:
+        status = await check(mirror, *service, doubt=True)
+        assert (status.changed, status.removed, status.repaired) == (1, 1, 0), (
+            "no source has named them since the start"
+        )
+    put_back(path, copy)
+    with opened(path) as mirror:
+        mirror.sequence.path.write_text("")
+    with opened(path) as mirror:
+        assert mirror.status.doubts()
+        desire_all(mirror, SINK, scalars(a="1", b="1", gone="1"))
+        status = await check(mirror, *service)
+        assert (status.repaired, len(mirror.status.doubts())) == (0, 1), "a check of a person repairs nothing"
+        status = await check(mirror, *service, doubt=True)
+        assert status.repaired == 2
+        assert mirror.status.doubts() == []
+        assert await drained(mirror) == [("create", "gone", "1"), ("update", "a", "1")]
+        assert [one.key for one in mirror.status.unexplained(("desires",), limit=9).entries] == ["new"]
+        service = [("a", "1", "me"), ("b", "1", "me"), ("gone", "1", "me"), ("new", "1", "me")]
+        assert (await check(mirror, *service, unexplained="own")).swept == 1
+        assert await drained(mirror) == [("delete", "new", None)]
+
+
+@pytest.mark.parametrize(
+    ("authors", "swept"),
+    [
+        ({}, 2),
+        ({"x": "ada"}, 1),
+        ({"x": None}, 1),
+        ({"b": "ada"}, 0),
+        ({"a": None, "b": None, "x": None, "y": None}, 0),
+    ],
+    ids=["one account", "written by another", "changed by another", "two accounts", "a service that does not say"],
+)
+async def test_what_a_lost_state_file_wrote_is_known_by_the_one_account_that_wrote_the_rest(
+    path: Path, authors: dict[str, str | None], swept: int
+) -> None:
+    with opened(path) as mirror:
+        await deliver(mirror, a="1", b="1", x="1", y="1")
+        sequence = mirror.sequence.path
+    for file in path.parent.iterdir():
+        if file != sequence:
+            file.unlink()
+    service: list[Signed] = [(key, "1", authors.get(key, "me")) for key in "abxy"]
+    with opened(path) as mirror:
+        assert "An earlier state file" in mirror.sequence.notice
+        desire_all(mirror, SINK, scalars(a="1", b="1"))
+        frame = pl.DataFrame([(key, value, "scalar") for key, value, _ in service], schema=list(_ROW), orient="row")
+        await mirror.delivery.remember_sink(1, workspace_id="w1", sink_id="s1", adopted=False)
+        assert await mirror.delivery.adopt(1, frame) == 2
+        await mirror.delivery.remember_sink(1, workspace_id="w1", sink_id="s1", adopted=True)
+        status = await check(mirror, *service, unexplained="own")
+        assert (status.swept, status.unexplained) == (swept, 2 - swept)
+        assert len(await drained(mirror)) == swept
+
+
+async def test_a_sink_that_no_earlier_state_file_wrote_keeps_what_is_unexplained(path: Path) -> None:
+    service: list[Signed] = [("a", "1", "me"), ("x", "1", "me")]
+    with opened(path) as mirror:
+        desire_all(mirror, SINK, scalars(a="1"))
+        frame = pl.DataFrame([(key, value, "scalar") for key, value, _ in service], schema=list(_ROW), orient="row")
+        await mirror.delivery.adopt(1, frame)
+        await mirror.delivery.remember_sink(1, workspace_id="w1", sink_id="s1", adopted=True)
+        status = await check(mirror, *service, unexplained="own")
+        assert (status.swept, status.unexplained) == (0, 1)
+
+
+_ROW = ("key", "value", "data_type")

@@ -1,0 +1,179 @@
+"""The disk of the state file is full: the daemon stays up, delivers what it has, and reads again when there is room."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.daemon_process import Daemon, ingestd, running_daemon
+from tests.support.small_disk import Disk, LimitedFiles, MountedDisk, small_disk
+from tests.support.workspaced_process import WorkspaceService, new_key
+
+ROWS = 4000
+
+
+@pytest.fixture(params=["mounted", "limited"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
+    with small_disk(tmp_path / "state", mounted=request.param == "mounted") as made:
+        yield made
+
+
+class Site:
+    """A folder with a configuration and a real service, which may be stopped for a while."""
+
+    def __init__(self, base: Path, service: WorkspaceService, key: str, state: Path) -> None:
+        self.base = base
+        self.service = service
+        self.config = base / "ingestd.yaml"
+        self._client = service.client(key)
+        made = self._client.post("/v1/workspace", json={"label": "Bench"}, headers={"Idempotency-Key": "w"})
+        self._workspace = made.json()["id"]
+        (base / "drop").mkdir()
+        pipeline = {
+            "name": "runs",
+            "source": {"connector": "directory", "path": "drop", "settle_seconds": 0},
+            "entries": {"key": "{id}", "value": "{value}"},
+            "sink": {"workspace": "Bench", "label": "Runs"},
+        }
+        settings = {
+            "service": {"url": service.url, "api_key": key, "client_id": "test"},
+            "state": str(state / "ingestd.db"),
+            "pipelines": [pipeline],
+        }
+        self.config.write_text(json.dumps(settings))
+
+    def drop(self, name: str) -> dict[str, str]:
+        """A file of many rows; what it says."""
+        said = {f"{name}-{number:06}": f"{number}.0" for number in range(ROWS)}
+        hidden = self.base / "drop" / f".{name}"
+        hidden.write_text("id,value\n" + "".join(f"{key},{value}\n" for key, value in said.items()))
+        hidden.rename(self.base / "drop" / f"{name}.csv")
+        return said
+
+    def pause(self) -> None:
+        """The service does not answer."""
+        self.service.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self.service.process.send_signal(signal.SIGCONT)
+
+    def values(self) -> dict[str, Any]:
+        sinks = self._client.get(f"/v1/workspace/{self._workspace}/data-sink").json()
+        if not sinks:
+            return {}
+        held = self._client.get(f"/v1/workspace/{self._workspace}/data-sink/{sinks[0]['id']}").json()
+        return {entry["key"]: entry["value"] for entry in held["entries"]}
+
+    def wait_for(self, expected: dict[str, str], daemon: Daemon) -> None:
+        """Wait until the sink holds that; a look follows each delivery."""
+        while True:
+            seen = [event["event"] for event in daemon.events].count("entries_delivered")
+            if self.values() == expected:
+                return
+            daemon.wait_for("entries_delivered", nth=seen + 1)
+
+    def close(self) -> None:
+        self._client.close()
+
+
+@pytest.fixture
+def site(tmp_path: Path, disk: Disk) -> Iterator[Site]:
+    key = new_key(tmp_path / "service")
+    with WorkspaceService(tmp_path / "service") as service:
+        made = Site(tmp_path, service, key, disk.folder)
+        try:
+            yield made
+        finally:
+            made.go_on()
+            made.close()
+
+
+def test_a_disk_that_fills_while_entries_wait_holds_up_reading_only_and_everything_arrives_without_a_restart(
+    tmp_path: Path, site: Site, disk: Disk
+) -> None:
+    with running_daemon(tmp_path, "run", "--log-level", "debug", "-c", str(site.config)) as (daemon, _):
+        expected = site.drop("first")
+        daemon.wait_for("partition_settled")
+        pid = daemon.process.pid
+        # What is read now waits for the service.
+        site.pause()
+        expected |= site.drop("second")
+        daemon.wait_for("partition_read", nth=2)
+        disk.fill(pid)
+        third = site.drop("third")
+        daemon.wait_for("intake_paused")
+        assert any("state" in event["sentence"] for event in daemon.events if event["event"] == "state_unwritable")
+        # Delivery goes on, though nothing can be noted.
+        site.go_on()
+        site.wait_for(expected, daemon)
+        # Every other command is a sentence, too.
+        status = ingestd(tmp_path, "status", "-c", str(site.config))
+        assert "Traceback" not in status.stderr
+        disk.free(pid)
+        daemon.wait_for("intake_resumed")
+        site.wait_for(expected | third, daemon)
+        daemon.wait_for("partition_settled", partition="third.csv")
+        assert daemon.process.pid == pid
+        assert daemon.process.poll() is None
+        assert daemon.stop() == 0
+        assert [event["event"] for event in daemon.events].count("daemon_ready") == 1
+        assert not [event for event in daemon.events if "Traceback" in json.dumps(event)]
+    assert "0 waiting" in ingestd(tmp_path, "status", "-c", str(site.config)).stdout
+
+
+def test_a_daemon_that_is_stopped_while_the_disk_is_full_ends_in_order_and_loses_nothing(
+    tmp_path: Path, site: Site, disk: Disk
+) -> None:
+    with running_daemon(tmp_path, "run", "--log-level", "debug", "-c", str(site.config)) as (daemon, _):
+        expected = site.drop("first")
+        daemon.wait_for("partition_settled")
+        disk.fill(daemon.process.pid)
+        expected |= site.drop("second")
+        daemon.wait_for("intake_paused")
+        assert daemon.stop() == 0
+        pid = os.getpid()
+        if isinstance(disk, MountedDisk):
+            disk.free(pid)
+    assert ingestd(tmp_path, "sync", "-c", str(site.config)).returncode == 0
+    assert site.values() == expected
+
+
+def test_a_daemon_that_starts_on_a_full_disk_says_so_and_waits_for_room(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "state") as disk:
+        key = new_key(tmp_path / "service")
+        with WorkspaceService(tmp_path / "service") as service:
+            site = Site(tmp_path, service, key, disk.folder)
+            expected = site.drop("first")
+            # Where nothing can be mounted, the processes are born under the limit of this one.
+            disk.fill(os.getpid())
+            for verb in (
+                ["sync"],
+                ["status"],
+                ["check"],
+                ["trace", "a"],
+                ["rejected", "list"],
+                ["why", "a"],
+                ["drift"],
+            ):
+                run = ingestd(tmp_path, *verb, "-c", str(site.config))
+                assert "Traceback" not in run.stderr, run.stderr
+                assert "mistake in ingestd" not in run.stderr
+                if verb == ["sync"]:
+                    assert run.returncode == 75
+                    assert str(disk.folder / "ingestd.db") in run.stderr
+            with running_daemon(tmp_path, "run", "--log-level", "debug", "-c", str(site.config)) as (daemon, manager):
+                assert str(disk.folder / "ingestd.db") in daemon.wait_for("start_delayed")["sentence"]
+                manager.wait_for("STATUS", "Waits")
+                if isinstance(disk, LimitedFiles):
+                    disk.free(os.getpid())
+                disk.free(daemon.process.pid)
+                daemon.wait_for("daemon_ready")
+                site.wait_for(expected, daemon)
+                assert daemon.stop() == 0
+            site.close()

@@ -1,0 +1,262 @@
+"""Every statement of the mirror finds the rows that it concerns: no scan, and no loose search, of a table that grows.
+
+SQLite has no statistics in a state file (the daemon never runs ANALYZE), so its plan of a statement is the same for an empty file
+and for one of millions of rows, and EXPLAIN QUERY PLAN on an empty file shows it.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+
+import pytest
+
+from ingestd.mirror.sqlite.connection import StateFile
+from ingestd.mirror.sqlite.sql import SQL
+
+SMALL = {
+    "sink": "as many as the configuration names",
+    "pipeline": "as many as the configuration names",
+    "drift_check": "a row for each sink",
+    "trouble": "a row for each sink",
+    "pruning": "one row",
+    "failed_part": "a row for each part of the daemon that failed",
+    "bounded": "one row",
+    "identity": "one row",
+    "doubt": "a row for each sink",
+    "sqlite_sequence": "a row for each table with AUTOINCREMENT",
+}
+"""Tables that do not grow with the data; every other table does, temporary ones too."""
+
+SELECTIVE: dict[str, list[tuple[str, ...]]] = {
+    "snapshot": [("partition",)],
+    "wait": [("partition",), ("segment",)],
+    "staging": [("run",)],
+    "refusal": [("sink", "key")],
+    "rejected": [("partition", "row_hash"), ("sink", "key")],
+    "run": [("<expr>",)],
+    "seen": [("key",)],
+}
+"""Besides whole unique keys: columns of which one value has few rows, or rows that belong to one piece of work."""
+
+READS_ALL = {
+    # -- at the start of the daemon, once
+    "partition_free_conflicts": "at start, and only after a pipeline was taken out of the configuration",
+    "refusals_forget": "at start; the table is bounded by what is rejected",
+    "runs_interrupted": "at start; the runs that a crash left open (a partial index)",
+    "touched_at_start": "at start, and only partitions that are not acknowledged (a partial index)",
+    # -- totals and lists that a person asks for
+    "status_sinks": "totals of all sinks, for `status`: one count of the entries of each, one pass over what is rejected",
+    "status_pipelines": "totals of all pipelines, for `status`: each partition and rejected row once, in indexes",
+    "rejected_total": "a total, in an index",
+    "check_entries": "a total of what was read back",
+    "check_counts": "a total of what was found",
+    "rejected_selected": "a person's selection by text or pattern; pages continue after the last id",
+    "rejections_newest": "the newest, to a limit, in the order of the primary key",
+    "drift_checks": "a row for each sink, and the first partition that writes to it",
+    "drift_page": "a page of a person's list, to a limit, in the order of the primary key",
+    "history_partition": "`why` of one file: its own pending segments and rejected rows",
+    "history_reading": "`why` of one file: its own runs, the newest first, until one brought content",
+    # -- work that concerns a whole sink or a whole partition, done once for it
+    "sink_forget_segments": "deletes what it reads: the service has lost the sink, and everything in it is sent again",
+    "sink_forget_removed": "as sink_forget_segments",
+    "sink_forget_adopted": "as sink_forget_segments",
+    "rejected_of_sink": "as sink_forget_segments",
+    "sink_page": "a page of the sink, to a limit, in the order of the primary key",
+    "entries_of_partition": "once for a whole reading of a source with `deletes: remove`, which is as long",
+    "rejected_rows": "once for a whole reading, which maps all of these again",
+    "rejected_mended": "once for a whole reading, which maps all of these again",
+    "retried_hashes": "what a person asked to be mapped again (a partial index)",
+    "rejected_retried_mended": "what a person asked to be mapped again (a partial index)",
+    "parked_ids": "the receipt of an archived file lists all that was rejected of it",
+    "parked_count": "the receipt of an archived file counts all that was rejected of it",
+    "chosen_oldest": "a page of what is deleted, in the order of an index",
+    "chosen_old": "a page of what is deleted, in the order of an index",
+    "attempt_prune": "deletes what it reads: attempts beyond the newest",
+    # -- a pruning reads everything once in as many runs as there are, beside the writer
+    "kept_by_entries": "a pruning",
+    "kept_partitions_of_entries": "a pruning",
+    "kept_by_rejected": "a pruning",
+    "kept_partitions_of_rejected": "a pruning",
+    "kept_partitions_of_segments": "a pruning",
+    "kept_partitions_of_drift": "a pruning",
+    "kept_newest_partitions": "a pruning",
+    "partitions_to_prune": "a pruning: the partitions that are gone (a partial index)",
+    "runs_to_prune": "a pruning",
+    "runs_left": "a pruning",
+    "partition_runs_prune": "a pruning: a page of what it deletes, in the order of an index",
+    "partition_prune": "the check of its foreign key: the runs of the partition, of which none is left",
+    "partition_still_prunable": "the first row that it finds",
+    "partitions_beyond": "the newest partitions of a pipeline to a fixed number, in the order of an index",
+    "partitions_before": "a page, to a limit, in the order of an index",
+    # -- the check of a sink reads the sink and its entries once
+    "gone_clear": "deletes what it reads, which one check of the sink has noted",
+    "check_compare": "compares a whole sink",
+    "check_added": "compares a whole sink",
+    "check_same_key": "compares a whole sink: keys beyond ASCII",
+    "check_strangers": "compares a whole sink",
+    "check_findings": "what a comparison has found",
+    "check_strange_values": "what a comparison has found",
+    "check_strange_vanished": "what a comparison has found",
+    "drift_over": "once for each check of the sink; what the last check had found",
+    "dropped_forget": "once for each check of the sink; what a person has dropped",
+    "pending_segments": "once for each check of the sink; keys of an index only",
+    # -- ownership: once after a start, an adoption or a change of the configuration
+    "pipeline_sources": "at start; the first partition of each pipeline",
+    "pipeline_forget": "the check of its foreign key: a pipeline without partitions",
+    "partitions_retire": "at start, for a pipeline that reads another source now: it changes what it reads",
+    "pipelines_unread_of_sink": "once for each adoption of the sink, which reads the whole sink",
+    "pipeline_adopted_at": "the newest partition of a pipeline, in the order of an index",
+    "sink_ownership": "once for each sink after the start and after each adoption",
+    "sink_unread": "for `status`: partitions of a sink, up to the first of a pipeline that was not read",
+    "sinks_of_pipelines": "a person's list; the first partition of each pipeline in a sink",
+    "unexplained_count": "counts a whole sink: for `status`, and once after the start if the configuration removes such entries",
+    "unexplained_page": "a page of a person's list, to a limit, in the order of the primary key",
+    "entries_left_over": "once for the first whole reading with a new mapping, which maps everything",
+    "check_authors": "compares a whole sink",
+    "check_unexplained": "compares a whole sink",
+    "drift_forget_added": "once for a sink that is in doubt; deletes what it reads",
+    # -- what is looked at is what is to be done
+    "partitions_touched": "the partitions that were touched since the last look, a page",
+    "chosen_partitions": "what a person has chosen, a page",
+    "chosen_remember_dropped": "what a person has chosen, a page",
+    "chosen_drop_refusals": "what a person has chosen, a page",
+    "run_forget_idle": "the runs of a partition that changed nothing; it leaves none (a partial index)",
+    "staging_clear_partition": "the runs of a partition that have not ended (a partial index)",
+    "rejected_partition": "at most one row of a partition (a partial index)",
+    "rejected_any_entry": "the first row that it finds",
+    "keys_in_range": "the first row that it finds",
+    "snapshots_drop_old": "the newest partitions of a pipeline to a fixed number, in the order of an index",
+    "segments_pending": "a page, to a limit, in the order of the index",
+    "chosen_entries": "what a person has chosen, a page",
+    "drift_ours": "a page, to a limit, in the order of the primary key",
+    "drift_theirs": "a page, to a limit, in the order of the primary key",
+}
+"""Statements that may read more than a few rows of a growing table, each with the reason why that is right.
+
+Even these may not look through a table again for each row of another (`scanned again`), nor sort a page (`sorted`).
+"""
+
+_STEP = re.compile(
+    r"(?P<verb>SCAN|SEARCH) (?P<table>[\w.]+)(?: USING (?:AUTOMATIC )?(?:PARTIAL )?(?:COVERING )?"
+    r"(?:INDEX \w+|PRIMARY KEY|INTEGER PRIMARY KEY))?(?: \((?P<terms>.*)\))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One loop of a plan. ``inner``: it runs again for each row of the loop before it."""
+
+    detail: str
+    inner: bool
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    """A connection to a state file with every temporary table that a statement names."""
+    path = tmp_path_factory.mktemp("state") / "state.db"
+    with closing(StateFile(path)) as state, state.writing() as connection:
+        _prepare(connection)
+        yield connection
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    connection.create_function("nfc", 1, lambda text: text, deterministic=True)
+    for name in [name for name, text in SQL.items() if text.startswith("CREATE")]:
+        connection.execute(SQL[name])
+
+
+@pytest.mark.parametrize("name", [name for name, text in SQL.items() if not text.startswith(("CREATE", "DROP"))])
+def test_a_statement_reads_only_rows_that_it_concerns(name: str, state: sqlite3.Connection) -> None:
+    found = list(_mistakes(state, SQL[name]))
+    worst = [mistake for mistake in found if mistake.startswith("again")]
+    assert not worst, f"{name} looks through a table once for each row of another: {worst}"
+    if name not in READS_ALL:
+        assert not found, f"{name} reads more than it needs: {found}. Its plan: {plan(state, SQL[name])}"
+
+
+def test_every_exception_is_of_a_statement_that_needs_it(state: sqlite3.Connection) -> None:
+    needless = [name for name in READS_ALL if name not in SQL or not list(_mistakes(state, SQL[name]))]
+    assert not needless
+
+
+@pytest.mark.parametrize(
+    ("statement", "mistake"),
+    [
+        (
+            "UPDATE entry SET row_hash = j.value FROM json_each(?) j WHERE sink = ? AND entry.key = j.key",
+            "again SCAN j",
+        ),
+        ("SELECT * FROM entry WHERE sink = ?", "loose SEARCH entry"),
+        ("SELECT * FROM entry e WHERE e.key = ?", "SCAN e"),
+        ("SELECT * FROM rejected WHERE sink = ?", "SCAN rejected"),
+        ("SELECT * FROM sink k JOIN entry e ON e.value = k.name", "SCAN e"),
+        ("SELECT * FROM rejected WHERE partition = ? ORDER BY id LIMIT 5", "sorted"),
+    ],
+)
+def test_a_statement_that_grows_is_found(statement: str, mistake: str, state: sqlite3.Connection) -> None:
+    assert any(mistake in found for found in _mistakes(state, statement))
+
+
+def plan(connection: sqlite3.Connection, statement: str) -> list[Step]:
+    """The loops of a statement, each with whether it is within another."""
+    text = re.sub(r"--[^\n]*", "", statement)
+    named = dict.fromkeys(re.findall(r":([a-z]\w*)", text))
+    rows = connection.execute(f"EXPLAIN QUERY PLAN {text}", named or (None,) * text.count("?")).fetchall()
+    steps, outer = [], set[int]()
+    for _, parent, _, detail in rows:
+        if detail.startswith(("SCAN", "SEARCH")):
+            steps.append(Step(detail, inner=parent in outer))
+            outer.add(parent)
+        elif detail.startswith("USE TEMP B-TREE FOR"):
+            steps.append(Step(detail, inner=False))
+    return steps
+
+
+def _mistakes(connection: sqlite3.Connection, statement: str) -> Iterator[str]:
+    tables = _tables(statement)
+    limited = re.search(r"\bLIMIT\b", statement) is not None
+    growing_search = False
+    for step in plan(connection, statement):
+        match = _STEP.match(step.detail)
+        if match is None:
+            if limited and growing_search and "ORDER BY" in step.detail:
+                yield f"sorted before the limit: {step.detail}"
+            continue
+        table = tables.get(match["table"].removeprefix("temp."), match["table"].removeprefix("temp."))
+        if table in SMALL or "CONSTANT ROW" in step.detail:
+            continue
+        if match["verb"] == "SCAN":
+            if step.inner:
+                yield f"again {step.detail}"
+            elif "VIRTUAL TABLE" not in step.detail:
+                growing_search = True
+                yield step.detail
+        elif match["terms"] is not None and not _is_selective(connection, table, match["terms"]):
+            growing_search = True
+            yield f"loose {step.detail}"
+
+
+def _is_selective(connection: sqlite3.Connection, table: str, terms: str) -> bool:
+    equal = {term.removesuffix("=?") for term in terms.split(" AND ") if term.endswith("=?")}
+    return any(equal >= set(key) for key in [*_unique_keys(connection, table), *SELECTIVE.get(table, ())])
+
+
+def _unique_keys(connection: sqlite3.Connection, table: str) -> list[tuple[str, ...]]:
+    keys: list[tuple[str, ...]] = [("rowid",)]
+    columns = connection.execute("SELECT name, pk FROM pragma_table_info(?)", (table,)).fetchall()
+    if key := tuple(name for name, order in columns if order):
+        keys.append(key)
+    for (index,) in connection.execute('SELECT name FROM pragma_index_list(?) WHERE "unique"', (table,)).fetchall():
+        named = connection.execute("SELECT name FROM pragma_index_info(?)", (index,)).fetchall()
+        keys.append(tuple(row[0] for row in named))
+    return keys
+
+
+def _tables(statement: str) -> dict[str, str]:
+    """The tables of a statement by alias."""
+    words = r"(?:FROM|JOIN|INTO|UPDATE)\s+(?:temp\.|main\.)?(\w+)(?:\([^)]*\))?\s+(?:AS\s+)?(\w+)"
+    return {alias: table for table, alias in re.findall(words, statement)}

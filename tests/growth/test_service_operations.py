@@ -1,0 +1,244 @@
+"""The work of every operation of the service over a sink that grows, in steps of SQLite's virtual machine.
+
+The sink, the audit log and the log of deliveries have N rows, then 4N. What is about one record must cost the same; what
+returns the whole sink may cost as much more as there is more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+
+from tests.support.interface_rows import ROWS, Row
+from tests.support.one_of_each import World, one_of_each
+from tests.support.work_counter import LONGEST_WRITE, STEPS_COUNTED, Work, counting_connections
+from workspaced.access import store as access
+from workspaced.app import Application, running
+from workspaced.settings import Limits, Settings
+from workspaced.storage.choice import transact
+
+N: Final = 1_500
+SLACK: Final = 2_000
+"""Steps of what the service does beside a request at its own time. To pass over 3N rows more takes five times as many."""
+_SINK: Final = "/v1/workspace/{workspace}/data-sink/{sink}"
+
+WHOLE: Final = {"DS1", "DS2", "DS1 as CSV", "DS1 search without take"}
+"""What returns every entry."""
+PAGES: Final = (
+    *(
+        Row(id=f"DS1 {name}", method="GET", path=_SINK, query={"take": "50", **query}, shape=None)
+        for name, query in {
+            "page": {},
+            "page backwards": {"sortOrder": "DESC"},
+            "page by key": {"sortedBy": "key"},
+            "page by key backwards": {"sortedBy": "key", "sortOrder": "DESC"},
+            "page as CSV": {"format": "csv"},
+            "page after skip": {"skip": "500"},
+            "search that finds": {"search": "7"},
+            "search that finds nothing": {"search": "nothing", "sortedBy": "key"},
+            "search by creation that finds nothing": {"search": "nothing"},
+        }.items()
+    ),
+    Row(id="DS1 as CSV", method="GET", path=_SINK, query={"format": "csv"}, shape=None),
+    Row(id="DS1 search without take", method="GET", path=_SINK, query={"search": "k"}, shape=None),
+    Row(id="audit log", method="GET", path="/v1/audit-log", query={"take": "10"}, shape=None),
+    Row(
+        id="audit log of an action",
+        method="GET",
+        path="/v1/audit-log",
+        query={"take": "10", "action": "webhook.*"},
+        shape=None,
+    ),
+    Row(id="deliveries", method="GET", path="/v1/webhooks/{webhook}/deliveries", query={"take": "10"}, shape=None),
+    Row(
+        id="failed deliveries",
+        method="GET",
+        path="/v1/webhooks/{webhook}/deliveries",
+        query={"take": "10", "status": "failed"},
+        shape=None,
+    ),
+    Row(
+        id="DS11 of a hundred",
+        method="POST",
+        path=f"{_SINK}/mass",
+        json=[{"key": f"k{index * 7:06d}", "value": "2"} for index in range(100)],
+        shape=None,
+    ),
+)
+# What is deleted is deleted last, and containers after what is in them.
+_LAST: Final = ("DS10", "CS1", "BL4", "DS7", "WH4", "WS4")
+OPERATIONS: Final = (
+    # A block that is made the root can't be deleted, which comes later.
+    *(
+        dataclasses.replace(row, json={"label": "New"}) if row.id == "WS5" else row
+        for row in ROWS
+        if row.id not in _LAST
+    ),
+    *PAGES,
+    *sorted((row for row in ROWS if row.id in _LAST), key=lambda row: _LAST.index(row.id)),
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """The steps of one operation, with what it leaves to be done, and those of its longest write transaction."""
+
+    total: int
+    longest_write: int
+
+
+def _settings(data: Path, **limits: int) -> Settings:
+    chosen = Limits(requests_per_minute=0, walked_rows=500, **limits)
+    return Settings(data=data, limits=chosen, upkeep_seconds=86_400, key_cache_seconds=3_600)
+
+
+@asynccontextmanager
+async def _service(data: Path) -> AsyncIterator[tuple[Application, httpx.AsyncClient]]:
+    settings = _settings(data)
+    key = transact(
+        settings.database,
+        lambda tx: access.create_key(
+            tx, name="svc:test", role="owner", now=time.time_ns() // 1_000_000, expires_at=None
+        ),
+    )
+    async with running(settings) as app:
+        transport = httpx.ASGITransport(app=app)
+        headers = {"x-api-key": key, "ClientId": "tests"}
+        async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as http:
+            await app.keep_up()  # the first round of the jobs is over
+            yield app, http
+
+
+async def _fill(http: httpx.AsyncClient, settings: Settings, world: World, rows: int) -> None:
+    """So many entries, rows of the audit log, and deliveries that were made."""
+    sink = _SINK.format(workspace=world.workspace, sink=world.sink)
+    for start in range(0, rows, N):
+        entries = [{"key": f"k{index:06d}", "value": "1"} for index in range(start, start + N)]
+        answer = await http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
+        assert answer.status_code == 200, answer.text
+    numbers = f"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})"
+    for statement in (
+        f"""INSERT INTO audit_row (at, principal, key_id, client_id, request_id, address, action, resource_id,
+                                   workspace_id, changed, counts)
+            {numbers} SELECT i, 'p', '', '', '', '', 'data_sink.updated', '', '', '[]', '{{}}' FROM n""",
+        f"""INSERT INTO event (number, id, type, workspace_id, sequence, body, created_at)
+            {numbers} SELECT i + 1000000, 'e' || i, 'data_sink.updated', '', i, '{{}}', 9999999999999 FROM n""",
+        f"""INSERT INTO delivery (number, id, webhook, event, resource, status, due_at, created_at)
+            {numbers} SELECT i + 1000000, 'd' || i, w.number, i + 1000000, 'r', 'succeeded', 0, 0 FROM n, webhook w""",
+    ):
+        transact(settings.database, lambda tx, statement=statement: tx.run(statement))  # type: ignore[misc]
+
+
+async def _jobs_done(app: Application) -> None:
+    """Wait for what requests left to the service's own jobs; run here, too, their steps would share transactions."""
+    async with asyncio.timeout(60):
+        for job in app._jobs:
+            while await app._store.read_brief(job._pending):  # noqa: ASYNC110  a job wakes nobody when it is done
+                await asyncio.sleep(0.005)
+
+
+def _placed(value: Any, world: World) -> Any:
+    """``value`` with the members of the world in their places."""
+    if isinstance(value, str):
+        return value.format(**dataclasses.asdict(world)) if "{" in value else value
+    if isinstance(value, dict):
+        return {name: _placed(one, world) for name, one in value.items()}
+    return [_placed(one, world) for one in value] if isinstance(value, list) else value
+
+
+def _cost(steps: Work) -> Cost:
+    return Cost(
+        total=steps.counts().get(STEPS_COUNTED, 0),
+        longest_write=steps.peaks().get(LONGEST_WRITE, 0),
+    )
+
+
+async def _measured(data: Path, rows: int, steps: Work) -> dict[str, Cost]:
+    found: dict[str, Cost] = {}
+    async with _service(data) as (app, http):
+        world = await one_of_each(http)
+        await _fill(http, _settings(data), world, rows)
+        for operation in OPERATIONS:
+            await app.keep_up()
+            steps.reset()
+            answer = await http.request(
+                operation.method,
+                _placed(operation.path, world),
+                json=_placed(operation.json, world),
+                params=_placed(operation.query, world) or None,
+            )
+            assert answer.is_success, (operation.id, answer.text)
+            if operation.id in _LAST:
+                await _jobs_done(app)
+            found[operation.id] = _cost(steps)
+        steps.reset()
+        levels = await app.levels()
+        assert levels.reached
+        found["metrics"] = dataclasses.replace(_cost(steps), longest_write=0)
+    return found
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, tuple[Cost, Cost]]:
+    with counting_connections() as steps:
+        small, large = (
+            asyncio.run(_measured(tmp_path_factory.mktemp("growth") / "data", rows, steps)) for rows in (N, 4 * N)
+        )
+    return {name: (small[name], large[name]) for name in small}
+
+
+def test_all_of_the_documented_operations_are_measured() -> None:
+    assert {row.id for row in ROWS} <= {row.id for row in OPERATIONS}
+    assert len({row.id for row in ROWS}) == 32
+
+
+@pytest.mark.parametrize("name", [*(row.id for row in OPERATIONS), "metrics"])
+def test_the_work_of_an_operation_does_not_grow_with_what_is_stored(
+    measured: Mapping[str, tuple[Cost, Cost]], name: str
+) -> None:
+    small, large = measured[name]
+    removing = name in {"DS7", "WH4"}
+    if name in WHOLE or removing:
+        assert large.total <= 4.6 * small.total, (small, large)
+    else:
+        assert large.total <= 1.25 * small.total + SLACK, (small, large)
+    # What is left to a job is done in transactions of bounded size, which both sinks fill.
+    assert large.longest_write <= 1.25 * small.longest_write + SLACK, (small, large)
+
+
+@pytest.fixture(scope="module")
+def bulk_for_webhooks(tmp_path_factory: pytest.TempPathFactory) -> tuple[Cost, Cost]:
+    """A bulk with 3 webhooks, and with 12, and all that it leaves to be done."""
+
+    async def bulk(data: Path, webhooks: int, steps: Work) -> Cost:
+        async with _service(data) as (app, http):
+            world = await one_of_each(http)
+            for _ in range(webhooks):
+                made = await http.post("/v1/webhooks", json={"url": "https://receiver.invalid/", "dataEvents": ["*"]})
+                assert made.status_code == 201, made.text
+            await app.keep_up()
+            steps.reset()
+            entries = [{"key": f"k{index:06d}", "value": "1"} for index in range(1_000)]
+            sink = _SINK.format(workspace=world.workspace, sink=world.sink)
+            answer = await http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
+            assert answer.status_code == 200, answer.text
+            await _jobs_done(app)
+            return _cost(steps)
+
+    with counting_connections() as steps:
+        few, many = (asyncio.run(bulk(tmp_path_factory.mktemp("growth") / "data", count, steps)) for count in (3, 12))
+    return few, many
+
+
+def test_no_write_transaction_grows_with_the_number_of_webhooks(bulk_for_webhooks: tuple[Cost, Cost]) -> None:
+    few, many = bulk_for_webhooks
+    assert many.total <= 4.6 * few.total, (few, many)
+    assert many.longest_write <= 1.25 * few.longest_write + SLACK, (few, many)

@@ -1,0 +1,163 @@
+"""What SQLite does for every statement of the service: no scan, no sorting and no loose search of what grows."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import workspaced
+from ingestd.process.statements import load_statements
+from workspaced.storage.sqlite_store import open_database
+
+_ROOT = Path(workspaced.__file__).parent
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
+_BOUNDED_SCAN = re.compile(r"SCAN (CONSTANT ROW|staged_change|walked|up|down|(count|size) VIRTUAL TABLE INDEX 0:)$")
+# A search that names an owner only, or an instant only, finds everything that the owner has or that is older. Secrets of a
+# webhook are five at the most.
+_LOOSE = re.compile(
+    r"USING (?:COVERING )?INDEX (?!webhook_secret)\w+ \((?:(?:sink|<expr>|webhook|workspace|workspace_id|principal)=\?"
+    r"|(?:(?:workspace_id)=\? AND )?(?:at|created_at|deleted_at|expires_at|due_at)[<>]\?(?: AND at<\?)?)\)"
+)
+
+_OWN_SIZE: Final = "it returns all that it finds, as its operation is documented to"
+_OF_WEBHOOKS: Final = (
+    "one row for each enabled webhook, of which an owner has 50 at the most; nothing of their deliveries"
+)
+_OF_TREE: Final = "the blocks of one workspace, which a quota bounds, are what its operation is about"
+_WALK: Final = "it sorts what a page passed over, which a limit bounds"
+_CHECK: Final = "it is the check of a reference: the first row ends it, and there is none"
+_OPERATOR: Final = "an operator's command or the start asks it, no request"
+_STAGED: Final = "it passes over the items of one request"
+_SMALL_SINKS: Final = "it is asked for sinks of bounded size only (`listing.read_entries`)"
+_FIRST: Final = "LIMIT 1 ends it at the first row"
+_PARTIAL: Final = "the index is partial and has nothing but what waits"
+
+ALLOWED: Final[Mapping[str, str]] = {
+    "access/queries.sql:grants_of_guest": "a guest's grant on all workspaces is one on each of them",
+    "access/queries.sql:keys_named": _OPERATOR,
+    "access/queries.sql:list_keys": _OWN_SIZE,
+    "access/queries.sql:purge_grants": "a job asks it once for each workspace that is purged",
+    "audit/queries.sql:newest_first": _WALK,
+    "audit/queries.sql:newest_first_of_workspace": _WALK,
+    "audit/queries.sql:oldest_first": _WALK,
+    "audit/queries.sql:oldest_first_of_workspace": _WALK,
+    "blocks/queries.sql:path": _OF_TREE,
+    "blocks/queries.sql:places": _OF_TREE,
+    "blocks/queries.sql:subtree": _OF_TREE,
+    "cloud_storage/conversions.sql:next_due": _PARTIAL,
+    "cloud_storage/queries.sql:count_files": "the files of one workspace, which a quota bounds",
+    "cloud_storage/queries.sql:list_files": _OWN_SIZE,
+    "cloud_storage/queries.sql:sum_bytes": "the files of one workspace, which a quota bounds",
+    "cloud_storage/restoring.sql:all_files": _OPERATOR,
+    "data_sinks/listing.sql:count": _SMALL_SINKS,
+    "data_sinks/listing.sql:created_asc_search": _WALK,
+    "data_sinks/listing.sql:created_desc_search": _WALK,
+    "data_sinks/listing.sql:key_asc_search": _WALK,
+    "data_sinks/listing.sql:key_desc_search": _WALK,
+    "data_sinks/listing.sql:updated_asc": _SMALL_SINKS,
+    "data_sinks/listing.sql:updated_desc": _SMALL_SINKS,
+    "data_sinks/queries.sql:any_deleted_sink": _FIRST,
+    "data_sinks/queries.sql:compare_stage": _STAGED,
+    "data_sinks/queries.sql:delete_stage": _STAGED,
+    "data_sinks/queries.sql:deleted_sink": _FIRST,
+    "data_sinks/queries.sql:entries_of_stage": _STAGED,
+    "data_sinks/queries.sql:list_entries": _OWN_SIZE,
+    "data_sinks/queries.sql:list_sinks": "the sinks of one workspace, which a quota bounds",
+    "data_sinks/queries.sql:remove_sink": _CHECK,
+    "data_sinks/queries.sql:upsert_stage": _STAGED,
+    "events/queries.sql:any_enabled_webhook": _FIRST,
+    "events/queries.sql:any_fan_out": _FIRST,
+    "events/queries.sql:enabled_webhooks": _OF_WEBHOOKS,
+    "events/queries.sql:first_fan_out": _FIRST,
+    "events/queries.sql:scopes_of_live_keys": "the keys of one principal are what it asks for",
+    "events/queries.sql:waiting_webhooks": _OF_WEBHOOKS,
+    "pages/sessions.sql:drop_ended": "a job drops the sessions that have ended, which last for hours",
+    "storage/idempotency.sql:drop_expired": "LIMIT 2 ends it",
+    "telemetry/levels.sql:open_conversions": _PARTIAL,
+    "telemetry/levels.sql:waiting_deliveries": _PARTIAL,
+    "telemetry/levels.sql:waiting_events": "the table has nothing but what waits",
+    "telemetry/levels.sql:webhooks": "it counts webhooks, of which an owner has 50 at the most",
+    "webhooks/deliveries.sql:next_due": _OF_WEBHOOKS,
+    "webhooks/deliveries.sql:webhooks_due_again": _OF_WEBHOOKS,
+    "webhooks/deliveries.sql:webhooks_waiting": _OF_WEBHOOKS,
+    "webhooks/queries.sql:any_deleted_webhook": _FIRST,
+    "webhooks/queries.sql:deleted_webhook": _FIRST,
+    "webhooks/deliveries.sql:list_deliveries": _WALK,
+    "webhooks/queries.sql:drop_fan_outs": "the table has nothing but what waits",
+    "webhooks/queries.sql:insert_webhook": _CHECK,
+    "webhooks/queries.sql:list_webhooks": "it counts and returns the webhooks of an owner, 50 at the most, or to an admin all",
+    "webhooks/queries.sql:remove_webhook": _CHECK,
+    "webhooks/queries.sql:sealed_secrets": _OPERATOR,
+    "webhooks/queries.sql:sealed_texts": _OPERATOR,
+    "workspaces/queries.sql:all_workspaces": _OPERATOR,
+    "workspaces/queries.sql:attachment_ids": _OWN_SIZE,
+    "workspaces/queries.sql:block_ids": _OWN_SIZE,
+    "workspaces/queries.sql:due": "a job asks it for the workspaces whose time is over",
+    "workspaces/queries.sql:list_workspaces": _OWN_SIZE,
+    "workspaces/queries.sql:purge_workspace": _CHECK,
+}
+"""Statements that pass over more than a few rows, and why they may."""
+
+
+def statements() -> Iterator[tuple[str, str]]:
+    """Name and text of every statement that SQLite plans; an INSERT of given rows has nothing to plan."""
+    for file in sorted(_ROOT.rglob("*.sql")):
+        if "migrations" in file.parts or file.name.endswith(".postgres.sql"):
+            continue
+        place = file.relative_to(_ROOT)
+        package = ".".join((_ROOT.name, *place.parent.parts))
+        for name, statement in load_statements(package, file.name).items():
+            if not (statement.rstrip().endswith("VALUES") or "CREATE TEMP TABLE" in statement):
+                yield f"{place.as_posix()}:{name}", str(statement)
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+    with closing(open_database(tmp_path_factory.mktemp("plans") / "workspaced.db")) as connection:
+        connection.execute(load_statements("workspaced.data_sinks", "queries.sql")["make_stage"])
+        yield connection
+
+
+def passes_over_more(database: sqlite3.Connection, statement: str) -> list[str]:
+    """The steps of the plan whose work grows with what is stored."""
+    values = dict.fromkeys(_PARAMETER.findall(statement))
+    plan = [str(row[3]) for row in database.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+    loose_is_cut = "LIMIT" in statement
+    return [
+        step
+        for step in plan
+        if (step.startswith("SCAN ") and not _BOUNDED_SCAN.match(step))
+        or step.startswith("USE TEMP B-TREE")
+        or (_LOOSE.search(step) and not loose_is_cut)
+    ]
+
+
+@pytest.mark.parametrize(("name", "statement"), [pytest.param(*one, id=one[0]) for one in statements()])
+def test_no_statement_passes_over_what_grows(database: sqlite3.Connection, name: str, statement: str) -> None:
+    found = passes_over_more(database, statement)
+    assert bool(found) == (name in ALLOWED), found or "It is allowed what it does not do."
+
+
+def test_what_is_allowed_is_a_statement() -> None:
+    assert ALLOWED.keys() <= {name for name, _ in statements()}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT count(*) FROM data_sink_entry",
+        "SELECT number FROM data_sink_entry WHERE sink + 0 = :sink ORDER BY created_at LIMIT 1",
+        "SELECT count(*) FROM delivery WHERE webhook = :webhook",
+        "SELECT count(*) FROM audit_row WHERE at >= :from AND at < :to",
+        "DELETE FROM event WHERE created_at < :before",
+        "DELETE FROM data_sink_entry WHERE sink = :sink",
+    ],
+)
+def test_what_would_pass_over_everything_is_seen(database: sqlite3.Connection, statement: str) -> None:
+    assert passes_over_more(database, statement)

@@ -1,0 +1,237 @@
+"""Workbooks of every kind and writer: known by their first bytes, no cell without a value taken for an empty one, whole dates."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import openpyxl
+import pytest
+
+from connectors.formats import Stretch, format_of
+from connectors.formats.excel import Excel
+from ingestd.sdk import NOTICE, SourceBroken
+from tests.support.workbook_bytes import compound_file, xls, xlsb
+
+NA = b"\x2a"
+ROWS: list[list[Any]] = [
+    ["part", "mass", "when"],
+    ["A", 1.5, (46024.0, "yyyy-mm-dd hh:mm")],
+    ["B", NA, None],
+    ["C", 3.0, (-1.5, "yyyy-mm-dd hh:mm")],
+]
+RECORDS = [("A", "1.5", "2026-01-02T00:00:00"), ("C", "3", "1899-12-28T12:00:00")]
+
+
+def read(data: bytes, name: str = "a.xlsx", **settings: Any) -> list[Stretch]:
+    return list(Excel(**settings).read(io.BytesIO(data), name))
+
+
+def rewritten(data: bytes, change: Callable[[str, bytes], tuple[str, bytes]]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            new.writestr(*change(name, old.read(name)))
+    return out.getvalue()
+
+
+def saved(*rows: list[Any], formats: dict[str, str] | None = None, epoch: Any = None) -> bytes:
+    book, out = openpyxl.Workbook(), io.BytesIO()
+    if epoch is not None:
+        book.epoch = epoch
+    for row in rows:
+        book.worksheets[0].append(row)
+    for cell, code in (formats or {}).items():
+        book.worksheets[0][cell].number_format = code
+    book.save(out)
+    return out.getvalue()
+
+
+def packed(**members: bytes) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name.replace("__", "."), data)
+    return out.getvalue()
+
+
+def strict(name: str, data: bytes) -> tuple[str, bytes]:
+    """As Excel saves a Strict Open XML workbook."""
+    for transitional, word in (
+        (
+            b"http://schemas.openxmlformats.org/spreadsheetml/2006/main",
+            b"http://purl.oclc.org/ooxml/spreadsheetml/main",
+        ),
+        (
+            b"http://schemas.openxmlformats.org/officeDocument/2006/relationships",
+            b"http://purl.oclc.org/ooxml/officeDocument/relationships",
+        ),
+    ):
+        data = data.replace(transitional, word)
+    return name, data
+
+
+@pytest.mark.parametrize("name", ["a.xls", "a.xlsx"])
+@pytest.mark.parametrize(
+    "data",
+    [xls(ROWS), xls(ROWS, others={"theme": packed(theme__xml=b"<x/>")}), xlsb(ROWS)],
+    ids=["xls of Excel 97", "xls of Excel 2007, with a zip inside", "xlsb"],
+)
+def test_the_first_bytes_say_what_a_workbook_is(name: str, data: bytes) -> None:
+    (stretch,) = read(data, name)
+    assert stretch.records.rows() == RECORDS
+    assert [reject.reason for reject in stretch.rejects] == ["Row 3 has #N/A in B3 (mass)."]
+
+
+def test_the_xls_of_excel_2007_passes_for_a_zip_file() -> None:
+    assert zipfile.is_zipfile(io.BytesIO(xls(ROWS, others={"theme": packed(theme__xml=b"<x/>")})))
+
+
+def test_the_end_of_the_name_xlsb_is_known() -> None:
+    assert isinstance(format_of("a.xlsb", None), Excel)
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (strict, "strict"),
+        (lambda name, data: (name.replace("/", "\\"), data), "backslashes"),
+        (lambda name, data: (name.replace("sharedStrings", "SharedStrings"), data), "another case"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_open_xml_in_another_spelling_reports_its_errors(change: Any, what: str) -> None:
+    del what
+    (stretch,) = read(rewritten(saved(["part", "mass"], ["A", 1], ["B", "#N/A"]), change))
+    assert stretch.records.rows() == [("A", "1")]
+    assert [reject.reason for reject in stretch.rejects] == ["Row 3 has #N/A in B3 (mass)."]
+
+
+def test_a_formula_that_was_saved_without_its_value_is_no_empty_text() -> None:
+    data = saved(["part", "mass", "note"], ["A", "=1+1", "x"], ["B", 2, None])
+    (stretch,) = read(data)
+    assert stretch.records.rows() == [("B", "2", "")]
+    (reject,) = stretch.rejects
+    assert (reject.reason, reject.field) == ("Row 2 has a formula without a saved value in B2 (mass).", "mass")
+    (missing,) = read(data, errors="missing")
+    assert missing.records.rows() == [("A", None, "x"), ("B", "2", "")]
+
+
+def test_a_formula_that_gave_the_empty_text_is_one() -> None:
+    data = rewritten(
+        saved(["part", "note"], ["A", "=LEFT(A1,0)"]),
+        lambda name, data: (name, data.replace(b'<c r="B2">', b'<c r="B2" t="str">').replace(b"<v />", b"<v></v>")),
+    )
+    assert read(data)[0].records.rows() == [("A", "")]
+
+
+def test_a_formula_of_an_open_document_without_a_value() -> None:
+    from tests.integration.connectors.formats.test_workbooks import ods_cell, ods_row, open_document
+
+    formula = '<table:table-cell table:formula="of:=1+1" table:number-columns-repeated="2"/>'
+    empty = ods_cell("", 'table:formula="of:=LEFT(1;0)" office:value-type="string" office:string-value=""')
+    data = open_document(
+        ods_row(ods_cell("part"), ods_cell("a"), ods_cell("b")),
+        ods_row(ods_cell("A"), formula, repeated=2),
+        ods_row(ods_cell("B"), empty, ods_cell("x")),
+    )
+    (stretch,) = read(data, "a.ods")
+    assert stretch.records.rows() == [("B", "", "x")]
+    sentence = "Row {} has a formula without a saved value in B{} (a), a formula without a saved value in C{} (b)."
+    assert [reject.reason for reject in stretch.rejects] == [sentence.format(*[row] * 3) for row in (2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("serial", "code", "text"),
+    [
+        (46024, "yyyy-mm-dd hh:mm:ss", "2026-01-02T00:00:00"),
+        (46024, 'dd.mm.yyyy "at" hh:mm', "2026-01-02T00:00:00"),
+        (46024, "yyyy-mm-dd", "2026-01-02"),
+        (46024, 'yyyy-mm-dd "hours"', "2026-01-02"),
+        (46024, "[$-407]d. mmmm yyyy;@", "2026-01-02"),
+        (46024.5, "yyyy-mm-dd", "2026-01-02T12:00:00"),
+        (-1, "yyyy-mm-dd", "1899-12-29"),
+        (-18000.25, "yyyy-mm-dd hh:mm", "1850-09-17T18:00:00"),
+        (0.25, "hh:mm", "06:00:00"),
+        (0.25, "yyyy-mm-dd hh:mm", "06:00:00"),
+        (1.5, "[h]:mm", "36:00:00"),
+    ],
+)
+def test_a_date_is_whole(serial: float, code: str, text: str) -> None:
+    (stretch,) = read(saved(["when"], [serial], formats={"A2": code}))
+    assert stretch.records.rows() == [(text,)]
+
+
+def test_the_first_day_of_a_workbook_that_counts_from_1904() -> None:
+    epoch = datetime(1904, 1, 1)  # noqa: DTZ001 - a cell knows no zone
+    (stretch,) = read(
+        saved(["when"], [0.5], [0], [1], formats={f"A{row}": "yyyy-mm-dd" for row in (2, 3, 4)}, epoch=epoch)
+    )
+    assert stretch.records.rows() == [("1904-01-01T12:00:00",), ("1904-01-01",), ("1904-01-02",)]
+
+
+def test_cells_behind_the_last_named_column_are_reported() -> None:
+    (stretch,) = read(saved(["part", "mass", None], ["A", 1, None], ["B", 2, "old"], ["C", 3, "new"]))
+    assert stretch.records.columns == ["part", "mass"]
+    assert stretch.facts[NOTICE] == (
+        "2 cells, the first of them C3, hold a value behind the last column that the header names; it is not read. Name the"
+        " column."
+    )
+    assert NOTICE not in read(saved(["part", None], ["A", None]))[0].facts
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (
+            compound_file({"EncryptedPackage": b"x", "EncryptionInfo": b"y"}),
+            "a.xlsx needs a password. Save it without one.",
+        ),
+        (
+            compound_file({"WordDocument": b"x"}),
+            "a.xlsx holds no workbook: a document of another program, or only part of",
+        ),
+        (
+            b"<html><table><tr><td>1</td></tr></table></html>",
+            "a.xlsx is no workbook but a page of HTML or XML. Open it and",
+        ),
+        (
+            packed(readme__txt=b"x"),
+            "a.xlsx is a zip file that holds no workbook. If it is a packed file, name it .zip.",
+        ),
+        (xls(ROWS)[:-600], "a.xlsx can't be read as a workbook: "),
+        (
+            xls(ROWS)[:600] + bytes(8192),
+            "a.xlsx holds no workbook: a document of another program, or only part of one.",
+        ),
+    ],
+    ids=["password", "another document", "HTML", "zip", "cut off", "half of it zeros"],
+)
+def test_what_is_no_workbook_is_one_true_sentence(data: bytes, sentence: str) -> None:
+    with pytest.raises(SourceBroken) as caught:
+        read(data)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_an_xls_of_which_the_cells_are_zeros_is_one_sentence() -> None:
+    whole = xls(ROWS)
+    start = whole.index(b"\x09\x08\x10\x00")
+    with pytest.raises(SourceBroken, match=r"a\.xls (can't be read|holds no workbook|has no visible sheet)"):
+        read(whole[:start] + bytes(len(whole) - start), "a.xls")
+
+
+@pytest.mark.parametrize("name", ["all.zip", "all.csv.zip"])
+def test_a_zip_in_a_zip_is_one_true_sentence(name: str) -> None:
+    with pytest.raises(SourceBroken, match=r"all.*\.zip: inner\.zip is a zip file itself, and .* Unpack it .* member"):
+        list(format_of(name, None).read(io.BytesIO(packed(inner__zip=packed(a__csv=b"a\n1\n"))), name))
+
+
+def test_a_member_of_no_known_format_names_the_setting_that_leaves_it_out() -> None:
+    data = packed(a__csv=b"a\n1\n", readme__txt=b"read me")
+    with pytest.raises(
+        SourceBroken, match=r"all\.zip: readme\.txt: its name ends in none of .*set member to a glob .*'\*\.csv'"
+    ):
+        list(format_of("all.zip", None).read(io.BytesIO(data), "all.zip"))

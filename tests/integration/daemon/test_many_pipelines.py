@@ -1,0 +1,154 @@
+"""What one file costs and what idle pipelines cost must not depend on how many other pipelines there are."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingestd.daemon.configuration import Configuration, read_configuration
+from ingestd.daemon.wiring import Assembly, assembled
+from ingestd.intake import PassReport, Reader
+from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.telemetry import Event
+from ingestd.telemetry.catalogue.intake import PartitionSettled
+from tests.support.document_server import DocumentServer
+
+DEADLINE_SECONDS = 60
+HEAD = "service: {{url: '{url}', api_key: test-key}}\nstate: ingestd.db\npipelines:\n"
+PIPELINE = """\
+  - name: p{number}
+    source: {{connector: directory, path: drop{number}, settle_seconds: 0, rescan_seconds: 3600}}
+    entries: {{key: "{number}.{{part}}", value: "{{mass}}"}}
+    sink: {{workspace: Bench, label: Sink {number}}}
+"""
+
+
+@dataclass
+class Work:
+    """Counts of what was done since the last `clear`, and a signal for each count that grew."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def add(self, name: str) -> None:
+        with self.changed:
+            self.counts[name] += 1
+            self.changed.notify_all()
+
+    def clear(self) -> None:
+        with self.changed:
+            self.counts.clear()
+
+    def total(self, prefix: str) -> int:
+        with self.changed:
+            return sum(count for name, count in self.counts.items() if name.startswith(prefix))
+
+    async def reached(self, prefix: str, count: int) -> None:
+        def wait() -> bool:
+            with self.changed:
+                return self.changed.wait_for(lambda: self.total(prefix) >= count, DEADLINE_SECONDS)
+
+        assert await asyncio.get_running_loop().run_in_executor(None, wait), self.counts
+
+
+@pytest.fixture
+def work(monkeypatch: pytest.MonkeyPatch) -> Work:
+    """Counts passes and acknowledgements by pipeline, and SQL statements."""
+    found = Work()
+    read, acknowledge = Reader.read_pass, Reader.acknowledge_settled
+
+    def read_pass(reader: Reader) -> PassReport:
+        report = read(reader)
+        found.add(f"pass {reader.pipeline}")
+        return report
+
+    def acknowledge_settled(reader: Reader) -> int:
+        done = acknowledge(reader)
+        found.add(f"acknowledge {reader.pipeline}")
+        return done
+
+    class Counting(sqlite3.Connection):
+        def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+            found.add("statement")
+            return super().execute(sql, *parameters)
+
+    monkeypatch.setattr(Reader, "read_pass", read_pass)
+    monkeypatch.setattr(Reader, "acknowledge_settled", acknowledge_settled)
+    monkeypatch.setattr(SqliteMirror, "open", partial(SqliteMirror.open, factory=Counting))
+    return found
+
+
+def configured(base: Path, url: str, pipelines: int) -> Configuration:
+    base.mkdir()
+    for number in range(pipelines):
+        (base / f"drop{number}").mkdir()
+        (base / f"drop{number}" / "first.csv").write_text("part,mass\nA,1\n")  # so that the sink exists
+    path = base / "ingestd.yaml"
+    path.write_text(HEAD.format(url=url) + "".join(PIPELINE.format(number=number) for number in range(pipelines)))
+    return read_configuration(path, environment={}, cwd=base)
+
+
+@asynccontextmanager
+async def running(configuration: Configuration, work: Work) -> AsyncIterator[Assembly]:
+    """Reading and delivering; begins once the first file of every source was delivered."""
+
+    def emit(event: Event) -> None:
+        if isinstance(event, PartitionSettled):
+            work.add(f"settled {event.pipeline}")
+
+    pipelines = len(configuration.settings.pipelines)
+    async with assembled(configuration, emit=emit) as assembly:
+        tasks = [asyncio.create_task(assembly.supervisor.run()), asyncio.create_task(assembly.dispatcher.run())]
+        await work.reached("settled", pipelines)
+        yield assembly
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+async def cost_of_files(base: Path, work: Work, pipelines: int) -> Counter[str]:
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        configuration = configured(base, server.url, pipelines)
+        staged = base / "staged"
+        async with running(configuration, work):
+            work.clear()
+            for number in range(10):
+                staged.write_text(f"part,mass\nB{number},1\n")
+                staged.rename(base / "drop3" / f"{number}.csv")
+                await work.reached("settled p3", number + 1)
+            return Counter(work.counts)
+
+
+async def test_a_file_costs_its_own_pipeline_only(tmp_path: Path, work: Work) -> None:
+    few = await cost_of_files(tmp_path / "few", work, 10)
+    work.clear()
+    many = await cost_of_files(tmp_path / "many", work, 200)
+    for counts in (few, many):
+        assert {name for name in counts if name.startswith(("pass", "acknowledge"))} == {"pass p3", "acknowledge p3"}
+    # Whether two events of one file wake for one pass or for two is chance; work for each of the pipelines would be 20 times.
+    assert many["statement"] <= 2 * few["statement"], (few, many)
+
+
+async def test_idle_pipelines_share_a_few_threads_and_one_inotify_instance(tmp_path: Path, work: Work) -> None:
+    before = threading.active_count()
+    with DocumentServer() as server:
+        server.workspace("Bench")
+        async with running(configured(tmp_path / "many", server.url, 200), work):
+            assert threading.active_count() - before < 40
+            assert open_files().count("anon_inode:inotify") == 1
+
+
+def open_files() -> list[str]:
+    """What the descriptors of this process are open on."""
+    return [str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]

@@ -1,0 +1,131 @@
+"""Many events for many webhooks: stored at once, and made into deliveries in bounded steps."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.integration.workspaced.deliveries.conftest import Rig, arrival
+from tests.support.webhook_receiver import DEADLINE_SECONDS, WebhookReceiver
+from workspaced.events import fan_out
+from workspaced.storage.choice import transact
+
+
+async def bulk(rig: Rig, sink: str, count: int, value: str) -> None:
+    entries = [{"key": f"k{index:04d}", "value": value} for index in range(count)]
+    answer = await rig.http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
+    assert answer.status_code == 200, answer.text
+
+
+async def received(receiver: WebhookReceiver, count: int) -> list[dict[str, Any]]:
+    return [(await arrival(receiver)).event for _ in range(count)]
+
+
+def waiting(rig: Rig) -> int:
+    return int((transact(rig.settings.database, lambda tx: tx.one("SELECT count(*) FROM event_fan_out")) or (-1,))[0])
+
+
+async def test_events_of_a_large_bulk_come_in_order_and_later_ones_behind_them(
+    rig: Rig, receiver: WebhookReceiver
+) -> None:
+    await rig.webhook(receiver.url, dataEvents=["data_sink.entry.*"], inOrder=True)
+    await rig.webhook("http://127.0.0.1:9009/", dataEvents=["data_sink.entry.created"])
+    await rig.webhook("http://127.0.0.1:9009/", dataEvents=["block.*"])
+    sink = await rig.sink()
+    await bulk(rig, sink, 150, "1")
+    for number in range(5):
+        await rig.push(sink, "k0000", f"after {number}")
+    events = await received(receiver, 155)
+    assert [event["sequence"] for event in events] == list(range(1, 156))
+    assert [event["data"]["object"]["key"] for event in events[:150]] == [f"k{index:04d}" for index in range(150)]
+    assert events[-1]["data"]["object"]["value"] == "after 4"
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while waiting(rig):  # noqa: ASYNC110  the rows are another part's, which wakes nobody when it is done
+            await asyncio.sleep(0.01)
+    by_webhook = transact(
+        rig.settings.database, lambda tx: tx.all("SELECT count(*) FROM delivery GROUP BY webhook ORDER BY webhook")
+    )
+    assert by_webhook == [(155,), (150,)]
+
+
+async def test_who_gets_an_event_is_decided_at_its_commit(rig: Rig, receiver: WebhookReceiver) -> None:
+    held = pytest.MonkeyPatch()
+    held.setattr("workspaced.incremental_jobs.IncrementalJob.finish", _nothing)
+    try:
+        early = await rig.webhook(receiver.url, dataEvents=["data_sink.entry.*"])
+        sink = await rig.sink()
+        await bulk(rig, sink, 250, "1")
+        late = await rig.webhook(receiver.url, dataEvents=["data_sink.entry.*"])
+        transact(rig.settings.database, lambda tx: tx.run("DELETE FROM access_grant"))
+        assert waiting(rig) == 1
+    finally:
+        held.undo()
+    made = 0
+    while step := transact(rig.settings.database, lambda tx: fan_out.fan_out(tx, 100)):
+        assert step <= 110
+        made += 1
+    assert made == 3
+    counts = transact(
+        rig.settings.database,
+        lambda tx: tx.all(
+            "SELECT w.id, count(d.number) FROM webhook w LEFT JOIN delivery d ON d.webhook = w.number GROUP BY w.id"
+        ),
+    )
+    assert dict(counts) == {early.rpartition("/")[2]: 250, late.rpartition("/")[2]: 0}
+
+
+async def _nothing(_job: object) -> int:
+    return 0
+
+
+async def test_updates_that_wait_are_coalesced_however_many_come_at_once(rig: Rig) -> None:
+    sink = await rig.sink()
+    await bulk(rig, sink, 250, "0")
+    await rig.webhook("http://127.0.0.1:9009/", dataEvents=["data_sink.entry.updated"], coalesce=True, enabled=False)
+    # Attempts would end the waiting: so nothing is sent while the updates come.
+    held = pytest.MonkeyPatch()
+    held.setattr("workspaced.webhooks.delivery_store.is_due", lambda _reader, *, now: False)
+    try:
+        webhook = (await rig.http.get("/v1/webhooks")).json()[0]["id"]
+        assert (await rig.http.patch(f"/v1/webhooks/{webhook}", json={"enabled": True})).status_code == 200
+        for value in ("1", "2"):
+            await bulk(rig, sink, 250, value)
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                while waiting(rig):  # noqa: ASYNC110  as above
+                    await asyncio.sleep(0.01)
+        bodies = transact(
+            rig.settings.database,
+            lambda tx: tx.all("SELECT e.id, e.body FROM delivery d JOIN event e ON e.number = d.event"),
+        )
+    finally:
+        held.undo()
+    assert len(bodies) == 250
+    for event_id, body in bodies:
+        text = bytes(body).decode()
+        assert f'"id":"{event_id}"' in text
+        assert '"value":"2"' in text
+        assert '"previous":{"value":"0"}' in text
+
+
+async def test_a_deleted_webhook_is_gone_at_once_and_its_deliveries_in_steps(rig: Rig) -> None:
+    webhook = await rig.webhook("http://127.0.0.1:9009/", dataEvents=["data_sink.entry.*"])
+    sink = await rig.sink()
+    await bulk(rig, sink, 450, "1")
+    await rig.until(webhook, lambda log: len(log) == 100)
+    identity = webhook.rpartition("/")[2]
+    assert (await rig.http.delete(webhook)).status_code == 200
+    for method, path in (
+        ("GET", webhook),
+        ("DELETE", webhook),
+        ("GET", f"{webhook}/deliveries"),
+        ("POST", f"{webhook}/test"),
+    ):
+        assert (await rig.http.request(method, path)).status_code == 404
+    assert (await rig.http.get("/v1/webhooks")).json() == []
+    await rig.webhook("http://127.0.0.1:9009/", id=identity, dataEvents=[])
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        rows = "SELECT (SELECT count(*) FROM delivery), (SELECT count(*) FROM webhook)"
+        while transact(rig.settings.database, lambda tx: tx.one(rows)) != (0, 1):  # noqa: ASYNC110  as above
+            await asyncio.sleep(0.01)

@@ -1,0 +1,335 @@
+"""Clients that send too slowly, too much or not at all, over real connections to a real process."""
+
+from __future__ import annotations
+
+import json
+import resource
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService, free_port, new_key
+
+SHORT = {
+    "WORKSPACED_HEAD_SECONDS": "1",
+    "WORKSPACED_IDLE_SECONDS": "2",
+    "WORKSPACED_STALL_SECONDS": "1",
+    "WORKSPACED_CONNECTIONS_PER_ADDRESS": "8",
+    "WORKSPACED_CONNECTIONS": "20",
+}
+MEBIBYTE = 1_048_576
+COMPLETE = b"GET /healthz HTTP/1.1\r\nHost: s\r\n\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    service: WorkspaceService
+    key: str
+    admin: str
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    data = tmp_path_factory.mktemp("limited") / "data"
+    key = new_key(data)
+    port = free_port()
+    with WorkspaceService(data, "--admin-port", str(port), environment=SHORT) as service:
+        yield Running(service, key, f"http://127.0.0.1:{port}")
+
+
+def connect(running: Running, *, source: str = "127.0.0.1") -> socket.socket:
+    host, port = running.service.url.removeprefix("http://").split(":")
+    return socket.create_connection((host, int(port)), timeout=DEADLINE_SECONDS, source_address=(source, 0))
+
+
+def response(wire: socket.socket) -> tuple[int, dict[str, str], Any]:
+    """Status, headers and JSON body of what comes until the service ends its side; status 0 if nothing comes."""
+    received = bytearray()
+    while part := wire.recv(65_536):
+        received += part
+    if not received:
+        return 0, {}, None
+    head, _, body = bytes(received).partition(b"\r\n\r\n")
+    status, *lines = head.decode("ascii").split("\r\n")
+    headers = dict(line.lower().split(": ", 1) for line in lines)
+    return int(status.split()[1]), headers, json.loads(body) if body else None
+
+
+def received_until_closed(wire: socket.socket) -> int:
+    """How many bytes come until the service closes the connection, in order or not."""
+    received = 0
+    try:
+        while part := wire.recv(65_536):
+            received += len(part)
+    except ConnectionResetError:
+        return received
+    return received
+
+
+def assert_problem(answer: tuple[int, dict[str, str], Any], status: int, code: str) -> None:
+    got, headers, body = answer
+    assert (got, body["code"], body["status"]) == (status, code, status)
+    assert headers["content-type"] == "application/problem+json"
+    assert headers["connection"] == "close"
+    assert body["requestId"] == headers["x-request-id"]
+    assert body["error"]
+    assert body["detail"].endswith(".")
+
+
+def closed(running: Running, reason: str) -> float:
+    """How often the service closed a connection for this reason, by its metrics."""
+    name = f'workspaced_http_connections_closed_total{{reason="{reason}"}} '
+    lines = httpx.get(f"{running.admin}/metrics", timeout=DEADLINE_SECONDS).text.splitlines()
+    return sum(float(line.removeprefix(name)) for line in lines if line.startswith(name))
+
+
+def test_a_half_sent_head_is_answered_with_408_and_the_connection_ends(running: Running) -> None:
+    before = closed(running, "head_timeout")
+    with connect(running) as wire:
+        wire.sendall(b"GET /healthz HTTP/1.1\r\nHost: s\r\n")
+        assert_problem(response(wire), 408, "request_timeout")
+    assert closed(running, "head_timeout") == before + 1
+
+
+def test_the_time_of_a_head_is_not_prolonged_by_sending_more_of_it(running: Running) -> None:
+    with connect(running) as wire:
+        wire.sendall(b"GET /healthz HTTP/1.1\r\nHost: s\r\n")
+        wire.settimeout(0.1)
+        for number in range(int(DEADLINE_SECONDS / 0.1)):
+            wire.sendall(b"x-%d: y\r\n" % (number % 50)) if number < 50 else wire.sendall(b"z")
+            try:
+                first = wire.recv(65_536)
+                break
+            except TimeoutError:
+                continue
+        assert first.startswith(b"HTTP/1.1 408 ")
+
+
+@pytest.mark.parametrize("first", [b"", b"\r\n", COMPLETE, COMPLETE + b"\r\n"])
+def test_a_connection_without_a_request_ends_by_itself(running: Running, first: bytes) -> None:
+    with connect(running) as wire:
+        if first:
+            wire.sendall(first)
+        assert received_until_closed(wire) < 1_000
+
+
+def test_a_body_that_comes_too_slowly_is_answered_with_408(running: Running) -> None:
+    with connect(running) as wire:
+        head = f"POST /v1/workspace HTTP/1.1\r\nHost: s\r\nx-api-key: {running.key}\r\nContent-Length: 5000\r\n\r\n"
+        wire.sendall(head.encode() + b" " * 10)
+        assert_problem(response(wire), 408, "request_timeout")
+    assert closed(running, "body_too_slow") >= 1
+
+
+def test_a_client_that_does_not_read_its_answer_is_disconnected(running: Running) -> None:
+    before = closed(running, "not_reading")
+    with running.service.client(running.key) as http:
+        sink = large_sink(http)
+    with connect(running) as wire:
+        wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        wire.sendall(f"GET {sink} HTTP/1.1\r\nHost: s\r\nx-api-key: {running.key}\r\n\r\n".encode())
+        poll(lambda: closed(running, "not_reading") > before)
+        assert received_until_closed(wire) < 24_000_000
+
+
+def large_sink(http: httpx.Client) -> str:
+    """A sink whose answer is larger than what the system buffers for a connection."""
+    workspace = http.post("/v1/workspace", json={"label": "w"}).json()["id"]
+    sink = str(http.post(f"/v1/workspace/{workspace}/data-sink", json={"label": "s"}).headers["Location"])
+    value = "x" * 60_000
+    for start in range(0, 400, 200):
+        entries = [{"key": f"k{number}", "value": value} for number in range(start, start + 200)]
+        answer = http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
+        assert answer.status_code == 200, answer.text
+    return sink
+
+
+def poll(reached: Callable[[], bool]) -> None:
+    """Until it holds; the metrics and the log of another process give no signal."""
+    end = time.monotonic() + DEADLINE_SECONDS
+    while not reached():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status", "code"),
+    [
+        (b"GET /healthz?" + b"a" * 8_192 + b" HTTP/1.1\r\nHost: s\r\n\r\n", 414, "target_too_long"),
+        (b"GET /healthz HTTP/1.1\r\nx: " + b"a" * 40_000 + b"\r\n\r\n", 431, "head_too_large"),
+        (b"GET /healthz HTTP/1.1\r\n" + b"x: y\r\n" * 101 + b"\r\n", 431, "head_too_large"),
+        (b"GET /healthz HTTP/1.1\r\n" + b"a" * 40_000, 431, "head_too_large"),
+        (b"GET http://[::1 HTTP/1.1\r\nHost: s\r\n\r\n", 400, "bad_request_target"),
+        (b"GET http://a:99999999/ HTTP/1.1\r\nHost: s\r\n\r\n", 400, "bad_request_target"),
+        (b"CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n", 400, "bad_request_target"),
+        (b"NONSENSE\r\n\r\n", 400, "malformed_request"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400, "malformed_request"),
+        (b"GET /healthz HTTP/1.1\r\nHost: s\r\nno colon\r\n\r\n", 400, "malformed_request"),
+        (b"GET /\xff HTTP/1.1\r\nHost: s\r\n\r\n", 400, ""),
+        (
+            b"POST /v1/workspace HTTP/1.1\r\nHost: s\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\nabc",
+            400,
+            "malformed_request",
+        ),
+    ],
+)
+def test_what_is_no_request_is_refused_as_every_refusal_is(
+    running: Running, request_bytes: bytes, status: int, code: str
+) -> None:
+    with connect(running) as wire:
+        wire.sendall(request_bytes)
+        answer = response(wire)
+        assert_problem(answer, status, code or answer[2]["code"])
+
+
+def test_a_malformed_body_is_refused_as_every_refusal_is(running: Running) -> None:
+    with connect(running) as wire:
+        head = (
+            f"POST /v1/workspace HTTP/1.1\r\nHost: s\r\nx-api-key: {running.key}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        )
+        wire.sendall(head.encode() + b"2\r\n{}\r\nzz\r\n")
+        assert_problem(response(wire), 400, "malformed_request")
+
+
+def test_the_operators_listener_has_the_same_limits(running: Running) -> None:
+    host, port = running.admin.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=DEADLINE_SECONDS) as wire:
+        wire.sendall(b"GET /metrics HTTP/1.1\r\n" + b"x: y\r\n" * 101 + b"\r\n")
+        assert_problem(response(wire), 431, "head_too_large")
+
+
+def test_requests_that_came_before_a_refused_one_are_answered(running: Running) -> None:
+    with connect(running) as wire:
+        wire.sendall(COMPLETE + COMPLETE + b"NONSENSE\r\n\r\n")
+        received = b""
+        while part := wire.recv(65_536):
+            received += part
+    assert received.count(b"HTTP/1.1 200 OK") == 2
+
+
+def test_a_flood_of_requests_on_one_connection_is_bounded(running: Running) -> None:
+    with connect(running) as wire:
+        wire.sendall(COMPLETE * 5_000)
+        received = b""
+        try:
+            while part := wire.recv(65_536):
+                received += part
+        except ConnectionResetError:
+            pass
+    assert 1 <= received.count(b"HTTP/1.1 200 OK") < 5_000
+    assert closed(running, "too_many_requests_at_once") >= 1
+
+
+@pytest.mark.parametrize("ending", [b"0\r\nx: ", b"1;"])
+def test_what_surrounds_a_body_is_bounded_too(running: Running, ending: bytes) -> None:
+    with connect(running) as wire:
+        head = (
+            f"POST /v1/workspace HTTP/1.1\r\nHost: s\r\nx-api-key: {running.key}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        )
+        wire.sendall(head.encode() + b"2\r\n{}\r\n" + ending)
+        try:
+            for _ in range(64):
+                wire.sendall(b"a" * MEBIBYTE)
+        except OSError:
+            return
+    pytest.fail("64 MiB were taken that are no part of the body")
+
+
+def test_headers_without_end_take_no_memory(running: Running) -> None:
+    before = resident_bytes(running)
+    line = b"x-filling: " + b"a" * 1_000 + b"\r\n"
+    for _ in range(4):
+        with connect(running) as wire:
+            wire.sendall(b"GET /healthz HTTP/1.1\r\n")
+            try:
+                for _ in range(16):
+                    wire.sendall(line * 1_000)
+            except OSError:
+                continue
+            pytest.fail("16 MiB of headers were taken")
+    assert resident_bytes(running) - before < 16 * MEBIBYTE
+
+
+def resident_bytes(running: Running) -> int:
+    pages = int(Path(f"/proc/{running.service.process.pid}/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
+def test_an_address_with_too_many_requests_under_way_is_refused_and_others_are_not(running: Running) -> None:
+    head = (
+        f"POST /v1/workspace HTTP/1.1\r\nHost: s\r\nx-api-key: {running.key}\r\nContent-Length: 500000\r\n\r\n".encode()
+    )
+    with ExitStack() as stack:
+        for _ in range(8):
+            wire = stack.enter_context(connect(running, source="127.0.0.3"))
+            wire.sendall(head)
+            wire.sendall(b" " * 50_000)
+        with connect(running, source="127.0.0.3") as wire:
+            wire.sendall(COMPLETE)
+            assert_problem(response(wire), 503, "too_many_connections_of_address")
+        with connect(running, source="127.0.0.4") as wire:
+            wire.sendall(COMPLETE)
+            assert wire.recv(65_536).startswith(b"HTTP/1.1 200 ")
+
+
+def test_an_idle_connection_gives_way_to_a_new_one_of_its_address(running: Running) -> None:
+    before = closed(running, "evicted")
+    with ExitStack() as stack:
+        for _ in range(8):
+            wire = stack.enter_context(connect(running, source="127.0.0.5"))
+            wire.sendall(b"GET /healthz HTTP/1.1\r\n")
+        with connect(running, source="127.0.0.5") as wire:
+            wire.sendall(COMPLETE)
+            assert wire.recv(65_536).startswith(b"HTTP/1.1 200 ")
+    assert closed(running, "evicted") > before
+
+
+def test_a_full_listener_disconnects_the_address_with_the_most_connections(running: Running) -> None:
+    evicted, lines = closed(running, "evicted"), len(eviction_lines(running))
+    with ExitStack() as stack:
+        for number in range(24):
+            wire = stack.enter_context(connect(running, source=f"127.0.0.{10 + number % 3}"))
+            wire.sendall(b"GET /healthz HTTP/1.1\r\n")
+        with connect(running, source="127.0.0.6") as wire:
+            wire.sendall(COMPLETE)
+            assert wire.recv(65_536).startswith(b"HTTP/1.1 200 ")
+    assert closed(running, "evicted") >= evicted + 5
+    assert len(eviction_lines(running)) <= lines + 1  # one line a minute for each reason
+
+
+def eviction_lines(running: Running) -> list[dict[str, Any]]:
+    """The lines of the log about connections that gave way."""
+    return [event for event in running.service.events if event.get("reason") == "evicted"]
+
+
+def test_a_service_with_few_descriptors_keeps_answering_its_operators(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    key = new_key(data)
+    port = free_port()
+    with WorkspaceService(data, "--admin-port", str(port), open_files=(250, 250)) as service:
+        running = Running(service, key, f"http://127.0.0.1:{port}")
+        with ExitStack() as stack:
+            for number in range(400):
+                wire = stack.enter_context(connect(running, source=f"127.0.0.{10 + number % 100}"))
+                wire.sendall(b"GET /healthz HTTP/1.1\r\n")
+            assert httpx.get(f"{running.admin}/healthz", timeout=DEADLINE_SECONDS).status_code == 200
+            assert httpx.get(f"{running.admin}/readyz", timeout=DEADLINE_SECONDS).status_code == 200
+            with connect(running) as wire:
+                wire.sendall(COMPLETE)
+                assert wire.recv(65_536).startswith(b"HTTP/1.1 200 ")
+
+
+def test_the_limit_of_open_files_is_raised_and_logged(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with WorkspaceService(data, open_files=(512, 1_024)) as service:
+        assert resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE)[0] == 1_024
+        poll(lambda: "service_listening" in service.log)
+        started = next(event for event in service.events if event["event"] == "service_listening")
+        assert (started["connections"], started["open_files"]) == (1_024 - 128, 1_024)

@@ -1,0 +1,91 @@
+"""A source that fails in an unforeseen way stops no other, whatever command runs it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.daemon_process import ingestd, running_daemon, write_configuration
+from tests.support.document_server import DocumentServer
+
+
+@pytest.fixture
+def server() -> Iterator[DocumentServer]:
+    with DocumentServer() as running:
+        running.workspace("Bench")
+        yield running
+
+
+@pytest.mark.parametrize("where", ["opening", "listing", "closing"])
+def test_sync_reports_the_failing_source_and_serves_the_others(
+    tmp_path: Path, server: DocumentServer, where: str
+) -> None:
+    config = write_configuration(tmp_path, server.url, {"bug": where}, {"upto": 4})
+    run = ingestd(tmp_path, "sync", "-c", str(config))
+    assert run.returncode == (0 if where == "closing" else 5), run.stderr
+    assert len(server.values("Sink 1")) == 4
+    assert "RuntimeError: Symlink loop" in run.stdout + run.stderr
+    assert "a mistake in ingestd itself" not in run.stderr
+
+
+def test_run_starts_the_failing_source_again_and_shows_it_in_status(tmp_path: Path, server: DocumentServer) -> None:
+    config = write_configuration(tmp_path, server.url, {"bug": "listing"}, {"upto": 4})
+    with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, _):
+        first = daemon.wait_for("part_failed", part="intake p0")
+        assert "Traceback" in first["traceback"]
+        assert daemon.wait_for("part_failed", nth=2, part="intake p0")["traceback"] == ""
+        daemon.wait_for("partition_settled", pipeline="p1")
+        status = json.loads(ingestd(tmp_path, "status", "--json", "-c", str(config)).stdout)
+        (failed,) = status["failed_parts"]
+        assert (failed["part"], failed["sentence"]) == ("intake p0", "RuntimeError: Symlink loop")
+        assert daemon.stop() == 0
+
+
+@pytest.mark.parametrize("where", ["opening", "verifying", "closing"])
+def test_check_fails_the_failing_source_and_checks_the_others(
+    tmp_path: Path, server: DocumentServer, where: str
+) -> None:
+    config = write_configuration(tmp_path, server.url, {"bug": where}, {"upto": 4})
+    run = ingestd(tmp_path, "check", "-c", str(config))
+    assert run.returncode == 5
+    lines = run.stdout.splitlines()
+    assert "failed  p0 · access: The connector failed: RuntimeError: Symlink loop. Please report it." in lines
+    assert "passed  p1 · counting: One, two, three." in lines
+
+
+LOOPS = """\
+service: {{url: "{url}", api_key: test-key}}
+state: ingestd.db
+pipelines:
+  - name: loops
+    source: {{connector: directory, path: loops, settle_seconds: 0, recursive: true}}
+    entries: {{key: "{{part}}", value: "{{mass}}"}}
+    sink: {{workspace: Bench, label: Loops}}
+  - name: other
+    source: {{connector: directory, path: other, settle_seconds: 0}}
+    entries: {{key: "{{part}}", value: "{{mass}}"}}
+    sink: {{workspace: Bench, label: Other}}
+"""
+
+
+def test_a_link_to_itself_in_a_drop_folder_stops_no_command(tmp_path: Path, server: DocumentServer) -> None:
+    for name in ("loops", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.csv").write_text("part,mass\nA,1\n")
+    (tmp_path / "loops" / "b.csv").symlink_to("b.csv")
+    (tmp_path / "loops" / "folder").symlink_to("folder")
+    config = tmp_path / "ingestd.yaml"
+    config.write_text(LOOPS.format(url=server.url))
+    run = ingestd(tmp_path, "sync", "-c", str(config))
+    assert (run.returncode, run.stderr.count("Traceback")) == (0, 0), run.stderr
+    why = ingestd(tmp_path, "why", str(tmp_path / "loops" / "b.csv"), "-c", str(config))
+    assert "Too many levels of symbolic links" in why.stdout
+    with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, _):
+        daemon.wait_for("daemon_ready")
+        (tmp_path / "loops" / "c.csv").write_text("part,mass\nC,1\n")
+        daemon.wait_for("partition_settled", pipeline="loops", partition="c.csv")
+        assert not [event for event in daemon.events if event["event"] == "part_failed"]
+        assert daemon.stop() == 0

@@ -1,0 +1,148 @@
+"""A well-behaved client is answered within a second while 500 hostile connections of a kind are open.
+
+The service has its default limits. The hostile clients have four keys of their own; most come from one address, so that the
+limit of an address holds against them, the others from many, so that it does not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import resource
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.hostile_clients import KINDS, Behaviour, Crowd, Target, hostile
+from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService, free_port, new_key
+
+HOSTILE = 500
+CLIENTS = 600  # more than may be connected from their addresses at once
+KEYS = 4
+ADDRESSES = ("127.0.0.2",) * 25 + tuple(f"127.0.1.{number}" for number in range(1, 26))
+ROUNDS = 40
+WITHIN_SECONDS = 1.0
+ENTRIES = 4_000
+
+Kind = Callable[[Target], Behaviour]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A service with data, and who attacks it."""
+
+    service: WorkspaceService
+    data: Path
+    admin: str
+    sink: str
+    targets: Sequence[Target]
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    former = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (former[1], former[1]))
+    data = tmp_path_factory.mktemp("hostile") / "data"
+    owner = new_key(data)
+    port = free_port()
+    default = {"WORKSPACED_REQUESTS_PER_MINUTE": "1200"}
+    with (
+        WorkspaceService(data, "--admin-port", str(port), environment=default) as service,
+        service.client(owner) as http,
+    ):
+        large, small = (make_sink(http) for _ in range(2))
+        for start in range(0, ENTRIES, 1_000):
+            push(http, large, {f"k{number}": "x" * 2_000 for number in range(start, start + 1_000)})
+        push(http, small, {"first": "1"})
+        targets = [hostile_target(service, http, large, number) for number in range(KEYS)]
+        yield Running(service=service, data=data, admin=f"http://127.0.0.1:{port}", sink=small, targets=targets)
+    resource.setrlimit(resource.RLIMIT_NOFILE, former)
+
+
+def make_sink(http: httpx.Client) -> str:
+    workspace = http.post("/v1/workspace", json={"label": "w"}).json()["id"]
+    return str(http.post(f"/v1/workspace/{workspace}/data-sink", json={"label": "s"}).headers["Location"])
+
+
+def push(http: httpx.Client, sink: str, values: dict[str, str]) -> None:
+    entries = [{"key": key, "value": value} for key, value in values.items()]
+    answer = http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
+    assert answer.status_code == 200, answer.text
+
+
+def hostile_target(service: WorkspaceService, http: httpx.Client, sink: str, number: int) -> Target:
+    """The service for one reader key, which is good for the workspace of the large sink only."""
+    new = {"name": f"svc:hostile-{number}", "role": "reader", "workspaceId": sink.split("/")[3]}
+    key = str(http.post("/v1/api-keys", json=new).json()["key"])
+    signed_in = httpx.post(f"{service.url}/ui/sign-in", data={"key": key}, timeout=DEADLINE_SECONDS)
+    host, port = service.url.removeprefix("http://").split(":")
+    return Target(
+        host=host,
+        port=int(port),
+        key=key,
+        large_path=sink,
+        live_path=page_of(sink) + "/live",
+        cookie=signed_in.headers["Set-Cookie"].partition(";")[0],
+    )
+
+
+def page_of(sink: str) -> str:
+    return sink.replace("/v1/workspace/", "/ui/workspaces/").replace("/data-sink/", "/sinks/")
+
+
+@asynccontextmanager
+async def attacked(running: Running, kind: Kind) -> AsyncIterator[list[Crowd]]:
+    """The hostile clients of a kind, all of which have done their harm when the block begins."""
+    async with AsyncExitStack() as stack:
+        crowds = [
+            await stack.enter_async_context(hostile(target, kind(target), clients=CLIENTS // KEYS, addresses=ADDRESSES))
+            for target in running.targets
+        ]
+        async with asyncio.timeout(2 * DEADLINE_SECONDS):
+            for crowd in crowds:
+                await crowd.ready.wait()
+        yield crowds
+
+
+def seconds_of_requests(running: Running, name: str) -> list[float]:
+    """How long each request of a well-behaved client takes: writes, reads, lists, pages, and those of operators."""
+    key = new_key(running.data, name=name)
+    seconds: list[float] = []
+    with (
+        running.service.client(key) as http,
+        httpx.Client(base_url=running.service.url, timeout=DEADLINE_SECONDS) as browser,
+        httpx.Client(base_url=running.admin, headers={"Connection": "close"}, timeout=DEADLINE_SECONDS) as operator,
+    ):
+        assert browser.post("/ui/sign-in", data={"key": key}).status_code == 303
+        requests: Sequence[tuple[httpx.Client, str, str, object]] = (
+            (http, "POST", f"{running.sink}/mass", {"key": "first", "value": "2"}),
+            (http, "GET", f"{running.sink}/first", None),
+            (http, "GET", running.sink.rpartition("/")[0] + "/list", None),
+            (browser, "GET", page_of(running.sink), None),
+            (operator, "GET", "/readyz", None),
+        )
+        for turn in range(ROUNDS + 1):
+            for client, method, path, body in requests:
+                begun = time.monotonic()
+                answer = client.request(method, path, json=body)
+                if turn:  # the first round warms up
+                    seconds.append(time.monotonic() - begun)
+                assert answer.status_code == 200, answer.text
+    return seconds
+
+
+def p99(seconds: Sequence[float]) -> float:
+    return sorted(seconds)[math.ceil(len(seconds) * 0.99) - 1]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.__name__))
+async def test_a_well_behaved_client_is_answered_while_hostile_ones_are_connected(running: Running, kind: Kind) -> None:
+    async with attacked(running, kind) as crowds:
+        seconds = await asyncio.to_thread(seconds_of_requests, running, f"svc:good-{kind.__name__}")
+    assert sum(crowd.most_connections for crowd in crowds) >= HOSTILE
+    assert p99(seconds) < WITHIN_SECONDS

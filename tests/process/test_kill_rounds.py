@@ -1,0 +1,135 @@
+"""A daemon with twenty sinks is killed again and again under faults of the network; all arrives, and no lane waits.
+
+``INGESTD_KILL_ROUNDS`` says how often; `make kill-test ROUNDS=200` is run by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.daemon_process import Daemon, environment, ingestd
+from tests.support.faulty_proxy import KINDS, FaultyProxy
+from tests.support.workspaced_process import WorkspaceService, new_key
+
+ROUNDS = int(os.environ.get("INGESTD_KILL_ROUNDS", "5"))
+SINKS = 20
+SHARE = 0.05
+SEED = int(os.environ.get("INGESTD_KILL_SEED", "10"))
+
+
+class Scene:
+    """Folders that files are dropped into, the daemon over them, and what its sinks should hold."""
+
+    def __init__(self, folder: Path, url: str, key: str) -> None:
+        self._folder = folder
+        self._chance = random.Random(SEED)
+        self._files = 0
+        self.wanted: dict[int, dict[str, str]] = defaultdict(dict)
+        pipelines = []
+        for number in range(SINKS):
+            (folder / f"drop{number}").mkdir()
+            source = {
+                "connector": "directory", "path": f"drop{number}", "pattern": "*.csv", "settle_seconds": 0,
+                "after": "archive", "archive": f"done{number}",
+            }  # fmt: skip
+            sink = {"workspace": "Bench", "label": f"Sink {number}"}
+            entries = {"key": "{part}", "value": "{mass}"}
+            pipelines.append({"name": f"p{number}", "source": source, "entries": entries, "sink": sink})
+        settings = {"service": {"url": url, "api_key": key}, "state": "ingestd.db", "pipelines": pipelines}
+        (folder / "ingestd.yaml").write_text(json.dumps(settings))  # JSON is YAML
+
+    def start(self) -> Daemon:
+        return Daemon(["ingestd", "run"], env=environment(self._folder), cwd=self._folder)
+
+    def drop(self) -> None:
+        """A file for about half of the pipelines, each with some of its keys."""
+        for number in range(SINKS):
+            if self._chance.random() < 0.5:
+                self._files += 1
+                rows = {f"P-{self._chance.randrange(8)}": f"{self._files}.0" for _ in range(4)}
+                self.wanted[number].update(rows)
+                written = self._folder / "being-written"
+                written.write_text("part,mass\n" + "".join(f"{part},{mass}\n" for part, mass in rows.items()))
+                written.rename(self._folder / f"drop{number}" / f"{self._files:06}.csv")
+
+    def waiting(self) -> list[tuple[str, str]]:
+        """The files that are not archived, each with its pipeline."""
+        return [
+            (f"p{number}", file.name)
+            for number in range(SINKS)
+            for file in sorted((self._folder / f"drop{number}").iterdir())
+        ]
+
+    def kill_after(self, daemon: Daemon) -> None:
+        """SIGKILL at a random moment: while it starts, reads or delivers. It must have lived until then."""
+        draw = self._chance.random()
+        if draw < 0.6:
+            daemon.wait_for("partition_settled" if draw < 0.4 else "daemon_ready")
+        time.sleep(self._chance.uniform(0, 0.5))  # the moment of the crash; nothing is waited for
+        assert daemon.process.poll() is None, "it ended by itself:\n" + "\n".join(daemon.lines[-30:])
+        assert daemon.stop(signal.SIGKILL) == -signal.SIGKILL
+        close(daemon)
+
+
+def close(daemon: Daemon) -> None:
+    if daemon.process.poll() is None:
+        daemon.process.kill()
+    daemon.ended()
+    if daemon.process.stdout is not None:
+        daemon.process.stdout.close()
+
+
+def held(client: httpx.Client) -> dict[str, dict[str, str]]:
+    """What every sink holds, by label; no label twice."""
+    (workspace,) = client.get("/v1/workspace").raise_for_status().json()
+    sinks: list[dict[str, Any]] = client.get(f"/v1/workspace/{workspace['id']}/data-sink").raise_for_status().json()
+    assert len({sink["label"] for sink in sinks}) == len(sinks), "a sink was created twice"
+    return {sink["label"]: {entry["key"]: entry["value"] for entry in sink["entries"]} for sink in sinks}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300 + 30 * ROUNDS)
+def test_kills_under_faults_end_exact_and_with_no_lane_waiting(tmp_path: Path) -> None:
+    data = tmp_path / "service"
+    key = new_key(data)
+    with (
+        WorkspaceService(data) as service,
+        service.client(key) as client,
+        FaultyProxy(service.url, share=SHARE, seed=SEED) as proxy,
+    ):
+        client.post("/v1/workspace", json={"label": "Bench"}).raise_for_status()
+        scene = Scene(tmp_path, proxy.url, key)
+        for _ in range(ROUNDS):
+            daemon = scene.start()
+            try:
+                scene.drop()
+                scene.kill_after(daemon)
+            finally:
+                close(daemon)
+        last = scene.waiting()
+        daemon = scene.start()
+        try:
+            # The faults go on. The daemon delivers all by itself: no lane waits for anything but the next try.
+            for pipeline, file in last:
+                daemon.wait_for("partition_settled", pipeline=pipeline, partition=file)
+            scene.drop()
+            for pipeline, file in scene.waiting():
+                daemon.wait_for("partition_settled", pipeline=pipeline, partition=file)
+            assert daemon.stop() == 0
+        finally:
+            close(daemon)
+        assert scene.waiting() == []
+        assert held(client) == {f"Sink {number}": wanted for number, wanted in scene.wanted.items()}
+        again = ingestd(tmp_path, "sync", "--timeout", "60", timeout=90)
+        assert "0 entries delivered" in again.stdout, again.stdout + again.stderr
+        assert ROUNDS < 50 or set(KINDS) < set(proxy.met)

@@ -1,0 +1,286 @@
+"""Entries that an earlier state file, pipeline or mapping wrote: the sink ends equal to the source, and `drift` says so."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.support.engineering_folder import LABEL, Folder, Neighbour, workspaced_neighbour
+from tests.support.workspaced_process import new_key
+
+BUDGET = "part,mass\n00417,0.10\n00418,2\n00419,1e-7\n"
+DELIVERED = {"00417.mass": "0.10", "00418.mass": "2", "00419.mass": "1e-7"}
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Neighbour]:
+    with workspaced_neighbour(tmp_path / "data") as neighbour:
+        yield neighbour
+
+
+class OneFile(Folder):
+    """One file that is read whole; its vanished rows are removed."""
+
+    def configure(
+        self, *, name: str = "budget", key: str = "{part}.mass", more: str = "", deletes: str = "remove"
+    ) -> None:
+        self.config.write_text(
+            f"service: {{url: '{self._service.url}', api_key: '{self._service.api_key}'}}\nstate: var/ingestd.db\npipelines:\n"
+            f"  - {{name: {name}, source: {{connector: file, path: budget.csv, settle_seconds: 0, deletes: {deletes}}},\n"
+            f"     sink: {{workspace: Bench, label: {LABEL}}}, entries: {{key: '{key}', value: '{{mass}}'}}{more}}}\n"
+        )
+
+    def __init__(self, path: Path, service: Neighbour) -> None:
+        super().__init__(path, service)
+        self._service = service
+        self.configure()
+
+    def save(self, text: str) -> None:
+        waiting = self.path / "budget.csv.new"
+        waiting.write_text(text)
+        waiting.rename(self.path / "budget.csv")
+
+    def sync(self) -> None:
+        run = self.here("sync")
+        assert run.returncode == 0, run.stdout + run.stderr
+
+    @property
+    def state(self) -> Path:
+        return self.path / "var" / "ingestd.db"
+
+    def lose_state(self, *, everything: bool = False) -> None:
+        if everything:
+            shutil.rmtree(self.state.parent)
+        else:
+            for file in self.state.parent.glob("ingestd.db*"):
+                file.unlink()
+
+    def drift(self) -> tuple[int, str]:
+        run = self.here("drift")
+        return run.returncode, run.stdout
+
+
+def test_rows_that_vanish_while_the_state_file_is_lost_are_removed(tmp_path: Path, service: Neighbour) -> None:
+    folder = OneFile(tmp_path, service)
+    folder.save(BUDGET)
+    folder.sync()
+    assert service.values() == DELIVERED
+    folder.lose_state()
+    folder.save("part,mass\n00417,0.10\n00419,1e-7\n")
+    folder.sync()
+    assert service.values() == {"00417.mass": "0.10", "00419.mass": "1e-7"}
+    assert folder.drift() == (0, "Budget in Bench: 2 entries, as delivered.\n")
+
+
+def test_rows_that_vanish_while_all_that_is_known_is_lost_are_listed_and_removed_where_that_is_configured(
+    tmp_path: Path, service: Neighbour
+) -> None:
+    folder = OneFile(tmp_path, service)
+    folder.save(BUDGET)
+    folder.sync()
+    folder.lose_state(everything=True)
+    folder.save("part,mass\n00417,0.10\n00419,1e-7\n")
+    folder.sync()
+    assert service.values() == DELIVERED, "nothing says that this daemon wrote them"
+    code, output = folder.drift()
+    assert code == 0
+    assert "as delivered" not in output
+    assert 'Budget in Bench · 00418.mass no source explains: "2" (scalar); it was found in the service' in output
+    assert "Budget in Bench: 3 entries; 1 that no source explains" in output
+    assert "1 that no source explains" in folder.here("status").stdout
+    (one,) = [json.loads(line) for line in folder.here("drift", "--format", "json").stdout.splitlines()]
+    assert (one["what"], one["key"], one["why"]) == ("unexplained", "00418.mass", "found")
+    folder.configure(more=", unexplained: remove")
+    folder.sync()
+    assert service.values() == {"00417.mass": "0.10", "00419.mass": "1e-7"}
+    assert folder.drift() == (0, "Budget in Bench: 2 entries, as delivered.\n")
+
+
+def test_nothing_is_removed_with_unexplained_keep_nor_with_deletes_keep(tmp_path: Path, service: Neighbour) -> None:
+    folder = OneFile(tmp_path, service)
+    folder.save(BUDGET)
+    folder.sync()
+    folder.lose_state()
+    folder.save("part,mass\n00417,0.10\n")
+    for settings in (
+        {"more": ", unexplained: keep"},
+        {"deletes": "keep"},
+        {"deletes": "keep", "more": ", unexplained: remove"},
+    ):
+        folder.configure(**settings)
+        folder.sync()
+        assert service.values() == DELIVERED, settings
+        assert "2 that no source explains" in folder.drift()[1]
+
+
+def test_nothing_is_removed_while_a_pipeline_of_the_sink_is_away_or_a_row_is_rejected(
+    tmp_path: Path, service: Neighbour
+) -> None:
+    folder = OneFile(tmp_path, service)
+    second = (
+        "}\n  - {name: other, source: {connector: file, path: other.csv, settle_seconds: 0, deletes: remove},\n"
+        f"     sink: {{workspace: Bench, label: {LABEL}}}, entries: {{key: '{{part}}.mass', value: '{{mass}}'}}"
+    )
+    folder.configure(more=second)
+    (folder.path / "other.csv").write_text("part,mass\nX,1\n")
+    folder.save(BUDGET)
+    folder.sync()
+    everything = {**DELIVERED, "X.mass": "1"}
+    assert service.values() == everything
+    folder.lose_state()
+    (folder.path / "other.csv").rename(folder.path / "away.csv")
+    folder.save("part,mass\n00417,0.10\n")
+    assert folder.here("sync").returncode == 5
+    assert service.values() == everything
+    (folder.path / "away.csv").rename(folder.path / "other.csv")
+    folder.save("part,mass\n00417,0.10\n,7\n")
+    assert folder.here("sync").returncode == 3
+    assert service.values() == everything, "the rejected row may be one of these"
+    folder.save("part,mass\n00417,0.10\n")
+    folder.sync()
+    assert service.values() == {"00417.mass": "0.10", "X.mass": "1"}
+
+
+def test_what_somebody_else_wrote_with_another_key_is_never_taken_for_ours(tmp_path: Path, service: Neighbour) -> None:
+    folder = OneFile(tmp_path, service)
+    folder.save(BUDGET)
+    folder.sync()
+    with closing(Neighbour(service.url, new_key(tmp_path / "data", name="ada"))) as ada:
+        ada.add("note by Ada", "9")
+        ada.change("00418.mass", "3")
+    folder.lose_state()
+    folder.save("part,mass\n00417,0.10\n")
+    folder.sync()
+    assert service.values() == {"00417.mass": "0.10", "00418.mass": "3", "note by Ada": "9"}
+    assert "2 that no source explains" in folder.drift()[1]
+
+
+def test_the_running_daemon_removes_what_the_lost_state_file_knew(tmp_path: Path, service: Neighbour) -> None:
+    folder = OneFile(tmp_path, service)
+    folder.save(BUDGET)
+    folder.sync()
+    folder.lose_state()
+    folder.save("part,mass\n00417,0.10\n")
+    with folder.daemon("--log-level", "debug") as daemon:
+        assert daemon.wait_for("unexplained_removed")["entries"] == 2
+        daemon.wait_for("entries_delivered")
+        daemon.stop()
+    assert service.values() == {"00417.mass": "0.10"}
+
+
+def test_a_renamed_pipeline_removes_the_rows_that_vanish(tmp_path: Path, service: Neighbour) -> None:
+    folder = OneFile(tmp_path, service)
+    folder.save(BUDGET)
+    folder.sync()
+    folder.configure(name="masses")
+    folder.save("part,mass\n00417,0.10\n00419,1e-7\n")
+    folder.sync()
+    assert service.values() == {"00417.mass": "0.10", "00419.mass": "1e-7"}
+    assert folder.drift() == (0, "Budget in Bench: 2 entries, as delivered.\n")
+
+
+def test_entries_of_a_pipeline_that_was_taken_out_are_listed_with_its_name(tmp_path: Path, service: Neighbour) -> None:
+    folder = OneFile(tmp_path, service)
+    folder.save(BUDGET)
+    folder.sync()
+    (tmp_path / "other.csv").write_text("part,mass\n00417,0.10\n")
+    folder.config.write_text(folder.config.read_text().replace("budget.csv", "other.csv").replace("budget,", "other,"))
+    folder.sync()
+    assert service.values() == DELIVERED
+    output = folder.drift()[1]
+    assert "Budget in Bench: 3 entries; 2 that no source explains" in output
+    assert (
+        "00418.mass no source explains: \"2\" (scalar); pipeline 'budget' wrote it and is not configured now" in output
+    )
+
+
+def test_a_changed_key_template_leaves_no_key_of_the_former_one(tmp_path: Path, service: Neighbour) -> None:
+    folder = OneFile(tmp_path, service)
+    folder.save(BUDGET)
+    folder.sync()
+    folder.configure(key="{part}.weight")
+    folder.sync()
+    assert service.values() == {"00417.weight": "0.10", "00418.weight": "2", "00419.weight": "1e-7"}
+    assert folder.drift() == (0, "Budget in Bench: 3 entries, as delivered.\n")
+
+
+def test_another_file_in_the_same_pipeline_leaves_no_row_of_the_former_one(tmp_path: Path, service: Neighbour) -> None:
+    folder = OneFile(tmp_path, service)
+    folder.save(BUDGET)
+    folder.sync()
+    (tmp_path / "other.csv").write_text("part,mass\n00417,0.10\n7,7\n")
+    folder.config.write_text(folder.config.read_text().replace("budget.csv", "other.csv"))
+    folder.sync()
+    assert service.values() == {"00417.mass": "0.10", "7.mass": "7"}
+
+
+def backed_up(folder: OneFile) -> Path:
+    """A copy of the state file as it is, made the way that SQLite offers."""
+    copy = folder.path / "backup.db"
+    with closing(sqlite3.connect(folder.state)) as source, closing(sqlite3.connect(copy)) as target:
+        source.backup(target)
+    return copy
+
+
+def restore(folder: OneFile, copy: Path) -> None:
+    for name in ("ingestd.db-wal", "ingestd.db-shm"):
+        (folder.state.parent / name).unlink(missing_ok=True)
+    shutil.copyfile(copy, folder.state)
+
+
+def test_values_that_changed_and_changed_back_after_a_backup_are_repaired_once_it_is_restored(
+    tmp_path: Path, service: Neighbour
+) -> None:
+    folder = OneFile(tmp_path, service)
+    folder.save(BUDGET)
+    folder.sync()
+    copy = backed_up(folder)
+    folder.save(BUDGET.replace("0.10", "0.11") + "00420,4\n")
+    folder.sync()
+    assert service.values() == {**DELIVERED, "00417.mass": "0.11", "00420.mass": "4"}
+    folder.save(BUDGET)
+    restore(folder, copy)
+    run = folder.here("sync")
+    assert run.returncode == 0
+    assert "replaced by an older copy" in run.stderr
+    assert service.values() == DELIVERED
+    assert folder.drift() == (0, "Budget in Bench: 3 entries, as delivered.\n")
+    assert "older copy" not in folder.here("sync").stderr, "once is enough"
+
+
+def test_a_restored_state_is_shown_until_its_sinks_are_repaired(tmp_path: Path, service: Neighbour) -> None:
+    folder = OneFile(tmp_path, service)
+    folder.save(BUDGET)
+    folder.sync()
+    copy = backed_up(folder)
+    folder.save(BUDGET.replace("0.10", "0.11"))
+    folder.sync()
+    (tmp_path / "budget.csv").unlink()
+    restore(folder, copy)
+    assert folder.here("sync").returncode == 5
+    assert service.values()["00417.mass"] == "0.11", "nothing confirms the older value"
+    assert "replaced by an older copy" in folder.here("status").stdout
+    folder.save(BUDGET)
+    with folder.daemon("--log-level", "debug") as daemon:
+        daemon.wait_for("drift_repaired", entries=1)
+        daemon.wait_for("entries_delivered")
+        daemon.stop()
+    assert service.values() == DELIVERED
+    assert "replaced by an older copy" not in folder.here("status").stdout
+
+
+def test_a_state_file_that_is_the_newest_costs_no_reading_back(tmp_path: Path, service: Neighbour) -> None:
+    folder = OneFile(tmp_path, service)
+    folder.save(BUDGET)
+    folder.sync()
+    folder.save(BUDGET.replace("0.10", "0.11"))
+    run = folder.here("sync")
+    assert "older copy" not in run.stderr
+    with closing(sqlite3.connect(folder.state)) as state:
+        assert state.execute("SELECT count(*) FROM drift_check").fetchone() == (0,)

@@ -1,0 +1,154 @@
+"""One life of the simulated daemon: the real supervisor, dispatcher and client, started, and stopped or killed."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+import httpx
+
+from ingestd.client.service import ServiceClient
+from ingestd.client.transport import Timeouts
+from ingestd.core.address import SinkAddress
+from ingestd.daemon.part_supervisor import PartSupervisor
+from ingestd.delivery.dispatcher import Dispatcher
+from ingestd.delivery.drift import Checker
+from ingestd.delivery.pace import Pace
+from ingestd.intake import Reader, Supervisor
+from ingestd.mirror.drift import DriftKeeper
+from ingestd.mirror.failed_parts import FailedPartKeeper
+from ingestd.mirror.port import Deliverable
+from ingestd.telemetry.event import Emit
+from tests.simulation.loop import SimulatedLoop
+from tests.simulation.service import READ_SECONDS
+from tests.simulation.sources import DirectReader
+
+EPOCH = 1_700_000_000.0
+
+
+class Daemon:
+    """Runs on a loop of its own. What is asked of it while it is not running is not done."""
+
+    def __init__(
+        self,
+        loop: SimulatedLoop,
+        *,
+        readers: Sequence[Reader | DirectReader],
+        mirror: Deliverable,
+        drift: DriftKeeper,
+        failed_parts: FailedPartKeeper,
+        transport: httpx.AsyncBaseTransport,
+        emit: Emit,
+        chance: random.Random,
+        pace: Pace,
+    ) -> None:
+        self._loop = loop
+        self._emit = emit
+        self._chance = chance
+        self._transport = transport
+        self._readers = readers
+        self._mirror = mirror
+        self._drift = drift
+        self._failed_parts = failed_parts
+        self._pace = pace
+        self._stop = asyncio.Event()
+        self.dispatcher: Dispatcher | None = None
+        self.supervisor: Supervisor | None = None
+        self.task: asyncio.Task[None] = loop.create_task(self._run(), name="daemon")
+        self.asked: set[asyncio.Task[object]] = set()
+
+    def wake(self, sink: int) -> None:
+        """Something became pending."""
+        if self.dispatcher is not None:
+            self._loop.call_soon(self.dispatcher.wake, sink)
+
+    def stop(self) -> None:
+        """Begin to stop."""
+        self._loop.call_soon(self._stop.set)
+
+    def check_drift(self, address: SinkAddress, pipeline: str) -> None:
+        """Read a sink back and compare it."""
+        if self.dispatcher is not None:
+            self.ask(lambda: self._checker.check(address, pipelines=[pipeline], mode="report"))
+
+    def drain(self) -> asyncio.Task[object] | None:
+        """Wait, as `ingestd sync` does, until nothing is pending."""
+        return self.ask(self.dispatcher.drained) if self.dispatcher is not None else None
+
+    def ask(self, call: Callable[[], Coroutine[Any, Any, object]]) -> asyncio.Task[object]:
+        """Do what a command asks for."""
+        task = self._loop.create_task(call(), name="asked")
+        self.asked.add(task)
+        return task
+
+    async def _run(self) -> None:
+        """As `ingestd.daemon.lifecycle` has it."""
+
+        def now() -> float:
+            return EPOCH + self._loop.time()
+
+        async with ServiceClient(
+            url="http://service.test",
+            api_key="key",
+            client_id="simulation",
+            transport=self._transport,
+            timeouts=Timeouts(read_seconds=READ_SECONDS),
+            now=now,
+            clock=self._loop.time,
+        ) as client:
+            self._checker = Checker(mirror=self._mirror, drift=self._drift, client=client, emit=self._emit)
+            supervise = PartSupervisor(self._failed_parts, emit=self._emit, now=now, random=self._chance.random)
+            supervisor = Supervisor(
+                self._readers,  # type: ignore[arg-type]  # a direct reader has what a supervisor asks for
+                emit=self._emit,
+                random=self._chance.random,
+                keep_running=supervise,
+            )
+            dispatcher = self.dispatcher = Dispatcher(
+                mirror=self._mirror,
+                client=client,
+                emit=self._emit,
+                now=now,
+                random=self._chance.random,
+                on_settled=supervisor.settled,
+                keep_running=supervise,
+                pace=self._pace,
+                clock=self._loop.time,
+            )
+            self.supervisor = supervisor
+            async with asyncio.TaskGroup() as group:
+                supervising = group.create_task(supervisor.run(), name="supervisor")
+                delivering = group.create_task(supervise("delivery", dispatcher.run), name="delivery")
+                await self._stop.wait()
+                for reader in self._readers:
+                    reader.stop()
+                for task in self.asked:
+                    task.cancel()
+                delivering.cancel()
+                await asyncio.wait([delivering])
+                await supervisor.acknowledge()
+                supervising.cancel()
+                await asyncio.wait([supervising])
+
+    def words(self) -> list[str]:
+        """How the lanes are, and what every task waits for."""
+        lanes = [str(report) for report in self.dispatcher.report()] if self.dispatcher is not None else []
+        return [*lanes, *_waits(self._loop)]
+
+
+def _waits(loop: SimulatedLoop) -> list[str]:
+    found: list[str] = []
+    for task in sorted(asyncio.all_tasks(loop), key=hash):
+        inner: object = task.get_coro()
+        where = "?"
+        while inner is not None:
+            frame = getattr(inner, "cr_frame", None)
+            if frame is None:
+                break
+            if frame.f_globals.get("__name__", "").startswith("ingestd.") or where == "?":
+                where = f"{frame.f_code.co_qualname}:{frame.f_lineno}"
+            inner = getattr(inner, "cr_await", None)
+        found.append(f"{task.get_name()} waits in {where}")
+    return found

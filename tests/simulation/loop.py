@@ -1,0 +1,294 @@
+"""An event loop without sockets, threads or a clock: seeded, so that a run can be repeated callback by callback.
+
+Every ready callback may run next, in any order. Time passes only when nothing is ready, and now and then between two
+callbacks, so that a timer may come between any two of them. Work for threads runs on the loop; its start and the arrival of
+its result are callbacks of their own.
+"""
+
+# Callbacks are whatever is called, with whatever arguments.
+# mypy: disable-error-code="override"
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import heapq
+import random
+import warnings
+from collections import deque
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+End: TypeAlias = Literal["done", "time", "asleep"]
+"""done: the condition holds · time: the deadline is reached · asleep: nothing is ready and no timer runs."""
+
+_SLOW_STEP_SHARE = 0.05
+_SLOW_STEP_SECONDS = 0.02
+_DEFAULT_THREADS = 8
+_MOST_STEPS_AT_ONCE = 200_000
+
+
+class NeverIdle(AssertionError):
+    """Callbacks follow each other without end and without time passing."""
+
+
+class _Numbered:
+    """Hashes by a number of its own: sets of it are then iterated alike in every run."""
+
+    number: int
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+class _Future(_Numbered, asyncio.Future[Any]):
+    __hash__ = _Numbered.__hash__
+
+
+class _Task(_Numbered, asyncio.Task[Any]):
+    # The constructor hashes the task already, so the number has to be there before it.
+    def __new__(cls, *_: Any, loop: SimulatedLoop, **__: Any) -> Self:
+        task = super().__new__(cls)
+        task.number = loop.next_number()
+        return task
+
+    __hash__ = _Numbered.__hash__
+
+
+@dataclass(slots=True)
+class _Threads:
+    """The jobs of one executor, of which so many run at a time."""
+
+    most: int
+    running: int = 0
+    jobs: deque[tuple[asyncio.Future[Any], Callable[[], Any]]] = field(default_factory=deque)
+
+
+class SimulatedLoop(asyncio.BaseEventLoop):
+    """Runs callbacks in an order drawn from ``chance``; its clock starts at ``now`` seconds.
+
+    ``thread_seconds``: the longest time that a thread's work waits for its start, and its result for its arrival.
+    """
+
+    def __init__(self, chance: random.Random, *, now: float, thread_seconds: float) -> None:
+        self._ended = True
+        super().__init__()
+        self._ended = False
+        self._chance = chance
+        self._thread_seconds = thread_seconds
+        self._now = now
+        self._number = 0
+        self._callbacks: list[asyncio.Handle] = []
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._threads: dict[object, _Threads] = {}
+        self.failures: list[str] = []
+        self.steps = 0
+
+    # ------------------------------------------------------------------------------------------------ running
+
+    def run(self, until: float, done: Callable[[], bool] = lambda: False) -> End:
+        """Run callbacks until ``done``, which is looked at whenever nothing is ready, or until the clock shows ``until``."""
+        with _running(self):
+            at, steps = self._now, 0
+            while True:
+                self._collect_due()
+                if self._callbacks:
+                    self._step()
+                    steps = steps + 1 if self._now == at else 0
+                    at = self._now
+                    if steps > _MOST_STEPS_AT_ONCE:
+                        raise NeverIdle(f"{steps} callbacks without a pause")
+                elif done():
+                    return "done"
+                elif not self._timers:
+                    return "asleep"
+                elif self._timers[0][0] > until:
+                    self._now = max(self._now, until)
+                    return "time"
+                else:
+                    self._now = max(self._now, self._timers[0][0])
+
+    def _step(self) -> None:
+        ready = self._callbacks
+        chosen = int(self._chance.random() * len(ready))
+        ready[chosen], ready[-1] = ready[-1], ready[chosen]
+        handle = ready.pop()
+        if not handle.cancelled():
+            handle._run()
+        self.steps += 1
+        if self._chance.random() < _SLOW_STEP_SHARE:
+            self._now += self._chance.random() * _SLOW_STEP_SECONDS
+
+    def _collect_due(self) -> None:
+        while self._timers and (self._timers[0][0] <= self._now or self._timers[0][2].cancelled()):
+            _, _, handle = heapq.heappop(self._timers)
+            if not handle.cancelled():
+                self._callbacks.append(handle)
+
+    def skip_to(self, now: float) -> None:
+        """Set the clock of a loop that is asleep."""
+        self._now = max(self._now, now)
+
+    def kill(self) -> list[asyncio.Task[Any]]:
+        """End as a killed process does: nothing runs any more, no clean-up either. The tasks that there were."""
+        tasks = sorted(asyncio.all_tasks(self), key=hash)
+        self._callbacks.clear()
+        self._timers.clear()
+        self._threads.clear()
+        self.close()
+        with warnings.catch_warnings(action="ignore"):
+            for task in tasks:
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                _discard(task.get_coro())
+        return tasks
+
+    def finish_threads(self) -> None:
+        """Run what was handed to threads to its end, as an executor's shutdown does."""
+        for threads in self._threads.values():
+            while threads.jobs:
+                future, call = threads.jobs.popleft()
+                if not future.cancelled():
+                    call()
+
+    # ------------------------------------------------------------------------------------ what asyncio asks for
+
+    def next_number(self) -> int:
+        self._number += 1
+        return self._number
+
+    def time(self) -> float:
+        return self._now
+
+    def get_debug(self) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return not self._ended
+
+    def is_closed(self) -> bool:
+        return self._ended
+
+    def close(self) -> None:
+        self._ended = True
+
+    def create_future(self) -> asyncio.Future[Any]:
+        future = _Future(loop=self)
+        future.number = self.next_number()
+        return future
+
+    def create_task(
+        self, coro: Any, *, name: str | None = None, context: contextvars.Context | None = None, **_: Any
+    ) -> asyncio.Task[Any]:
+        return _Task(coro, loop=self, name=name, context=context)
+
+    def call_soon(self, callback: Any, *args: Any, context: contextvars.Context | None = None) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self, context)
+        self._callbacks.append(handle)
+        return handle
+
+    def call_soon_threadsafe(
+        self, callback: Any, *args: Any, context: contextvars.Context | None = None
+    ) -> asyncio.Handle:
+        return self.call_soon(callback, *args, context=context)
+
+    def call_later(
+        self, delay: float, callback: Any, *args: Any, context: contextvars.Context | None = None
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self._now + delay, callback, *args, context=context)
+
+    def call_at(
+        self, when: float, callback: Any, *args: Any, context: contextvars.Context | None = None
+    ) -> asyncio.TimerHandle:
+        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        heapq.heappush(self._timers, (when, self.next_number(), handle))
+        return handle
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Nothing to count: a cancelled timer is dropped when its time comes."""
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        self.failures.append(f"{context.get('message')} {context.get('exception')!r}")
+
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:
+        future = self.create_future()
+        # By itself and not by its id: an executor that is gone may leave its id to another.
+        known = executor or "default"
+        if known not in self._threads:
+            most = executor._max_workers if isinstance(executor, ThreadPoolExecutor) else _DEFAULT_THREADS
+            self._threads[known] = _Threads(most=most)
+        threads = self._threads[known]
+        threads.jobs.append((future, lambda: func(*args)))
+        self._start_threads(threads)
+        return future
+
+    def _start_threads(self, threads: _Threads) -> None:
+        while threads.jobs and threads.running < threads.most:
+            threads.running += 1
+            self._some_time_later(self._work, threads)
+
+    def _work(self, threads: _Threads) -> None:
+        threads.running -= 1
+        if not threads.jobs:
+            return
+        future, call = threads.jobs.popleft()
+        if not future.cancelled():
+            try:
+                result = call()
+            except Exception as error:  # noqa: BLE001 - it belongs to whoever waits for the result
+                self._some_time_later(_fail, future, error)
+            else:
+                self._some_time_later(_succeed, future, result)
+        self._start_threads(threads)
+
+    def _some_time_later(self, callback: Callable[..., object], *args: Any) -> None:
+        if self._chance.random() < 0.5:
+            self.call_soon(callback, *args)
+        else:
+            self.call_later(self._chance.random() * self._thread_seconds, callback, *args)
+
+
+class _running:  # noqa: N801 - used like a function
+    """Make a loop the running one, as `asyncio.get_running_loop` has it."""
+
+    def __init__(self, loop: SimulatedLoop) -> None:
+        self._loop = loop
+        self._before: asyncio.AbstractEventLoop | None = None
+
+    def __enter__(self) -> None:
+        self._before = asyncio._get_running_loop()
+        asyncio._set_running_loop(self._loop)
+
+    def __exit__(self, *_: object) -> None:
+        asyncio._set_running_loop(self._before)
+
+
+def run_inline(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never really waits."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    work.close()
+    raise AssertionError("it waits for something")
+
+
+def _discard(coroutine: Any) -> None:
+    """Close what a killed process would never have gone on with; what its clean-up tries finds no loop."""
+    with contextlib.suppress(BaseException):
+        coroutine.close()
+
+
+def _succeed(future: asyncio.Future[Any], result: Any) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _fail(future: asyncio.Future[Any], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)

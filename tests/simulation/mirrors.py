@@ -1,0 +1,125 @@
+"""The two mirrors of the simulation: the real one in a file, and the one in memory behind threads of its own."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import polars as pl
+
+from ingestd.mirror.failed_parts import FailedPart
+from ingestd.mirror.port import Attempt, Claim, Deliverable, LaneState, Parked, Trouble
+from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.mirror.sqlite.threads import in_thread
+from tests.simulation.loop import run_inline
+from tests.support.memory_mirror import MemoryMirror
+
+T = TypeVar("T")
+
+
+class NotDurable(sqlite3.Connection):
+    """A connection that does not wait for the disk: nobody cuts the power here."""
+
+    def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+        if sql == "PRAGMA synchronous = FULL":
+            sql = "PRAGMA synchronous = OFF"
+        return super().execute(sql, *parameters)
+
+
+@cache
+def _empty_state_file() -> bytes:
+    """A state file as it is after its migrations, which take longer than a whole simulation."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "state.db"
+        SqliteMirror.open(path).close()
+        return path.read_bytes()
+
+
+class StateFolder:
+    """A folder for one state file, in memory where the system has such a place."""
+
+    def __init__(self) -> None:
+        in_memory = Path("/dev/shm")
+        self._folder = Path(tempfile.mkdtemp(dir=in_memory if in_memory.is_dir() else None))
+        self.path = self._folder / "state.db"
+        self.path.write_bytes(_empty_state_file())
+
+    def open(self, now: Callable[[], float]) -> SqliteMirror:
+        return SqliteMirror.open(self.path, now=now, factory=NotDurable)
+
+    def remove(self) -> None:
+        shutil.rmtree(self._folder)
+
+
+class ThreadedMirror(Deliverable):
+    """Carries calls to a mirror in memory out as the one in a file does: in threads, shielded, each at one moment."""
+
+    def __init__(self, inner: MemoryMirror) -> None:
+        self._inner = inner
+        self._reads = ThreadPoolExecutor(1)
+        self._writes = ThreadPoolExecutor(1)
+
+    async def _in(self, pool: ThreadPoolExecutor, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        return await in_thread(pool, lambda: run_inline(work()))
+
+    async def lanes(self) -> list[LaneState]:
+        return await self._in(self._reads, self._inner.lanes)
+
+    async def lane(self, sink: int) -> LaneState | None:
+        return await self._in(self._reads, lambda: self._inner.lane(sink))
+
+    async def claim(self, sink: int, *, max_items: int, max_bytes: int) -> Claim | None:
+        return await self._in(self._reads, lambda: self._inner.claim(sink, max_items=max_items, max_bytes=max_bytes))
+
+    async def remember_sink(self, sink: int, *, workspace_id: str, sink_id: str, adopted: bool) -> None:
+        await self._in(
+            self._writes,
+            lambda: self._inner.remember_sink(sink, workspace_id=workspace_id, sink_id=sink_id, adopted=adopted),
+        )
+
+    async def forget_sink(self, sink: int) -> None:
+        await self._in(self._writes, lambda: self._inner.forget_sink(sink))
+
+    async def adopt(self, sink: int, entries: pl.DataFrame) -> int:
+        return await self._in(self._writes, lambda: self._inner.adopt(sink, entries))
+
+    async def settle(self, claim: Claim, *, attempt: Attempt | None = None) -> None:
+        await self._in(self._writes, lambda: self._inner.settle(claim, attempt=attempt))
+
+    async def settle_some(
+        self, claim: Claim, *, delivered: Sequence[str], parked: Sequence[Parked] = (), attempt: Attempt | None = None
+    ) -> None:
+        await self._in(
+            self._writes,
+            lambda: self._inner.settle_some(claim, delivered=delivered, parked=parked, attempt=attempt),
+        )
+
+    async def release(self, claim: Claim, *, attempt: Attempt | None = None) -> None:
+        if attempt is not None:
+            await self.note_attempt(claim.sink, attempt)
+        await self._inner.release(claim)
+
+    async def note_attempt(self, sink: int, attempt: Attempt) -> None:
+        await self._in(self._writes, lambda: self._inner.note_attempt(sink, attempt))
+
+    async def note_trouble(self, sink: int, trouble: Trouble | None) -> None:
+        await self._in(self._writes, lambda: self._inner.note_trouble(sink, trouble))
+
+
+class NoFailedParts:
+    """Keeps nothing: the simulation counts a failed part as a failure anyway."""
+
+    def record(self, failed: FailedPart) -> None:
+        """See `FailedPartKeeper.record`."""
+
+    def clear(self, part: str) -> None:
+        """See `FailedPartKeeper.clear`."""
+
+    def clear_all(self) -> None:
+        """See `FailedPartKeeper.clear_all`."""

@@ -1,0 +1,118 @@
+"""What a seed stands for: the scene and everything that happens in it, drawn before anything runs."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from tests.simulation.service import FAULTS, OUTAGES, Fault
+
+Kind: TypeAlias = Literal[
+    "change", "change all", "touch", "outage", "storm", "crash", "stop", "retry", "drift", "source away", "sink deleted"
+]
+
+_KINDS: dict[Kind, float] = {
+    "change": 6, "change all": 3, "touch": 1, "outage": 3, "storm": 2, "crash": 1.5, "stop": 1, "retry": 0.7, "drift": 0.7,
+    "source away": 0.7, "sink deleted": 0.4,
+}  # fmt: skip
+_GAPS_SECONDS = (0.0, 0.0, 0.01, 0.1, 0.5, 2.0, 8.0)
+_SINKS = (1, 1, 2, 2, 3, 4, 8, 12, 20)
+_SINKS_OF_RECORDS = (1, 1, 2, 3)
+_WIDEST_SHARE = 0.02
+_RECORDS_SHARE = 0.12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """``at``: seconds after the start. ``which`` chooses a pipeline; ``seconds``, ``fault`` and ``share`` are of faults."""
+
+    at: float
+    kind: Kind
+    which: int
+    seconds: float = 0.0
+    fault: Fault = "refused"
+    kinds: tuple[Fault, ...] = ()
+    share: float = 0.0
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "outage":
+                return f"every request: {self.fault}, for {self.seconds:.2f} s"
+            case "storm":
+                return f"{self.share:.0%} of the requests: {', '.join(self.kinds)}, for {self.seconds:.2f} s"
+            case "crash" | "stop":
+                return f"{self.kind}, and start again after {self.seconds:.2f} s"
+        return self.kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One simulation. ``records``: real readers and the mirror in a file; else many sinks and a mirror in memory."""
+
+    seed: int
+    records: bool
+    sinks: int
+    announce: bool
+    partial: bool
+    replay: bool
+    mass_creates: bool
+    max_items: int
+    latency_seconds: float
+    thread_seconds: float
+    keys: int
+    bad_keys: bool
+    removes: bool
+    actions: tuple[Action, ...]
+
+    def __str__(self) -> str:
+        form = f"bulk of {self.max_items}" if self.announce else "single entries"
+        mirror = "a state file" if self.records else "memory"
+        return f"seed {self.seed}: {self.sinks} sinks of {self.keys} keys, {form}, mirror in {mirror}"
+
+
+def plan_of(seed: int) -> Plan:
+    """The plan of a seed; the same in every run and on every machine."""
+    chance = random.Random(f"plan {seed}")
+    records = chance.random() < _RECORDS_SHARE
+    sinks = chance.choice(_SINKS_OF_RECORDS) if records else chance.choice(_SINKS)
+    if not records and chance.random() < _WIDEST_SHARE:
+        sinks = 50
+    actions: list[Action] = []
+    at = 0.0
+    for _ in range(chance.randint(2, 4 if sinks > 20 else 7 if records or sinks > 5 else 12)):
+        at += chance.choice(_GAPS_SECONDS) * chance.random()
+        actions.append(_action(chance, at))
+        if actions[-1].kind == "outage" and chance.random() < 0.5:
+            # What comes in meanwhile is what an outage is about.
+            at += actions[-1].seconds * chance.random()
+            actions.append(Action(at=at, kind="change all", which=0))
+    return Plan(
+        seed=seed,
+        records=records,
+        sinks=sinks,
+        announce=chance.random() < 0.7,
+        partial=chance.random() < 0.7,
+        replay=chance.random() < 0.7,
+        mass_creates=chance.random() < 0.5,
+        max_items=chance.choice((1, 2, 5, 100)),
+        latency_seconds=chance.choice((0.001, 0.01, 0.1, 1.0)),
+        thread_seconds=chance.choice((0.002, 0.02, 0.2)),
+        keys=chance.choice((1, 2, 3, 6)),
+        bad_keys=chance.random() < 0.3,
+        removes=chance.random() < 0.5,
+        actions=tuple(actions),
+    )
+
+
+def _action(chance: random.Random, at: float) -> Action:
+    kind = chance.choices(list(_KINDS), weights=list(_KINDS.values()))[0]
+    return Action(
+        at=at,
+        kind=kind,
+        which=chance.randrange(1_000_000),
+        seconds=chance.choice((0.1, 1.0, 4.0, 15.0)) * chance.random(),
+        fault=chance.choice(OUTAGES),
+        kinds=tuple(chance.sample(FAULTS, chance.randint(1, 4))),
+        share=chance.choice((0.05, 0.2, 0.6)),
+    )

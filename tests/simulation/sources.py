@@ -1,0 +1,86 @@
+"""Sources of the simulation: scripted partitions that wake their pipeline, and a reader without records for wide scenes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ingestd.core.address import SinkAddress
+from ingestd.intake.reader import PassReport
+from ingestd.sdk import Partition, SourceUnavailable
+from tests.support.memory_mirror import MemoryMirror
+from tests.support.scripted_source import Script, ScriptedConnector
+
+
+class WatchedSource(ScriptedConnector):
+    """Wakes its pipeline when something was written. ``away``: for so many passes it can't be reached."""
+
+    rescan_seconds = 86_400.0
+    """No help: an event that got lost is to be seen."""
+
+    def __init__(self, script: Script, *, watchers: dict[str, Callable[[], None]], name: str) -> None:
+        super().__init__(script)
+        self._watchers = watchers
+        self._name = name
+        self.away = 0
+
+    @contextmanager
+    def watch(self, wake: Callable[[], None]) -> Iterator[None]:
+        self._watchers[self._name] = wake
+        yield
+        self._watchers.pop(self._name, None)
+
+    def partitions(self) -> list[Partition]:
+        if self.away:
+            self.away -= 1
+            raise SourceUnavailable("The share is away.")
+        return list(super().partitions())
+
+
+class DirectReader:
+    """In place of a `Reader`, where many sinks matter and not how records become entries: rows are entries already."""
+
+    def __init__(self, pipeline: str, source: WatchedSource, *, mirror: MemoryMirror, sink: SinkAddress) -> None:
+        self.pipeline = pipeline
+        self.connector = source
+        self.sink = sink
+        self.on_pending: Callable[[int], None] = lambda _: None
+        self._mirror = mirror
+        self._lane: int | None = None
+        self._read: dict[str, int] = {}
+        self._acknowledged: dict[str, int] = {}
+
+    def stop(self) -> None:
+        """A pass is one step here: there is none to be stopped."""
+
+    def again(self) -> None:
+        self._read.clear()
+
+    def notices(self) -> tuple[()]:
+        return ()
+
+    def read_pass(self) -> PassReport:
+        try:
+            partitions = self.connector.partitions()
+        except SourceUnavailable as error:
+            return PassReport(pipeline=self.pipeline, away=str(error))
+        for partition in partitions:
+            content = self.connector.script.contents[partition.name]
+            if self._read.get(partition.name) != content.version:
+                self._read[partition.name] = content.version
+                wanted = {str(row["k"]): (row["v"], "scalar") for row in content.rows}
+                self._lane = self._mirror.desire(self.sink, wanted)
+                if self._mirror.pending(self._lane):
+                    self.on_pending(self._lane)
+        return PassReport(pipeline=self.pipeline)
+
+    def acknowledge_settled(self) -> int:
+        if self._lane is None or self._mirror.pending(self._lane):
+            return 0
+        told = 0
+        for name, version in self._read.items():
+            if self._acknowledged.get(name) != version:
+                self._acknowledged[name] = version
+                self.connector.script.settled.append((name, version))
+                told += 1
+        return told

@@ -1,0 +1,467 @@
+"""One simulation from its seed to its verdict: what is written, what happens, and what must hold."""
+
+from __future__ import annotations
+
+import random
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ingestd.core.address import SinkAddress
+from ingestd.core.mapping import EntrySpec, Mapping
+from ingestd.delivery.pace import Pace
+from ingestd.intake import Reader
+from ingestd.mirror.rejections import Selection
+from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.telemetry import Event
+from ingestd.telemetry.catalogue.daemon import PartFailed
+from ingestd.telemetry.catalogue.drift import DriftFound
+from tests.simulation.daemon import Daemon
+from tests.simulation.loop import NeverIdle, SimulatedLoop, run_inline
+from tests.simulation.mirrors import NoFailedParts, StateFolder, ThreadedMirror
+from tests.simulation.plan import Action, Kind, Plan, plan_of
+from tests.simulation.service import RecordingStore, SimulatedService
+from tests.simulation.sources import DirectReader, WatchedSource
+from tests.support.bulk_service import BulkService
+from tests.support.memory_mirror import MemoryMirror
+from tests.support.scripted_source import Row, Script
+
+RECOVERY_SECONDS = 900.0
+"""After the last fault everything is delivered within this time: three of the longest waits."""
+
+DRAIN_SECONDS = 8.0
+"""What the daemon has for an orderly end."""
+
+_MAPPING = Mapping([EntrySpec(key="{k}", value="{v}")])
+_WORKSPACE = "00000000-0000-4000-8000-000000000000"
+_LAST_LINES = 120
+
+
+class Violation(AssertionError):
+    """Something that must always hold did not; the message has the trace."""
+
+
+@dataclass(slots=True)
+class Pipeline:
+    """One source and its sink. ``wanted``: what the sink should hold; ``rows``: of its one partition."""
+
+    name: str
+    sink: SinkAddress
+    script: Script
+    source: WatchedSource
+    wanted: dict[str, str] = field(default_factory=dict)
+
+
+class World:
+    """Runs one plan."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.trace: list[tuple[float, str | Event]] = []
+        self._content = random.Random(f"content {plan.seed}")
+        self._scheduling = random.Random(f"scheduling {plan.seed}")
+        self._jitter = random.Random(f"jitter {plan.seed}")
+        self._now = 1_000.0
+        self._counter = 0
+        self._newest: dict[tuple[str, str], int] = {}
+        self._broken = ""
+        self._stopping = False
+        self._daemon: Daemon | None = None
+        self._loop = SimulatedLoop(self._scheduling, now=self._now, thread_seconds=plan.thread_seconds)
+        self._loop.close()
+        store = RecordingStore(mass_creates=plan.mass_creates, written=self._written)
+        inner = BulkService(
+            store=store,
+            max_items=plan.max_items,
+            announce=plan.announce,
+            partial=plan.partial,
+            replay=plan.replay,
+            bad=lambda key: key.startswith("bad"),
+        )
+        self.service = SimulatedService(
+            chance=random.Random(f"service {plan.seed}"),
+            inner=inner,
+            tell=self._tell,
+            latency_seconds=plan.latency_seconds,
+        )
+        workspace = str(store.create_workspace({"id": _WORKSPACE, "label": "Bench"})["id"])
+        self._watchers: dict[str, Callable[[], None]] = {}
+        self.pipelines = [self._pipeline(number, workspace) for number in range(plan.sinks)]
+        self._brief: dict[Kind, Callable[[Pipeline], None]] = {
+            "change": self._change,
+            "touch": self._touch,
+            "retry": self._retry,
+            "drift": self._check_drift,
+            "source away": self._source_away,
+            "sink deleted": self._delete,
+        }
+        self._memory = MemoryMirror()
+        self._folder = StateFolder() if plan.records else None
+        self._file: SqliteMirror | None = None
+
+    def _pipeline(self, number: int, workspace: str) -> Pipeline:
+        name = f"p{number}"
+        script = Script(deletes="remove" if self.plan.removes and self.plan.records else "keep", batch_rows=2)
+        source = WatchedSource(script, watchers=self._watchers, name=name)
+        sink = SinkAddress(workspace=workspace, by="label", name=f"Sink {number}")
+        return Pipeline(name=name, sink=sink, script=script, source=source)
+
+    # ------------------------------------------------------------------------------------------------ the run
+
+    def run(self) -> None:
+        """Everything that the plan says, then the end.
+
+        Raises:
+            Violation: something that must hold did not.
+        """
+        try:
+            self._start()
+            self._act()
+            self._recover()
+            self._stay_quiet()
+            self._end()
+        except Violation:
+            raise
+        except NeverIdle as error:
+            self._fail(str(error))
+        except Exception:  # noqa: BLE001 - whatever it is, the trace is needed to understand it
+            self._fail(traceback.format_exc())
+        finally:
+            self._kill()
+            if self._folder is not None:
+                self._folder.remove()
+
+    def _act(self) -> None:
+        began = self._now
+        ends: list[tuple[float, Callable[[], None]]] = []
+        for action in self.plan.actions:
+            self._pass_until(began + action.at, ends)
+            self._tell(f"** {action}")
+            end = self._do(action)
+            if end is not None:
+                ends.append((self._now + action.seconds, end))
+        while ends:
+            self._pass_until(min(at for at, _ in ends), ends)
+        if self._daemon is None:
+            self._start()
+        self._tell("** nothing bad happens from now on")
+
+    def _pass_until(self, at: float, ends: list[tuple[float, Callable[[], None]]]) -> None:
+        """Let time pass; what was to end meanwhile ends at its time."""
+        while due := [one for one in ends if one[0] <= at]:
+            first = min(due, key=lambda one: one[0])
+            self._turn(first[0])
+            ends.remove(first)
+            first[1]()
+        self._turn(at)
+
+    def _turn(self, until: float, done: Callable[[], bool] = lambda: False) -> str:
+        end = self._loop.run(until, done) if self._daemon is not None else "asleep"
+        self._now = max(self._now, self._loop.time(), until if end != "done" else 0.0)
+        if end == "asleep" and self._daemon is not None:
+            self._loop.skip_to(self._now)
+        if self._broken:
+            self._fail(self._broken)
+        if self._loop.failures:
+            self._fail("; ".join(self._loop.failures))
+        if self._daemon is not None and self._daemon.task.done() and not self._stopping:
+            error = self._daemon.task.exception()
+            self._fail("the daemon ended: " + "".join(traceback.format_exception(error)) if error else "it ended")
+        return end
+
+    def _do(self, action: Action) -> Callable[[], None] | None:
+        """Do it; what ends it, where it ends."""
+        pipeline = self.pipelines[action.which % len(self.pipelines)]
+        match action.kind:
+            case "outage":
+                self.service.outage = action.fault
+                return self._outage_over
+            case "storm":
+                self.service.share, self.service.kinds = action.share, action.kinds
+                return self._storm_over
+            case "crash":
+                self._kill()
+                return self._start
+            case "stop":
+                self._stop()
+                return self._start
+            case "change all":
+                for one in self.pipelines:
+                    self._change(one)
+        if action.kind in self._brief:
+            self._brief[action.kind](pipeline)
+        return None
+
+    # --------------------------------------------------------------------------------------------- what happens
+
+    def _change(self, pipeline: Pipeline) -> None:
+        """Another content: some keys with new values, some as before, some gone where the source removes."""
+        before = {str(row["k"]): str(row["v"]) for row in self._rows(pipeline)}
+        rows: dict[str, str] = {} if pipeline.script.deletes == "remove" else dict(before)
+        for number in range(self.plan.keys):
+            key = f"bad{number}" if self.plan.bad_keys and number == 0 else f"k{number}"
+            draw = self._content.random()
+            if draw < 0.6:
+                rows[key] = self._new_value()
+            elif key in before and (draw < 0.8 or key.startswith("bad")):  # the service would refuse its removal, too
+                rows[key] = before[key]
+            elif draw < 0.9:
+                rows[f"t{number}"] = self._content.choice("AB")  # goes back and forth
+        content: list[Row] = [{"k": key, "v": value} for key, value in rows.items()]
+        pipeline.script.write("part", content)
+        if pipeline.script.deletes == "remove":
+            pipeline.wanted = rows
+        else:
+            pipeline.wanted |= rows
+        self._tell(f"   {pipeline.name}: " + " ".join(f"{key}={value}" for key, value in rows.items()))
+        self._wake(pipeline)
+
+    def _new_value(self) -> str:
+        self._counter += 1
+        return str(self._counter)
+
+    def _rows(self, pipeline: Pipeline) -> list[Row]:
+        return pipeline.script.contents["part"].rows if "part" in pipeline.script.contents else []
+
+    def _touch(self, pipeline: Pipeline) -> None:
+        if "part" in pipeline.script.contents:
+            pipeline.script.write("part", self._rows(pipeline))
+            self._wake(pipeline)
+
+    def _wake(self, pipeline: Pipeline) -> None:
+        wake = self._watchers.get(pipeline.name)
+        if wake is not None:
+            self._loop.call_soon(wake)
+
+    def _outage_over(self) -> None:
+        self._tell("** the service is back")
+        self.service.outage = None
+
+    def _storm_over(self) -> None:
+        self._tell("** no more faults")
+        self.service.share = 0.0
+
+    def _source_away(self, pipeline: Pipeline) -> None:
+        pipeline.source.away = self._content.randint(1, 3)
+        self._wake(pipeline)
+
+    def _check_drift(self, pipeline: Pipeline) -> None:
+        if self._daemon is not None:
+            self._daemon.check_drift(pipeline.sink, pipeline.name)
+
+    def _retry(self, _: Pipeline) -> None:
+        """Put back what was rejected, as `ingestd rejected retry` asks of the daemon."""
+        if self._daemon is None:
+            return
+        if self._file is not None:
+            rejected = self._file.rejected
+            self._daemon.ask(lambda: rejected.retry(Selection()))
+        else:
+            run_inline(self._memory.retry(Selection()))
+            for lane in run_inline(self._memory.lanes()):
+                self._daemon.wake(lane.id)
+
+    def _delete(self, pipeline: Pipeline) -> None:
+        store = self.service.inner.store
+        for sink in store.by_label(pipeline.sink.name):
+            store.delete_sink(pipeline.sink.workspace, sink)
+
+    # ---------------------------------------------------------------------------------------------- lives
+
+    def _start(self) -> None:
+        if self._daemon is not None:
+            return
+        self._tell("** the daemon starts")
+        self._loop = SimulatedLoop(self._scheduling, now=self._now, thread_seconds=self.plan.thread_seconds)
+        readers: list[Reader | DirectReader]
+        if self._folder is not None:
+            self._file = self._folder.open(lambda: self._now)
+            self._file.intake.activate([pipeline.name for pipeline in self.pipelines])
+            readers = [
+                Reader(
+                    pipeline=one.name,
+                    connector=one.source,
+                    mapping=_MAPPING,
+                    sink=one.sink,
+                    mirror=self._file.intake,
+                    emit=self._emit,
+                    clock=self._loop.time,
+                )
+                for one in self.pipelines
+            ]
+        else:
+            direct = [DirectReader(one.name, one.source, mirror=self._memory, sink=one.sink) for one in self.pipelines]
+            for reader in direct:
+                reader.on_pending = self._on_pending
+            readers = list(direct)
+        self._daemon = Daemon(
+            self._loop,
+            readers=readers,
+            mirror=self._file.delivery if self._file is not None else ThreadedMirror(self._memory),
+            drift=self._file.drift if self._file is not None else self._memory,
+            failed_parts=self._file.failed_parts if self._file is not None else NoFailedParts(),
+            transport=self.service,
+            emit=self._emit,
+            chance=self._jitter,
+            pace=Pace(in_flight_at_most=8),
+        )
+        if self._file is not None:
+            self._file.on_pending = self._on_pending
+
+    def _on_pending(self, sink: int) -> None:
+        if self._daemon is not None:
+            self._daemon.wake(sink)
+
+    def _stop(self) -> None:
+        daemon = self._daemon
+        if daemon is None:
+            return
+        began = self._loop.time()
+        self._stopping = True
+        daemon.stop()
+        # Slow threads are no fault of the daemon; a process would be cut off and start again from its state file.
+        seconds = DRAIN_SECONDS + 8 * self.plan.sinks * self.plan.thread_seconds
+        if self._turn(began + seconds, daemon.task.done) != "done":
+            self._fail(f"the daemon did not end within {seconds} s of being asked to")
+        if (error := daemon.task.exception()) is not None:
+            self._fail("the daemon failed while it ended: " + "".join(traceback.format_exception(error)))
+        self._loop.finish_threads()
+        self._loop.close()
+        self._put_down()
+
+    def _kill(self) -> None:
+        if self._daemon is None:
+            return
+        self._daemon = None
+        self._loop.kill()
+        self.service.client_died()
+        self._put_down()
+
+    def _put_down(self) -> None:
+        self._daemon = None
+        self._stopping = False
+        self._watchers.clear()
+        self._memory.forget_claims()
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    # ------------------------------------------------------------------------------------------ what must hold
+
+    def _written(self, label: str, key: str, value: str | None) -> None:
+        """The service took a value: never an older one after a newer one."""
+        if value is None or not value.isdigit():
+            return
+        newest = self._newest.get((label, key), 0)
+        if int(value) < newest:
+            self._broken = self._broken or f"{label}: {key} went from {newest} back to {value}"
+        self._newest[label, key] = int(value)
+
+    def _emit(self, event: Event) -> None:
+        if self._daemon is None:
+            return  # what a killed daemon's clean-up would say is never said
+        self.trace.append((self._loop.time(), event))
+        if isinstance(event, PartFailed):
+            self._broken = self._broken or f"{event.part} failed: {event.sentence}\n{event.traceback}"
+        if isinstance(event, DriftFound):
+            self._broken = self._broken or f"nobody else writes, but {event.sink} differs: {event}"
+
+    def _recover(self) -> None:
+        """Everything is delivered within bounded time, and no lane sleeps while something waits for it."""
+        limit = self._now + RECOVERY_SECONDS
+        end = self._turn(limit, self._all_delivered)
+        if end == "asleep" and not self._all_delivered():
+            self._fail("nothing is scheduled any more, but not everything is delivered")
+        if end == "time":
+            self._fail(f"not everything is delivered {RECOVERY_SECONDS} s after the last fault")
+        if self._daemon is not None and (drained := self._daemon.drain()) is not None:
+            if self._turn(self._now + RECOVERY_SECONDS, drained.done) != "done":
+                self._fail("everything is delivered, but whoever waits for that is not told")
+            self._daemon.asked.discard(drained)
+        self._compare()
+
+    def _all_delivered(self) -> bool:
+        for pipeline in self.pipelines:
+            for name, content in pipeline.script.contents.items():
+                if (name, content.version) not in pipeline.script.settled:
+                    return False
+        return self._pending() == 0
+
+    def _pending(self) -> int:
+        if self._file is not None:
+            return self._file.status.pending()
+        return sum(lane.pending for lane in run_inline(self._memory.lanes()))
+
+    def _rejected(self) -> int:
+        if self._file is not None:
+            return self._file.status.count(Selection())
+        return self._memory.count(Selection())
+
+    def _compare(self) -> None:
+        """The service holds the last value of each key, but for those that it refuses; those are rejected, each once."""
+        store = self.service.inner.store
+        refused = 0
+        for pipeline in self.pipelines:
+            wanted = {key: value for key, value in pipeline.wanted.items() if not key.startswith("bad")}
+            refused += len(pipeline.wanted) - len(wanted)
+            sinks = store.by_label(pipeline.sink.name)
+            if len(sinks) > 1:
+                self._fail(f"{pipeline.sink} was created {len(sinks)} times")
+            held = {key: value for key, (value, _) in store.values(sinks[0]).items()} if sinks else {}
+            if sinks or wanted:
+                lost = not sinks or held != wanted
+                if lost and not self._was_deleted(pipeline):
+                    self._fail(f"{pipeline.sink} should hold {wanted}, but holds {held}")
+        if self._rejected() != refused:
+            self._fail(f"{refused} entries are refused by the service, but {self._rejected()} are rejected")
+
+    def _was_deleted(self, pipeline: Pipeline) -> bool:
+        """A sink that was deleted when nothing was pending is only missed with the next change."""
+        deleted = [one for one in self.plan.actions if one.kind == "sink deleted"]
+        return any(self.pipelines[one.which % len(self.pipelines)] is pipeline for one in deleted)
+
+    def _stay_quiet(self) -> None:
+        """Where nothing changed nothing is sent."""
+        self._turn(self._now + 5.0)
+        writes = self.service.writes
+        self._tell("** every source is touched, nothing has changed")
+        for pipeline in self.pipelines:
+            self._touch(pipeline)
+        limit = self._now + RECOVERY_SECONDS
+        if self._turn(limit, self._all_delivered) != "done":
+            self._fail("a source that was touched is not acknowledged")
+        self._turn(self._now + 5.0)
+        if self.service.writes != writes:
+            self._fail(f"nothing has changed, but {self.service.writes - writes} requests write")
+
+    def _end(self) -> None:
+        self._stop()
+        if self._loop.failures:
+            self._fail("; ".join(self._loop.failures))
+
+    # ------------------------------------------------------------------------------------------------ the trace
+
+    def _tell(self, line: str) -> None:
+        self.trace.append((max(self._now, self._loop.time()), line))
+
+    def lines(self) -> list[str]:
+        """What happened, with the seconds since the start."""
+        began = self.trace[0][0]
+        return [f"{at - began:10.4f}  {line}".replace(f" in {_WORKSPACE}", "") for at, line in self.trace]
+
+    def _fail(self, reason: str) -> None:
+        lines = self.lines()[-_LAST_LINES:]
+        words = self._daemon.words() if self._daemon is not None else []
+        again = f"make simulate SEED={self.plan.seed}"
+        raise Violation("\n".join([str(self.plan), *lines, *words, "", reason, f"Once more: {again}"]))
+
+
+def simulate(seed: int | Plan) -> World:
+    """Run the simulation of a seed, or of a plan that a test has made.
+
+    Raises:
+        Violation: something that must hold did not; the message has the trace.
+    """
+    world = World(seed if isinstance(seed, Plan) else plan_of(seed))
+    world.run()
+    return world

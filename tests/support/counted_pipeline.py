@@ -1,0 +1,111 @@
+"""One pipeline of real parts whose work is counted: a scripted source, the reader, the mirror, the dispatcher, a bulk service."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from ingestd.core.address import SinkAddress
+from ingestd.core.mapping import EntrySpec, Mapping
+from ingestd.core.record import Batch, Cursor, Partition
+from ingestd.intake import Reader
+from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.telemetry.event import Event
+from tests.support.bulk_service import BulkService
+from tests.support.delivery_rig import Rig, rig
+from tests.support.scripted_source import Row, Script, ScriptedConnector
+from tests.support.work_counter import CountingTransport, Work, bytes_written, counting
+
+PIECE = 125
+"""Rows of a batch and entries of a request: small, so that a thousand rows are several of each."""
+
+
+class CountedPipeline:
+    """Counts into ``work``: SQLite steps and statements, rows read, requests and their bytes, bytes written, acknowledgements."""
+
+    def __init__(self, folder: Path, work: Work, *, script: Script, columns: Sequence[str] = ()) -> None:
+        self.path = folder / "state.db"
+        self.work = work
+        self.script = script
+        self.service = BulkService(max_items=PIECE)
+        self.workspace = str(self.service.store.create_workspace({"label": "Bench"})["id"])
+        self.sink = str(self.service.store.create_sink(self.workspace, {"label": "Rig"})["id"])
+        self.address = SinkAddress(workspace=self.workspace, by="label", name="Rig")
+        spec = EntrySpec(key="{k}.{column}", columns=tuple(columns)) if columns else EntrySpec(key="{k}", value="{v}")
+        self._mapping = Mapping([spec])
+        self.events: list[Event] = []
+        self.open()
+
+    def open(self) -> None:
+        """Open the state file and the source, as a start of the daemon does."""
+        self.mirror = SqliteMirror.open(self.path, factory=counting(self.work))
+        self.mirror.intake.activate(["pipe"])
+        self.reader = Reader(
+            pipeline="pipe", connector=_CountingSource(self.script, self.work), mapping=self._mapping, sink=self.address,
+            mirror=self.mirror.intake, emit=self.events.append,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Close the state file, as a stop of the daemon does."""
+        self.mirror.close()
+
+    def read(self) -> None:
+        """One pass over the source."""
+        report = self.reader.read_pass()
+        if report.away or report.broken or report.parked:
+            raise AssertionError(report)
+        self.acknowledge()
+
+    def acknowledge(self) -> None:
+        """Report what is delivered to the source."""
+        self.work.add("acknowledged", self.reader.acknowledge_settled())
+
+    @asynccontextmanager
+    async def delivering(self) -> AsyncIterator[Rig]:
+        """A dispatcher at work; the source is notified each time something was settled, as by the supervisor."""
+        transport = CountingTransport(self.service, self.work)
+        async with rig(transport=transport, deliverable=self.mirror.delivery) as running:
+            yield running
+
+    async def deliver(self) -> None:
+        """Deliver all that is pending, and report each progress to the source."""
+        async with self.delivering() as running:
+            left = await running.drained()
+            self.acknowledge()
+            if left or self.mirror.status.pending():
+                raise AssertionError(f"not delivered: {left}, {self.mirror.status.pending()} pending")
+
+    async def read_and_deliver(self) -> None:
+        """One pass, and its delivery."""
+        await asyncio.to_thread(self.read)
+        await self.deliver()
+
+    @asynccontextmanager
+    async def counted(self) -> AsyncIterator[None]:
+        """Count the work of the block, and the bytes that the process writes meanwhile."""
+        with self.work.counted():
+            before = bytes_written()
+            yield
+            self.work.add("bytes written", bytes_written() - before)
+
+    def held(self) -> dict[str, str]:
+        """What the service holds: key to value."""
+        return {key: str(entry["value"]) for key, entry in self.service.store.entries[self.sink].items()}
+
+
+class _CountingSource(ScriptedConnector):
+    def __init__(self, script: Script, work: Work) -> None:
+        super().__init__(script)
+        self._work = work
+
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
+        for batch in super().read(partition, cursor):
+            self._work.add("rows read", batch.records.height)
+            yield batch
+
+
+def rows(count: int, *, a: str = "1", b: str = "2") -> list[Row]:
+    """Records with a key ``k``, a value ``v`` and two columns ``a`` and ``b``."""
+    return [{"k": f"part-{number:06d}", "v": a, "a": a, "b": b} for number in range(count)]

@@ -1,0 +1,208 @@
+"""Clients that harm a service over loopback: each kind holds connections open, from many addresses of this machine.
+
+A client that the service closes connects again, so that the number of hostile connections stays what it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeAlias
+
+Wire: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Ready: TypeAlias = Callable[[], None]
+Behaviour: TypeAlias = Callable[[Wire, Ready], Awaitable[None]]
+"""What a client does with one connection until it is closed; it calls the second argument once the harm is done."""
+
+_PAUSE_SECONDS = 1.0
+_AGAIN_SECONDS = 0.5
+_RESET = struct.pack("ii", 1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The service, and what a hostile client with a key of its own may send."""
+
+    host: str
+    port: int
+    key: str
+    large_path: str
+    live_path: str
+    cookie: str
+
+    def head(self, method: str, path: str, *more: str) -> bytes:
+        """The head of a request with the key, without the empty line at its end."""
+        lines = (f"{method} {path} HTTP/1.1", f"Host: {self.host}", f"x-api-key: {self.key}", *more)
+        return "\r\n".join(lines).encode() + b"\r\n"
+
+
+@dataclass(slots=True)
+class Crowd:
+    """Hostile clients of one kind. ``ready`` is set when each of them has done its harm once."""
+
+    clients: int
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    connections: int = 0
+    most_connections: int = 0
+    _ready_clients: set[int] = field(default_factory=set)
+
+    def note_ready(self, client: int) -> None:
+        """A client has done its harm."""
+        self._ready_clients.add(client)
+        if len(self._ready_clients) == self.clients:
+            self.ready.set()
+
+
+def not_reading(target: Target) -> Behaviour:
+    """Asks for a large answer and reads none of it."""
+
+    async def behave(wire: Wire, ready: Ready) -> None:
+        wire[1].write(target.head("GET", target.large_path) + b"\r\n")
+        await _hold_unread(wire, ready)
+
+    return behave
+
+
+def half_head(target: Target) -> Behaviour:
+    """Sends the first part of a head, then nothing."""
+
+    async def behave(wire: Wire, ready: Ready) -> None:
+        wire[1].write(target.head("GET", "/v1/workspace"))
+        await wire[1].drain()
+        ready()
+        await wire[0].read()
+
+    return behave
+
+
+def slow_body(target: Target) -> Behaviour:
+    """Announces a body and sends a byte of it a second."""
+
+    async def behave(wire: Wire, ready: Ready) -> None:
+        wire[1].write(target.head("POST", "/v1/workspace", "Content-Length: 1000000") + b"\r\n")
+        await _drip(wire, ready, b" ")
+
+    return behave
+
+
+def dripping_head(target: Target) -> Behaviour:
+    """Sends header after header, without end."""
+
+    async def behave(wire: Wire, ready: Ready) -> None:
+        wire[1].write(target.head("GET", "/v1/workspace") + b"x-filling: " + b"x" * 8_000 + b"\r\n")
+        await _drip(wire, ready, b"x-one-more: y\r\n")
+
+    return behave
+
+
+def idle(target: Target) -> Behaviour:
+    """Is answered once and keeps its connection."""
+
+    async def behave(wire: Wire, ready: Ready) -> None:
+        wire[1].write(b"GET /healthz HTTP/1.1\r\nHost: service\r\n\r\n")
+        await _read_until_closed(wire, ready)
+
+    return behave
+
+
+def live_stream(target: Target) -> Behaviour:
+    """Follows a page, as a browser does."""
+
+    async def behave(wire: Wire, ready: Ready) -> None:
+        wire[1].write(target.head("GET", target.live_path, f"Cookie: {target.cookie}") + b"\r\n")
+        await _read_until_closed(wire, ready)
+
+    return behave
+
+
+KINDS: tuple[Callable[[Target], Behaviour], ...] = (
+    not_reading,
+    half_head,
+    slow_body,
+    dripping_head,
+    idle,
+    live_stream,
+)
+
+
+@asynccontextmanager
+async def hostile(
+    target: Target, behaviour: Behaviour, *, clients: int, addresses: Sequence[str]
+) -> AsyncIterator[Crowd]:
+    """So many clients of a kind, dealt out to the addresses, for the time of the block."""
+    crowd = Crowd(clients)
+    tasks = [
+        asyncio.create_task(_client(crowd, number, target, behaviour, addresses[number % len(addresses)]))
+        for number in range(clients)
+    ]
+    try:
+        yield crowd
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+async def _client(crowd: Crowd, number: int, target: Target, behaviour: Behaviour, address: str) -> None:
+    while True:
+        with suppress(OSError):
+            wire = await _connected(target, address)
+            crowd.connections += 1
+            crowd.most_connections = max(crowd.most_connections, crowd.connections)
+            try:
+                await behaviour(wire, partial(crowd.note_ready, number))
+            finally:
+                crowd.connections -= 1
+                wire[1].transport.abort()
+        await asyncio.sleep(_AGAIN_SECONDS)
+
+
+async def _connected(target: Target, address: str) -> Wire:
+    """A connection with small buffers, so that a client that does not read is noticed after a few kilobytes."""
+    raw = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        raw.setblocking(False)
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        raw.bind((address, 0))
+        await asyncio.get_running_loop().sock_connect(raw, (target.host, target.port))
+    except BaseException:
+        raw.close()
+        raise
+    return await asyncio.open_connection(sock=raw, limit=65_536)
+
+
+async def _hold_unread(wire: Wire, ready: Ready) -> None:
+    _, writer = wire
+    writer.transport.pause_reading()  # type: ignore[attr-defined]  # StreamWriter's transport reads, too
+    await writer.drain()
+    ready()
+    while not writer.transport.is_closing():
+        await asyncio.sleep(_PAUSE_SECONDS)
+        writer.write(b"\r\n")  # a closed connection is noticed by writing only
+
+
+async def _read_until_closed(wire: Wire, ready: Ready) -> None:
+    reader, writer = wire
+    await writer.drain()
+    while await reader.read(65_536):
+        ready()
+
+
+async def _drip(wire: Wire, ready: Ready, piece: bytes) -> None:
+    reader, writer = wire
+    ended = asyncio.create_task(reader.read())
+    try:
+        while not ended.done():
+            writer.write(piece)
+            await writer.drain()
+            ready()
+            await asyncio.wait([ended], timeout=_PAUSE_SECONDS)
+    finally:
+        ended.cancel()
+        await asyncio.wait([ended])

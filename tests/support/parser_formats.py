@@ -1,0 +1,50 @@
+"""Formats of which the parser misbehaves; the parser process imports them by name, as it does the real ones."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import BinaryIO, ClassVar, Literal
+
+import polars as pl
+
+from connectors.formats import Place, Stretch
+from connectors.formats.parser_process import IsolatedFormat
+
+
+def stretch(text: str) -> Stretch:
+    return Stretch(
+        records=pl.DataFrame({"text": [text]}),
+        positions=pl.Series("position", [1], dtype=pl.Int64),
+        rejects=(),
+        end=Place(row=1),
+    )
+
+
+class Misbehaving(IsolatedFormat):
+    """Yields its process id, then does what its settings say."""
+
+    suffixes: ClassVar[tuple[str, ...]] = (".odd",)
+
+    type: Literal["odd"] = "odd"
+    then: Literal["end", "spin", "allocate", "abort", "raise", "environment"] = "end"
+
+    def parse(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
+        del file, name
+        yield stretch(str(os.getpid()))
+        match self.then:
+            case "spin":
+                while True:
+                    pass
+            case "allocate":
+                kept = []
+                while True:
+                    kept.append(bytearray(2**26))
+            case "abort":
+                os.abort()
+            case "raise":
+                raise LookupError("no such sheet")
+            case "environment":
+                yield from (stretch(f"{name}={value}") for name, value in os.environ.items())
+            case "end":
+                pass

@@ -1,0 +1,236 @@
+"""Counts the work of a program instead of its time: SQLite VM steps, statements, bytes written, requests, rows read.
+
+A `Work` collects counts by name. `counting(work)` makes a connection factory for SQLite, `CountingTransport` stands between an
+HTTP client and its transport, `bytes_written` asks the kernel. `Growth` compares the counts of a case at two sizes:
+
+    growth = Growth()
+    for rows in (1_000, 4_000):
+        with growth.at(rows) as work:
+            ...  # the case, which counts into `work`
+    growth.check()
+
+Counts do not depend on the speed of the machine, so a test of growth has a fixed limit and never fails by chance.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+RATIO = 4.6
+"""The most by which work may grow when a case becomes four times as large: linear, and a logarithm for the depth of trees."""
+
+PEAK_RATIO = 1.5
+"""The most by which a peak may grow then: it is bounded, and deeper trees cost a little more."""
+
+STEPS_COUNTED = "sqlite steps"
+LONGEST_WRITE = "sqlite steps of one transaction"
+
+STEPS = 20
+"""VM steps between two calls of SQLite's progress handler, so the precision of the count in one statement."""
+
+
+class Work:
+    """Counts by name, from any thread, except inside `uncounted`."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+        self._peaks: dict[str, int] = {}
+        self._counting = True
+
+    def add(self, name: str, count: int = 1) -> None:
+        """Add to a count."""
+        if self._counting:
+            with self._lock:
+                self._counts[name] += count
+
+    def counts(self) -> dict[str, int]:
+        """All counts so far."""
+        with self._lock:
+            return dict(self._counts)
+
+    def peak(self, name: str, value: int) -> None:
+        """Keep the largest value of a name."""
+        if self._counting:
+            with self._lock:
+                self._peaks[name] = max(value, self._peaks.get(name, 0))
+
+    def reset(self) -> None:
+        """Forget all counts and peaks."""
+        with self._lock:
+            self._counts.clear()
+            self._peaks.clear()
+
+    def peaks(self) -> dict[str, int]:
+        """The largest value of each name."""
+        with self._lock:
+            return dict(self._peaks)
+
+    @contextmanager
+    def uncounted(self) -> Iterator[None]:
+        """Count nothing inside the block, as in the preparation of a case."""
+        with self._set(counting=False):
+            yield
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count inside the block, which is inside one that is uncounted."""
+        with self._set(counting=True):
+            yield
+
+    @contextmanager
+    def _set(self, *, counting: bool) -> Iterator[None]:
+        before, self._counting = self._counting, counting
+        try:
+            yield
+        finally:
+            self._counting = before
+
+
+class CountingConnection(sqlite3.Connection):
+    """Counts what its statements cost: ``sqlite steps`` and ``sqlite statements``. Made by `counting`.
+
+    The steps of the longest write transaction are a peak: for so long other writers wait.
+    """
+
+    work: Work
+    _steps = 0
+    _began: int | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.set_progress_handler(self._progress, STEPS)
+
+    def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+        self.work.add("sqlite statements")
+        # Nothing here survives a power cut on purpose, and what a commit costs is counted in bytes.
+        cursor = super().execute(sql.replace("synchronous = FULL", "synchronous = OFF"), *parameters)
+        if sql == "BEGIN IMMEDIATE":
+            self._began = self._steps
+        elif sql == "COMMIT" and self._began is not None:
+            self.work.peak(LONGEST_WRITE, self._steps - self._began)
+            self._began = None
+        return cursor
+
+    def executemany(self, sql: str, rows: Iterable[Any]) -> sqlite3.Cursor:
+        def counted() -> Iterator[Any]:
+            for row in rows:
+                self.work.add("sqlite statements")
+                yield row
+
+        return super().executemany(sql, counted())
+
+    def _progress(self) -> int:
+        self._steps += STEPS
+        self.work.add(STEPS_COUNTED, STEPS)
+        return 0
+
+
+def counting(work: Work) -> type[CountingConnection]:
+    """A factory of SQLite connections that count into ``work``."""
+    return type("Counting", (CountingConnection,), {"work": work})
+
+
+@contextmanager
+def counting_connections() -> Iterator[Work]:
+    """Count the work of every SQLite connection that is opened within the block, whoever opens it."""
+    work = Work()
+    opened, factory = sqlite3.connect, counting(work)
+
+    def connect(*args: Any, **kwargs: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = opened(*args, **{**kwargs, "factory": factory})
+        return connection
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sqlite3, "connect", connect)
+        yield work
+
+
+@dataclass(slots=True)
+class CountingTransport(httpx.AsyncBaseTransport):
+    """Counts ``requests``, ``bytes sent`` and ``bytes received`` on the way to ``inner``."""
+
+    inner: httpx.AsyncBaseTransport
+    work: Work
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.work.add("requests")
+        self.work.add("bytes sent", len(await request.aread()))
+        response = await self.inner.handle_async_request(request)
+        self.work.add("bytes received", len(await response.aread()))
+        return response
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
+
+
+def bytes_written() -> int:
+    """Bytes that this process has handed to write calls since its start, to files and sockets."""
+    for line in Path("/proc/self/io").read_text(encoding="ascii").splitlines():
+        name, _, number = line.partition(": ")
+        if name == "wchar":
+            return int(number)
+    raise LookupError("/proc/self/io has no wchar")
+
+
+@dataclass(slots=True)
+class Growth:
+    """The work of one case at two sizes, the second four times the first.
+
+    ``floors``: counts below these at the larger size are not compared, because a constant part dominates them.
+    """
+
+    floors: dict[str, int] = field(default_factory=dict)
+    _found: dict[int, Work] = field(default_factory=dict)
+
+    @contextmanager
+    def at(self, size: int) -> Iterator[Work]:
+        """Count the work of the case at a size."""
+        work = Work()
+        yield work
+        self._found[size] = work
+
+    def check(self) -> None:
+        """Compare every count.
+
+        Raises:
+            AssertionError: a count grew by more than `RATIO`; the message names it with both numbers.
+        """
+        small, large = self._sizes()
+        self._compare(self._found[small].counts(), self._found[large].counts(), RATIO)
+
+    def check_peaks(self) -> None:
+        """Compare every peak.
+
+        Raises:
+            AssertionError: a peak grew by more than `PEAK_RATIO`; the message names it with both numbers.
+        """
+        small, large = self._sizes()
+        self._compare(self._found[small].peaks(), self._found[large].peaks(), PEAK_RATIO)
+
+    def _sizes(self) -> tuple[int, int]:
+        small, large = sorted(self._found)
+        if large != 4 * small:
+            raise AssertionError(f"sizes {small} and {large} are not as one to four")
+        return small, large
+
+    def _compare(self, before: Mapping[str, int], after: Mapping[str, int], ratio: float) -> None:
+        if not any(after.values()):
+            raise AssertionError("the case did no work that was counted")
+        grown = [
+            f"{name}: from {before.get(name, 0)} to {count} (by {count / max(before.get(name, 0), 1):.2f})"
+            for name, count in sorted(after.items())
+            if count > self.floors.get(name, 0) and count > ratio * before.get(name, 0)
+        ]
+        if grown:
+            raise AssertionError(f"work grew by more than {ratio}: {'; '.join(grown)}")

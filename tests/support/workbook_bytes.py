@@ -1,0 +1,156 @@
+"""Workbooks written byte by byte, as programs other than openpyxl write them: xls (BIFF8 in a compound file) and xlsb."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+Error: TypeAlias = bytes
+"""A cell with an error is its code in one byte."""
+XlsCell: TypeAlias = str | float | Error | tuple[float, str] | None
+"""A number with a format is both."""
+
+_SECTOR = 512
+_FREE, _END, _FAT = 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFFD
+
+
+def compound_file(streams: Mapping[str, bytes]) -> bytes:
+    """A compound file (MS-CFB) of streams, each padded to the size from which it has sectors of its own."""
+    padded = {name: data.ljust(max(4096, len(data) + -len(data) % _SECTOR), b"\0") for name, data in streams.items()}
+    fat = [_FAT, _END]  # the sectors of this table and of the directory
+    entries = [_directory_entry("Root Entry", 5, 1 if padded else _FREE, _END, 0)]
+    for number, (name, data) in enumerate(padded.items(), start=1):
+        count, first = len(data) // _SECTOR, len(fat)
+        fat += [*range(first + 1, first + count), _END]
+        entries.append(
+            _directory_entry(name, 2, _FREE, first, len(data), right=number + 1 if number < len(padded) else _FREE)
+        )
+    directory = b"".join(entries).ljust(_SECTOR, b"\0")
+    table = struct.pack(f"<{_SECTOR // 4}I", *fat, *[_FREE] * (_SECTOR // 4 - len(fat)))
+    header = bytes.fromhex("d0cf11e0a1b11ae1") + bytes(16) + struct.pack("<HHHHH6x", 0x3E, 3, 0xFFFE, 9, 6)
+    header += struct.pack("<IIIIIIIII", 0, 1, 1, 0, 4096, _END, 0, _END, 0) + struct.pack("<109I", 0, *[_FREE] * 108)
+    return header + table + directory + b"".join(padded.values())
+
+
+def _directory_entry(name: str, kind: int, child: int, start: int, size: int, *, right: int = _FREE) -> bytes:
+    text = name.encode("utf-16-le")
+    return (
+        text.ljust(64, b"\0")
+        + struct.pack("<HBBIII", len(text) + 2, kind, 1, _FREE, right, child)
+        + bytes(36)
+        + struct.pack("<II4x", start, size)
+    )
+
+
+def xls(rows: Sequence[Sequence[XlsCell]], *, sheet: str = "S", others: Mapping[str, bytes] | None = None) -> bytes:
+    """A workbook of Excel 97 to 2003; ``others`` are further streams, such as the theme that Excel 2007 adds."""
+    return compound_file({"Workbook": _biff(rows, sheet), **(others or {})})
+
+
+def _biff(rows: Sequence[Sequence[XlsCell]], sheet: str) -> bytes:
+    codes = list(dict.fromkeys(cell[1] for row in rows for cell in row if isinstance(cell, tuple)))
+    head = _record(0x0809, struct.pack("<HHHHII", 0x0600, 5, 0x0DBB, 1996, 0, 6)) + _record(0x0042, b"\xb0\x04")
+    head += _record(0x0031, struct.pack("<HHHHHBBBBBB", 200, 0, 0x7FFF, 400, 0, 0, 0, 0, 0, 5, 0) + b"Arial") * 5
+    for number, code in enumerate(codes, start=164):
+        head += _record(0x041E, struct.pack("<HHB", number, len(code), 0) + code.encode())
+    for number in (0, *range(164, 164 + len(codes))):
+        head += _record(0x00E0, struct.pack("<HHH", 0, number, 1) + bytes(14))
+    name = struct.pack("<BB", len(sheet), 0) + sheet.encode()
+    start = len(head) + 4 + 6 + len(name) + 4
+    head += _record(0x0085, struct.pack("<IH", start, 0) + name) + _record(0x000A, b"")
+    cells = b"".join(
+        _xls_cell(at, column, cell, codes) for at, row in enumerate(rows) for column, cell in enumerate(row)
+    )
+    width = max((len(row) for row in rows), default=0)
+    body = _record(0x0809, struct.pack("<HHHHII", 0x0600, 16, 0x0DBB, 1996, 0, 6))
+    body += _record(0x0200, struct.pack("<IIHHH", 0, len(rows), 0, width, 0)) + cells + _record(0x000A, b"")
+    return head + body
+
+
+def _xls_cell(row: int, column: int, cell: XlsCell, codes: Sequence[str]) -> bytes:
+    match cell:
+        case None:
+            return b""
+        case str():
+            text = struct.pack("<HB", len(cell), 1) + cell.encode("utf-16-le")
+            return _record(0x0204, struct.pack("<HHH", row, column, 0) + text)
+        case bytes():
+            return _record(0x0205, struct.pack("<HHH", row, column, 0) + cell + b"\x01")
+        case (number, code):
+            return _record(0x0203, struct.pack("<HHHd", row, column, codes.index(code) + 1, number))
+    return _record(0x0203, struct.pack("<HHHd", row, column, 0, cell))
+
+
+def _record(kind: int, data: bytes) -> bytes:
+    return struct.pack("<HH", kind, len(data)) + data
+
+
+def xlsb(rows: Sequence[Sequence[XlsCell]], *, sheet: str = "S") -> bytes:
+    """A workbook of Excel's binary form."""
+    codes = list(dict.fromkeys(cell[1] for row in rows for cell in row if isinstance(cell, tuple)))
+    cells = b"".join(
+        _binary(0, struct.pack("<II", at, 0) + bytes(17))
+        + b"".join(_xlsb_cell(column, cell, codes) for column, cell in enumerate(row))
+        for at, row in enumerate(rows)
+    )
+    width = max((len(row) for row in rows), default=1)
+    size = _binary(148, struct.pack("<IIII", 0, len(rows) - 1, 0, width - 1))
+    part = _binary(129, b"") + size + _binary(145, b"") + cells + _binary(146, b"") + _binary(130, b"")
+    book = _binary(131, b"") + _binary(153, struct.pack("<II", 0, 0) + _wide(""))
+    book += _binary(143, b"") + _binary(156, struct.pack("<II", 0, 1) + _wide("rId1") + _wide(sheet))
+    book += _binary(144, b"") + _binary(132, b"")
+    styles = _binary(278, b"") + _binary(615, struct.pack("<I", len(codes)))
+    styles += b"".join(_binary(44, struct.pack("<H", 164 + at) + _wide(code)) for at, code in enumerate(codes))
+    styles += _binary(616, b"") + _binary(617, struct.pack("<I", 1 + len(codes)))
+    styles += b"".join(
+        _binary(47, struct.pack("<HH", 0, code) + bytes(12)) for code in (0, *range(164, 164 + len(codes)))
+    )
+    styles += _binary(618, b"") + _binary(279, b"")
+    relation = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    package = "http://schemas.openxmlformats.org/package/2006"
+    kinds = "application/vnd.ms-excel"
+    parts: dict[str, str | bytes] = {
+        "[Content_Types].xml": f'<Types xmlns="{package}/content-types"><Default Extension="rels" ContentType="{package}"/>'
+        f'<Override PartName="/xl/workbook.bin" ContentType="{kinds}.sheet.binary.macroEnabled.main"/></Types>',
+        "_rels/.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="rId1"'
+        f' Type="{relation}/officeDocument" Target="xl/workbook.bin"/></Relationships>',
+        "xl/_rels/workbook.bin.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="rId1"'
+        f' Type="{relation}/worksheet" Target="worksheets/sheet1.bin"/><Relationship Id="rId2" Type="{relation}/styles"'
+        ' Target="styles.bin"/></Relationships>',
+        "xl/workbook.bin": book,
+        "xl/styles.bin": styles,
+        "xl/worksheets/sheet1.bin": part,
+    }
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, data in parts.items():
+            archive.writestr(name, data)
+    return out.getvalue()
+
+
+def _xlsb_cell(column: int, cell: XlsCell, codes: Sequence[str]) -> bytes:
+    plain = struct.pack("<II", column, 0)
+    match cell:
+        case None:
+            return b""
+        case str():
+            return _binary(6, plain + _wide(cell))
+        case bytes():
+            return _binary(3, plain + cell)
+        case (number, code):
+            return _binary(5, struct.pack("<IId", column, codes.index(code) + 1, number))
+    return _binary(5, plain + struct.pack("<d", cell))
+
+
+def _binary(kind: int, data: bytes) -> bytes:
+    number = bytes([kind]) if kind < 0x80 else bytes([kind & 0x7F | 0x80, kind >> 7])
+    size = len(data)
+    length = bytes([size]) if size < 0x80 else bytes([size & 0x7F | 0x80, size >> 7])
+    return number + length + data
+
+
+def _wide(text: str) -> bytes:
+    return struct.pack("<I", len(text)) + text.encode("utf-16-le")

@@ -1,0 +1,178 @@
+"""A lane that fails starts again, keeps nothing claimed, and stops no other lane; a full disk is waited out."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+
+import httpx
+import pytest
+
+from ingestd.core.address import SinkAddress
+from ingestd.core.errors import MirrorCorrupt, MirrorFull
+from ingestd.daemon.part_supervisor import PartSupervisor
+from ingestd.mirror.failed_parts import FailedPart
+from ingestd.mirror.port import Attempt, Claim, LaneState, Parked, Trouble
+from ingestd.telemetry import Event
+from ingestd.telemetry.catalogue.daemon import PartFailed
+from tests.support.bulk_service import BulkService
+from tests.support.delivery_rig import rig
+from tests.support.memory_mirror import MemoryMirror
+
+METHODS = ("lanes", "remember_sink", "claim", "settle", "settle_some", "release", "note_attempt", "note_trouble")
+WRITES = ("remember_sink", "settle", "settle_some", "release", "note_attempt", "note_trouble")
+
+
+class FailingMirror(MemoryMirror):
+    """Raises ``error`` at the calls of ``method`` that ``numbers`` names, from 1."""
+
+    def __init__(self, method: str, error: Exception, numbers: Sequence[int] = (1,)) -> None:
+        super().__init__()
+        self._method = method
+        self._error = error
+        self._failing = numbers
+        self._met_calls = 0
+        self.raised = 0
+
+    def _meet(self, method: str) -> None:
+        if method == self._method:
+            self._met_calls += 1
+            if self._met_calls in self._failing:
+                self.raised += 1
+                raise self._error
+
+    async def lanes(self) -> list[LaneState]:
+        self._meet("lanes")
+        return await super().lanes()
+
+    async def remember_sink(self, sink: int, *, workspace_id: str, sink_id: str, adopted: bool) -> None:
+        self._meet("remember_sink")
+        await super().remember_sink(sink, workspace_id=workspace_id, sink_id=sink_id, adopted=adopted)
+
+    async def claim(self, sink: int, *, max_items: int, max_bytes: int) -> Claim | None:
+        self._meet("claim")
+        return await super().claim(sink, max_items=max_items, max_bytes=max_bytes)
+
+    async def settle(self, claim: Claim, *, attempt: Attempt | None = None) -> None:
+        self._meet("settle")
+        await super().settle(claim, attempt=attempt)
+
+    async def settle_some(
+        self, claim: Claim, *, delivered: Sequence[str], parked: Sequence[Parked] = (), attempt: Attempt | None = None
+    ) -> None:
+        self._meet("settle_some")
+        await super().settle_some(claim, delivered=delivered, parked=parked, attempt=attempt)
+
+    async def release(self, claim: Claim, *, attempt: Attempt | None = None) -> None:
+        if attempt is not None:
+            self._meet("release")
+        await super().release(claim, attempt=attempt)
+
+    async def note_attempt(self, sink: int, attempt: Attempt) -> None:
+        self._meet("note_attempt")
+        await super().note_attempt(sink, attempt)
+
+    async def note_trouble(self, sink: int, trouble: Trouble | None) -> None:
+        self._meet("note_trouble")
+        await super().note_trouble(sink, trouble)
+
+
+class Hiccups(httpx.AsyncBaseTransport):
+    """Answers some of the requests with 503, so that claims are released and troubles noted, too."""
+
+    def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
+        self.inner = inner
+        self._chance = random.Random(7)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if self._chance.random() < 0.3:
+            return httpx.Response(503, headers={"Retry-After": "0"}, json={"error": "Later"})
+        return await self.inner.handle_async_request(request)
+
+
+class NoStore:
+    def record(self, failed: FailedPart) -> None: ...
+    def clear(self, part: str) -> None: ...
+    def clear_all(self) -> None: ...
+
+
+def supervisor(emit: Callable[[Event], None]) -> PartSupervisor:
+    # The random number is so small that a failed part starts again after half a second.
+    return PartSupervisor(NoStore(), emit=emit, now=lambda: 0.0, random=random.Random(1).random)
+
+
+async def deliver(mirror: FailingMirror, *, announce: bool, emit: Callable[[Event], None]) -> BulkService:
+    """Three sinks of three entries each, changed once, until nothing is pending."""
+    service = BulkService(announce=announce, bad=lambda key: key == "bad", replay=False)
+    workspace = str(service.store.create_workspace({"label": "Bench"})["id"])
+    sinks = [SinkAddress(workspace=workspace, by="label", name=f"Sink {number}") for number in range(3)]
+    async with rig(transport=Hiccups(service), mirror=mirror, keep_running=supervisor(emit)) as running:
+        for value in ("1", "2"):
+            for sink in sinks:
+                running.desire(sink, dict.fromkeys(("a", "b", "bad"), (value, "scalar")))
+            async with asyncio.timeout(60):
+                while any(mirror.pending(lane) for lane in (1, 2, 3)):
+                    assert running.task is not None
+                    if running.task.done():
+                        running.task.result()
+                    await running.dispatcher.changes.wait_past(running.dispatcher.changes.generation, seconds=0.1)
+    for sink in sinks:
+        (made,) = service.store.by_label(sink.name)
+        assert service.store.values(made) == {"a": ("2", "scalar"), "b": ("2", "scalar")}
+    return service
+
+
+@pytest.mark.parametrize("announce", [True, False], ids=["bulk", "single"])
+@pytest.mark.parametrize("method", METHODS)
+async def test_a_lane_that_fails_starts_again_and_delivers_all(method: str, announce: bool) -> None:
+    events: list[Event] = []
+    # The dispatcher itself asks for lanes first.
+    mirror = FailingMirror(method, ValueError("a bug"), numbers=(3,) if method == "lanes" else (2,))
+    await deliver(mirror, announce=announce, emit=events.append)
+    failed = [event for event in events if isinstance(event, PartFailed)]
+    assert len(failed) == mirror.raised
+    assert all(event.part.startswith("lane Sink") for event in failed)
+    assert all("ValueError: a bug" in event.sentence and "Traceback" in event.traceback for event in failed)
+
+
+@pytest.mark.parametrize("announce", [True, False], ids=["bulk", "single"])
+@pytest.mark.parametrize("method", WRITES)
+async def test_a_full_disk_is_waited_out_and_is_no_failure(method: str, announce: bool) -> None:
+    events: list[Event] = []
+    mirror = FailingMirror(method, MirrorFull("the disk is full"), numbers=range(2, 6))
+    await deliver(mirror, announce=announce, emit=events.append)
+    assert events == []
+
+
+async def test_a_damaged_state_file_ends_delivery() -> None:
+    mirror = FailingMirror("claim", MirrorCorrupt("it is damaged"))
+    with pytest.RaisesGroup(pytest.RaisesExc(MirrorCorrupt), flatten_subgroups=True):
+        await deliver(mirror, announce=True, emit=lambda _: None)
+
+
+async def test_a_transport_that_raises_what_nobody_expects_stops_its_lane_only() -> None:
+    class Buggy(httpx.AsyncBaseTransport):
+        def __init__(self, inner: httpx.AsyncBaseTransport) -> None:
+            self.inner = inner
+            self.writes = 0
+
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            self.writes += request.method == "POST"
+            if self.writes == 2:
+                raise ZeroDivisionError("a bug")
+            return await self.inner.handle_async_request(request)
+
+    service, events = BulkService(), list[Event]()
+    workspace = str(service.store.create_workspace({"label": "Bench"})["id"])
+    sinks = [SinkAddress(workspace=workspace, by="label", name=f"Sink {number}") for number in range(3)]
+    mirror = MemoryMirror()
+    async with rig(transport=Buggy(service), mirror=mirror, keep_running=supervisor(events.append)) as running:
+        for sink in sinks:
+            running.desire(sink, {"a": ("1", "scalar")})
+        (report,) = await running.drained()
+        assert "ZeroDivisionError: a bug" in report.sentence
+        settled = running.settlings.reached(1)
+        await asyncio.wait_for(settled.wait(), 20)
+    assert not any(mirror.pending(lane) for lane in (1, 2, 3))
+    assert len(events) == 1

@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+import pytest
+
+from ingestd.delivery.settling import without_places
+
+
+@pytest.mark.parametrize(
+    ("sentence", "told"),
+    [
+        ("The service says: Bad request (/17/key: too long)", "The service says: Bad request (key: too long)"),
+        ("refused: /0/value: no number; /0/dataType: unknown", "refused: value: no number; dataType: unknown"),
+        ("no entry 'a/17/key: b'", "no entry 'a/17/key: b'"),
+        ("It is 3/4/mm long", "It is 3/4/mm long"),
+    ],
+)
+def test_a_place_in_a_request_becomes_the_name_of_its_field(sentence: str, told: str) -> None:
+    assert without_places(sentence) == told

@@ -1,0 +1,52 @@
+"""The lock around the one writer is fair."""
+
+from __future__ import annotations
+
+import threading
+
+from ingestd.mirror.sqlite.write_lock import WriteLock
+
+
+def test_threads_get_the_lock_in_the_order_in_which_they_asked() -> None:
+    lock = WriteLock()
+    served: list[int] = []
+
+    def take(number: int) -> None:
+        with lock:
+            served.append(number)
+
+    threads = [threading.Thread(target=take, args=(number,)) for number in range(5)]
+    with lock:
+        for number, thread in enumerate(threads):
+            thread.start()
+            _until_waiting(lock, number + 1)
+    for thread in threads:
+        thread.join(30)
+    assert served == [0, 1, 2, 3, 4]
+    assert lock.waiting == 0
+
+
+def test_a_thread_that_takes_the_lock_again_and_again_lets_a_waiting_one_in_between() -> None:
+    lock = WriteLock()
+    order: list[str] = []
+
+    def other() -> None:
+        with lock:
+            order.append("other")
+
+    thread = threading.Thread(target=other)
+    with lock:
+        thread.start()
+        _until_waiting(lock, 1)
+    for _ in range(3):
+        with lock:
+            order.append("loop")
+    thread.join(30)
+    assert order == ["other", "loop", "loop", "loop"]
+
+
+def _until_waiting(lock: WriteLock, count: int) -> None:
+    """A thread says by nothing but the lock itself that it waits for it."""
+    looked = threading.Event()
+    while lock.waiting < count:
+        looked.wait(0.001)
