@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 SOURCES := ingestd connectors workspaced tests bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format lint types contracts bench lock schema openapi clean
+.PHONY: help setup demo test check format lint types contracts simulate kill-test bench lock schema openapi clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,13 @@ types: $(STAMP)
 
 contracts: $(STAMP)
 	@$(BIN)/lint-imports
+
+# SEED=n is one simulation with its trace; SEEDS=n are many, from FIRST on, over all processors.
+simulate: $(STAMP) ## simulate the daemon under faults: SEED=n once, or SEEDS=n of them
+	@PYTHONHASHSEED=0 $(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--first $(or $(FIRST),1) --seeds $(or $(SEEDS),1000))
+
+kill-test: $(STAMP) ## kill a daemon with 20 sinks ROUNDS times under faults of the network
+	@INGESTD_KILL_ROUNDS=$(or $(ROUNDS),200) $(BIN)/python -m pytest -q tests/process/test_kill_rounds.py
 
 bench: $(STAMP) ## measure against the machine's limits and a peer, in one run
 	@$(BIN)/python -m bench
