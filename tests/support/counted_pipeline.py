@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from ingestd.core.address import SinkAddress
@@ -14,12 +15,15 @@ from ingestd.intake import Reader
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.telemetry.event import Event
 from tests.support.bulk_service import BulkService
-from tests.support.delivery_rig import Rig, rig
+from tests.support.delivery_rig import QUICK, Rig, rig
 from tests.support.scripted_source import Row, Script, ScriptedConnector
 from tests.support.work_counter import CountingTransport, Work, bytes_written, counting
 
 PIECE = 125
 """Rows of a batch and entries of a request: small, so that a thousand rows are several of each."""
+
+_PACE = replace(QUICK, in_flight_at_first=2, in_flight_at_most=2, unsettled_claims=2)
+"""A claim passes over what other requests hold. Their number adapts to time, so it must not differ between two sizes."""
 
 
 class CountedPipeline:
@@ -66,7 +70,7 @@ class CountedPipeline:
     async def delivering(self) -> AsyncIterator[Rig]:
         """A dispatcher at work; the source is notified each time something was settled, as by the supervisor."""
         transport = CountingTransport(self.service, self.work)
-        async with rig(transport=transport, deliverable=self.mirror.delivery) as running:
+        async with rig(transport=transport, deliverable=self.mirror.delivery, pace=_PACE) as running:
             yield running
 
     async def deliver(self) -> None:
