@@ -25,7 +25,7 @@ async def read_log(call: Call) -> Answer:
     """The newest rows first, 100 unless ``take`` says otherwise; of one workspace, or of all to who may read all."""
     limits = call.settings.limits
     query = {"sortOrder": "DESC", "take": str(_TAKE), **call.query}
-    page = read_page(query, longest=limits.page_length, sortable=frozenset({"time"}), cursors=True)
+    page = read_page(query, longest=limits.page_length, sortable=frozenset({"time"}), walk=limits.walked_rows)
     wanted = Wanted(
         workspace_id=_workspace(call),
         action=_action(call.query),

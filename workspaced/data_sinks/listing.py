@@ -89,11 +89,7 @@ def read_listing(query: Mapping[str, str], limits: Limits) -> Listing:
     Raises:
         Invalid: a value is out of its range.
     """
-    page = read_page(query, longest=limits.page_length, sortable=SORTABLE, cursors=True)
-    if page.skip > limits.walked_rows:
-        raise Invalid(
-            "bad_skip", f"skip may be {limits.walked_rows} at the most. Follow the Link rel=next to read further."
-        )
+    page = read_page(query, longest=limits.page_length, sortable=SORTABLE, walk=limits.walked_rows)
     search = normalised(query.get("search", ""))
     if len(search) > limits.key_length:
         raise Invalid("too_long", f"search may have {limits.key_length} characters at the most.")

@@ -112,8 +112,8 @@ class Page:
         return (*headers, ("Link", ", ".join(links))) if links else headers
 
 
-def read_page(query: Mapping[str, str], *, longest: int, sortable: frozenset[str], cursors: bool = False) -> Page:
-    """What the query asks for. ``cursors``: the list has pages by cursor, too.
+def read_page(query: Mapping[str, str], *, longest: int, sortable: frozenset[str], walk: int = 0) -> Page:
+    """What the query asks for. ``walk``: the list has pages by cursor, too, and ``skip`` passes over so many rows at most.
 
     Raises:
         Invalid: a value is out of its range; nothing is clamped, since that would skip rows silently.
@@ -127,7 +127,9 @@ def read_page(query: Mapping[str, str], *, longest: int, sortable: frozenset[str
     if sorted_by and sorted_by not in sortable:
         raise Invalid("bad_sorted_by", f"sortedBy must be one of {', '.join(sorted(sortable))}.")
     page = Page(take=take, skip=skip or 0, descending=order == "DESC", sorted_by=sorted_by)
-    if not cursors or not query.get("cursor"):
+    if walk and page.skip > walk:
+        raise Invalid("bad_skip", f"skip may be {walk} at the most. Follow the Link rel=next to read further.")
+    if not walk or not query.get("cursor"):
         return page
     if page.skip:
         raise Invalid("bad_skip", "A page has a cursor or a skip, not both.")

@@ -31,7 +31,7 @@ async def list_deliveries(vault: Vault, call: Call) -> Answer:
     """The newest first; a hundred where nothing is said, since there is no end to them."""
     limits = call.settings.limits
     query = {"take": _DEFAULT_TAKE, **call.query}
-    page = read_page(query, longest=limits.page_length, sortable=frozenset(), cursors=True)
+    page = read_page(query, longest=limits.page_length, sortable=frozenset(), walk=limits.walked_rows)
     behind = _behind(page.cursor) if page.cursor else None
     status = call.query.get("status", "")
     if status and status not in STATUSES:
