@@ -48,7 +48,7 @@ class MirrorModel(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp())
         self.patch = pytest.MonkeyPatch()
         for bound in ("KEPT", "RUNS_KEPT", "RUNS_APART", "ABSENT_SECONDS"):
-            self.patch.setattr(f"ingestd.mirror.sqlite.pruning.{bound}", 0)
+            self.patch.setattr(f"ingestd.mirror.sqlite.pruner.{bound}", 0)
         self.runner = asyncio.Runner()
         self.script = Script(deletes=deletes, batch_rows=batch_rows)  # type: ignore[arg-type]
         # With deletes only one partition, because which of two owns a key is the intake's own business.
