@@ -12,12 +12,13 @@ import httpx
 
 from tests.support.outsider import Outsider
 from workspaced.app import running
-from workspaced.settings import Settings
+from workspaced.settings.model import Settings
 
 MakeKey = Callable[..., str]
 
 
 async def test_ignored_names_are_bounded_and_say_where_they_are(http: httpx.AsyncClient, sinks: str) -> None:
+    # contract G5
     inner = await http.post(sinks, json={"label": "a", "icon": {"name": "scale", "size": 1}})
     assert inner.headers["X-Ignored-Fields"] == "icon.size"
     many = await http.post(sinks, json={"label": "a", **{f"unknown{number}": 1 for number in range(30)}})
@@ -25,6 +26,7 @@ async def test_ignored_names_are_bounded_and_say_where_they_are(http: httpx.Asyn
 
 
 async def test_the_last_of_two_equal_members_counts(http: httpx.AsyncClient, sinks: str, sink: str) -> None:
+    # contract G6
     created = await http.post(sinks, content=b'{"label":"first","label":"last"}')
     assert created.json()["label"] == "last"
     pushed = await http.post(f"{sink}/mass", content=b'{"key":"k","value":"first","value":"last"}')
@@ -32,6 +34,7 @@ async def test_the_last_of_two_equal_members_counts(http: httpx.AsyncClient, sin
 
 
 async def test_answers_are_private_unless_the_operation_says_otherwise(http: httpx.AsyncClient, sink: str) -> None:
+    # contract G36
     for path in (sink, f"{sink}/absent", "/v1/workspace", "/healthz"):
         assert (await http.get(path)).headers["Cache-Control"] == "private, no-cache"
     made = await http.post("/v1/api-keys", json={"name": "svc:other", "role": "reader"})
@@ -39,11 +42,13 @@ async def test_answers_are_private_unless_the_operation_says_otherwise(http: htt
 
 
 async def test_responses_about_sinks_announce_gzip(http: httpx.AsyncClient, sink: str) -> None:
+    # contract G32
     assert (await http.get(sink)).headers["Accept-Encoding"] == "gzip"
     assert "Accept-Encoding" not in (await http.get("/v1/workspace")).headers
 
 
 async def test_what_is_refused_before_the_body_is_read_is_not_kept(http: httpx.AsyncClient, sinks: str) -> None:
+    # contract G18
     key = {"Idempotency-Key": "one"}
     body = json.dumps({"label": "a"})
     refused = [
@@ -59,12 +64,14 @@ async def test_what_is_refused_before_the_body_is_read_is_not_kept(http: httpx.A
 async def test_an_owner_of_one_workspace_makes_no_other(
     http: httpx.AsyncClient, workspace: dict[str, Any], make_key: MakeKey
 ) -> None:
+    # contract A5
     owner = {"x-api-key": make_key(name="svc:owner", role="owner", workspace_id=workspace["id"])}
     assert (await http.get(f"/v1/workspace/{workspace['id']}", headers=owner)).status_code == 200
     assert (await http.post("/v1/workspace", json={"label": "b"}, headers=owner)).status_code == 403
 
 
 async def test_icons_are_text_where_a_setting_says_so(settings: Settings, make_key: MakeKey) -> None:
+    # contract S3
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     async with (
         running(dataclasses.replace(settings, icon_as_text=True)) as app,
@@ -79,6 +86,7 @@ async def test_icons_are_text_where_a_setting_says_so(settings: Settings, make_k
 async def test_a_sink_begins_with_so_many_entries_and_one_event(
     http: httpx.AsyncClient, sinks: str, settings: Settings
 ) -> None:
+    # contract S14
     await http.post("/v1/webhooks", json={"url": "https://hooks.example/", "dataEvents": ["data_sink.*"]})
     entries = [{"key": f"k{number}", "dataType": "scalar"} for number in range(5_001)]
     refused = await http.post(sinks, json={"label": "a", "entries": entries})
@@ -89,6 +97,7 @@ async def test_a_sink_begins_with_so_many_entries_and_one_event(
 
 
 async def test_another_signing_secret_by_an_update_is_a_rotation(http: httpx.AsyncClient, settings: Settings) -> None:
+    # contract H10
     webhook = (await http.post("/v1/webhooks", json={"url": "https://hooks.example/"})).headers["Location"]
     secret = f"whsec_{base64.b64encode(b'k' * 24).decode()}"
     assert (await http.patch(webhook, json={"signingSecret": secret})).json()["signingSecret"] == secret
