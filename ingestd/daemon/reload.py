@@ -27,7 +27,7 @@ class Keyed(Protocol):
         """Use this key from now on; return False if it is the one in use."""
 
 
-class Waiting(Protocol):
+class LaneRetrier(Protocol):
     """Has lanes that wait (`ingestd.delivery.Dispatcher` fits)."""
 
     def retry_now(self) -> None:
@@ -51,7 +51,7 @@ class Reloader:
         configuration: Configuration,
         *,
         client: Keyed,
-        dispatcher: Waiting,
+        dispatcher: LaneRetrier,
         emit: Emit,
         read: Callable[[Configuration], Configuration] = read_again,
     ) -> None:

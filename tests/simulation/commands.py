@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Literal, TypeAlias
 
-from ingestd.daemon.control.refusal import Refused
+from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.daemon.control.requests import Answer, CheckDrift, Request, asked, read_answer
 from tests.simulation.loop import SimulatedLoop
 
@@ -66,7 +66,7 @@ class Command:
         """What came back; None: the connection was closed without a whole response.
 
         Raises:
-            Refused: the daemon refused.
+            RequestRefused: the daemon refused.
         """
         return read_answer(self.request, self.response) if self.response.endswith(b"\n") else None
 
@@ -135,7 +135,7 @@ def judged(command: Command, *, stopping: bool) -> str:
     """What is wrong with the response to a command whose client has waited for it; empty: nothing."""
     try:
         answer = command.answer()
-    except Refused as refusal:
+    except RequestRefused as refusal:
         return "" if stopping else f"{command}: refused: {refusal}"
     if answer is None:
         return "" if stopping or command.nobody_listened else f"{command}: the connection was closed without a response"

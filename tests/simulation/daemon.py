@@ -12,16 +12,16 @@ import httpx
 
 from ingestd.client.service import ServiceClient
 from ingestd.client.transport import Timeouts
+from ingestd.daemon.command_handler import CommandHandler
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.server import ControlServer
-from ingestd.daemon.explaining import explained
+from ingestd.daemon.explanation import explained
 from ingestd.daemon.part_supervisor import PartSupervisor
-from ingestd.daemon.performing import Performer
 from ingestd.daemon.reload import Reloader
+from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.dispatcher import Dispatcher
 from ingestd.delivery.drift import Checker
-from ingestd.delivery.pace import Pace
-from ingestd.intake import Reader, Supervisor
+from ingestd.intake import Reader, SourceSupervisor
 from ingestd.mirror.drift import DriftKeeper
 from ingestd.mirror.failed_parts import FailedPartKeeper
 from ingestd.mirror.port import Deliverable
@@ -52,7 +52,7 @@ class Daemon:
         transport: httpx.AsyncBaseTransport,
         emit: Emit,
         chance: random.Random,
-        pace: Pace,
+        pace: DeliveryLimits,
     ) -> None:
         self._loop = loop
         self._emit = emit
@@ -106,7 +106,7 @@ class Daemon:
             clock=self._loop.time,
         ) as client:
             supervise = PartSupervisor(self._failed_parts, emit=self._emit, now=now, random=self._chance.random)
-            supervisor = Supervisor(
+            supervisor = SourceSupervisor(
                 self._readers,  # type: ignore[arg-type]  # a direct reader has what a supervisor asks for
                 emit=self._emit,
                 random=self._chance.random,
@@ -123,8 +123,8 @@ class Daemon:
                 pace=self._pace,
                 clock=self._loop.time,
             )
-            performer = self._performer(client, supervisor, dispatcher)
-            server = ControlServer(self._state, perform=performer.perform, emit=self._emit)
+            handler = self._command_handler(client, supervisor, dispatcher)
+            server = ControlServer(self._state, perform=handler.perform, emit=self._emit)
             async with asyncio.TaskGroup() as group:
                 supervising = group.create_task(supervisor.run(), name="supervisor")
                 delivering = group.create_task(supervise("delivery", dispatcher.run), name="delivery")
@@ -141,11 +141,13 @@ class Daemon:
                 supervising.cancel()
                 await asyncio.wait([supervising])
 
-    def _performer(self, client: ServiceClient, supervisor: Supervisor, dispatcher: Dispatcher) -> Performer:
-        """As `ingestd.daemon.wiring` has it."""
+    def _command_handler(
+        self, client: ServiceClient, supervisor: SourceSupervisor, dispatcher: Dispatcher
+    ) -> CommandHandler:
+        """As `ingestd.daemon.assembly` has it."""
         running = configuration()
         connectors = {reader.pipeline: reader.connector for reader in self._readers}
-        return Performer(
+        return CommandHandler(
             pipelines=[one for one in running.settings.pipelines if one.name in connectors],
             rejected=self._rejected,
             checker=Checker(mirror=self._mirror, drift=self._drift, client=client, emit=self._emit),

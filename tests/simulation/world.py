@@ -12,7 +12,7 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.requests import CheckDrift, Explain, ReadNotices, Reload, Request, RetryRejected
-from ingestd.delivery.pace import Pace
+from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.intake import Reader
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
@@ -380,7 +380,7 @@ class World:
             transport=self.service,
             emit=self._emit,
             chance=self._jitter,
-            pace=Pace(in_flight_at_most=8),
+            pace=DeliveryLimits(in_flight_at_most=8),
         )
         if self._file is not None:
             self._file.on_pending = self._on_pending
