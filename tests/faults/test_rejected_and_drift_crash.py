@@ -91,7 +91,12 @@ def die_at(template: Path, place: Path, point: int) -> Fuse:
     return fuse
 
 
-def test_whatever_statement_is_the_last_the_next_process_ends_exact(template: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", [1, 5_000])
+def test_whatever_statement_is_the_last_the_next_process_ends_exact(
+    template: Path, tmp_path: Path, page: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ingestd.mirror.sqlite.drift_store._PAGE", page)
+    monkeypatch.setattr("ingestd.mirror.sqlite.rejected_store._PAGE", page)
     point, blown = 0, True
     while blown:
         point += 1
