@@ -185,12 +185,8 @@ def bytes_written() -> int:
 
 @dataclass(slots=True)
 class Growth:
-    """The work of one case at two sizes, the second four times the first.
+    """The work of one case at two sizes, the second four times the first."""
 
-    ``floors``: counts below these at the larger size are not compared, because a constant part dominates them.
-    """
-
-    floors: dict[str, int] = field(default_factory=dict)
     _found: dict[int, Work] = field(default_factory=dict)
 
     @contextmanager
@@ -230,7 +226,7 @@ class Growth:
         grown = [
             f"{name}: from {before.get(name, 0)} to {count} (by {count / max(before.get(name, 0), 1):.2f})"
             for name, count in sorted(after.items())
-            if count > self.floors.get(name, 0) and count > ratio * before.get(name, 0)
+            if count > ratio * before.get(name, 0)
         ]
         if grown:
             raise AssertionError(f"work grew by more than {ratio}: {'; '.join(grown)}")

@@ -23,11 +23,11 @@ from ingestd.mirror.sqlite.ownership import disown, left_over, note_sources, ren
 from ingestd.mirror.sqlite.pruner import Pruner
 from ingestd.mirror.sqlite.rejected_rows import (
     RejectionLocation,
-    forget_mended,
-    forget_vanished,
+    mended_records,
     park_conflicts,
     park_partition,
     park_records,
+    vanished_records,
 )
 from ingestd.mirror.sqlite.rejected_store import reopen
 from ingestd.mirror.sqlite.settlement import resolve, settlement_of
@@ -55,6 +55,7 @@ class _Run:
     whole: bool
     staged: bool
     remapped: bool
+    has_rejected: bool
     retries: int
     mapped: int = 0
     repeats: bool = False
@@ -156,6 +157,7 @@ class IntakeStore:
             run: int = connection.execute(SQL["run_begin"], (partition, self._now())).fetchone()[0]
             connection.execute(SQL["staging_clear_partition"], (partition,))
             pipeline, sink, repeats, remapped = connection.execute(SQL["partition_place"], (partition,)).fetchone()
+            has_rejected = bool(connection.execute(SQL["rejected_any"], (partition,)).fetchone()[0])
         # A run that neither finished nor failed, because the state file could take no more, is superseded by this one.
         self._runs = {known: other for known, other in self._runs.items() if other.partition != partition}
         self._runs[run] = _Run(
@@ -167,6 +169,7 @@ class IntakeStore:
             whole=whole,
             staged=snapshot and bool(repeats or remapped),
             remapped=bool(remapped),
+            has_rejected=has_rejected,
             retries=self._retries.get(partition, 0),
         )
         return run
@@ -219,18 +222,15 @@ class IntakeStore:
         collided = not current.whole and (current.strangers or standing)
         if hashes is not None and not collided:
             self._remove_unnamed(current, hashes, deletes)
+        if current.has_rejected and not collided:
+            self._forget_rejected(current, seen, partial=partial)
         with self._state.writing() as connection:
             if collided:
                 # Who owns a key can't be told from the differences: forget them, and have the partition read whole.
                 connection.execute(SQL["partition_doubted"], (current.partition,))
             else:
-                if hashes is not None and seen is not None:
-                    self._end_snapshot(connection, current, seen, hashes, repeats=standing)
-                elif partial or not current.snapshot:
-                    # What amends others is the whole truth about its own bad rows, unless it has taken a whole one's name.
-                    alone = partial and not load_snapshot(connection, current.partition).len()
-                    if alone or not current.snapshot:
-                        forget_mended(connection, current.partition, run, current.retries, whole=alone)
+                if seen is not None:
+                    self._end_snapshot(connection, current, seen, repeats=standing)
                 connection.execute(SQL["rejected_partition"], (current.partition,)).fetchall()
             if current.staged:
                 connection.execute(SQL["staging_clear"], (run,))
@@ -254,14 +254,10 @@ class IntakeStore:
         del self._runs[run]
         return summary
 
-    def _end_snapshot(
-        self, connection: sqlite3.Connection, run: _Run, seen: pl.Series, hashes: pl.Series, *, repeats: bool
-    ) -> None:
-        """Forget what is rejected of records that a whole reading no longer met, and note what it met."""
+    def _end_snapshot(self, connection: sqlite3.Connection, run: _Run, seen: pl.Series, *, repeats: bool) -> None:
+        """Note what a whole reading met."""
         if run.remapped and run.whole:
             connection.execute(SQL["partition_mapped"], (run.partition,))
-        forget_vanished(connection, run.partition, run.id, hashes)
-        forget_mended(connection, run.partition, run.id, run.retries, whole=run.whole)
         store_snapshot(connection, run.partition, seen)
         changes = connection.execute(SQL["pipeline_get"], (run.pipeline,)).fetchone()[1]
         connection.execute(SQL["partition_snapshot"], (changes, int(run.repeats or repeats), run.partition))
@@ -419,6 +415,37 @@ class IntakeStore:
             self._remove_left_over(run, deletes)
         elif deletes == "remove":
             self._remove_vanished(run, hashes)
+
+    def _forget_rejected(self, run: _Run, seen: pl.Series | None, *, partial: bool) -> None:
+        """Forget what earlier runs rejected and this one, at its end, did not: looked up beside the writer, in pieces.
+
+        A crash before the run has ended forgets no record: the partition is then read again from its start, and what has
+        vanished is mapped again if it came back.
+        """
+        vanished: list[int] = []
+        with closing(self._state.reader()) as reader:
+            if seen is not None:
+                vanished = vanished_records(reader, run.partition, run.id, seen.reinterpret(signed=True))
+                whole = run.whole
+            else:
+                # What amends others is the whole truth about its own bad rows, unless it has taken a whole one's name.
+                whole = partial and not load_snapshot(reader, run.partition).len()
+                if run.snapshot and not whole:
+                    return
+            mended = mended_records(reader, run.partition, run.id, run.retries, whole=whole)
+        if run.snapshot and (vanished or mended):
+            with self._state.writing() as connection:
+                connection.execute(SQL["partition_reopen"], (run.partition,))
+                if seen is not None:
+                    before = load_snapshot(connection, run.partition)
+                    store_snapshot(connection, run.partition, before.filter(before.is_in(seen.implode())))
+        for start in range(0, len(vanished), _PIECE):
+            with self._state.writing() as connection:
+                connection.execute(SQL["rejected_drop"], (json.dumps(vanished[start : start + _PIECE]),))
+        for start in range(0, len(mended), _PIECE):
+            with self._state.writing() as connection:
+                piece = json.dumps(mended[start : start + _PIECE])
+                connection.execute(SQL["rejected_drop_mended"], {"ids": piece, "retries": run.retries})
 
     def _remove_vanished(self, run: _Run, hashes: pl.Series) -> None:
         """Remove the partition's entries that come from no record any more, in pieces.

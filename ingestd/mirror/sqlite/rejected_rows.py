@@ -155,22 +155,22 @@ def park_entries(
         )  # fmt: skip
 
 
-def forget_vanished(connection: sqlite3.Connection, partition: int, run: int, standing: pl.Series) -> None:
-    """Records parked by earlier runs that a whole reading (``standing``: its row hashes, Int64) no longer met are gone."""
+def vanished_records(connection: sqlite3.Connection, partition: int, run: int, hashes: pl.Series) -> list[int]:
+    """Return the ids, sorted, of records that earlier runs rejected and a whole reading (its row hashes, Int64) did not meet."""
     rows = connection.execute(SQL["rejected_rows"], (partition, run)).fetchall()
-    if rows:
-        parked = pl.DataFrame(rows, schema={"id": pl.Int64, "row_hash": pl.Int64}, orient="row")
-        gone = parked.filter(~pl.col("row_hash").is_in(standing.implode()).fill_null(value=False))
-        connection.execute(SQL["rejected_drop"], (json.dumps(gone["id"].to_list()),))
+    known = pl.DataFrame(rows, schema={"id": pl.Int64, "row_hash": pl.Int64}, orient="row")
+    return known.filter(~pl.col("row_hash").is_in(hashes.implode()).fill_null(value=False))["id"].sort().to_list()
 
 
-def forget_mended(connection: sqlite3.Connection, partition: int, run: int, retries: int, *, whole: bool) -> None:
-    """What earlier runs parked and this one mapped again without parking it; ``whole``: it has mapped every record.
+def mended_records(connection: sqlite3.Connection, partition: int, run: int, retries: int, *, whole: bool) -> list[int]:
+    """Return the ids, sorted, of what earlier runs rejected and this one mapped again without rejecting it.
 
-    ``retries``: how often the partition had been asked for a retry when the run began; later ones are for the next run.
+    ``whole``: it has mapped every record. ``retries``: how often the partition had been asked for a retry when the run began;
+    later ones are for the next run.
     """
     asked = {"partition": partition, "run": run, "retries": retries}
-    connection.execute(SQL["rejected_mended" if whole else "rejected_retried_mended"], asked)
+    rows = connection.execute(SQL["rejected_mended" if whole else "rejected_retried_mended"], asked)
+    return sorted(identity for (identity,) in rows)
 
 
 def _add(

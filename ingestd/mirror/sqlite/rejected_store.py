@@ -9,7 +9,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 
 import polars as pl
@@ -69,11 +69,21 @@ class RejectedStore:
             for sink in sinks:
                 self._announce(sink)
         for partition in partitions:
-            with self._state.writing() as connection:
-                # Only now, when all of its records are asked for: a reading that began before leaves them to the next one.
-                retries = connection.execute(SQL["partition_asked"], (partition,)).fetchone()[0]
-                reopen(connection, partition, since=retries - 1)
+            self._ask(partition)
         return Retried(records=records, entries=entries, pipelines=tuple(sorted(set(partitions.values()))))
+
+    def _ask(self, partition: int) -> None:
+        """Have a partition read again, now that all of its chosen records are asked for.
+
+        A reading that began before leaves them to the next one. Their hashes are looked up beside the writer: none is added
+        meanwhile, because only this thread asks for records.
+        """
+        with closing(self._state.reader()) as reader:
+            retries = reader.execute(SQL["partition_retries"], (partition,)).fetchone()[0]
+            asked = _retried_hashes(reader, partition, since=retries)
+        with self._state.writing() as connection:
+            connection.execute(SQL["partition_asked"], (partition,))
+            _reopen(connection, partition, asked)
 
     def _drop(self, selection: Selection) -> int:
         count = 0
@@ -135,21 +145,29 @@ class _Page:
 
 
 def reopen(connection: sqlite3.Connection, partition: int, *, since: int) -> None:
-    """Let the next reading take the partition from its start and map what was asked for after ``since`` retries.
+    """Let the next reading take the partition from its start if records were asked for after ``since`` retries.
 
-    Of a snapshot partition only that: its hashes are taken out of those of the last reading.
+    Only those are mapped then: their hashes are taken out of those of the last reading.
     """
-    if connection.execute(SQL["partition_retries"], (partition,)).fetchone()[0] <= since:
-        return
+    if connection.execute(SQL["partition_retries"], (partition,)).fetchone()[0] > since:
+        _reopen(connection, partition, _retried_hashes(connection, partition, since=since))
+
+
+def _reopen(connection: sqlite3.Connection, partition: int, asked: pl.Series) -> None:
     connection.execute(SQL["partition_reopen"], (partition,))
-    snapshot = load_snapshot(connection, partition)
-    cursor = connection.execute(SQL["retried_hashes"], (partition, since))
-    before = snapshot.len()
-    while rows := cursor.fetchmany(_PAGE * 10):
-        asked = pl.Series([row[0] for row in rows], dtype=pl.Int64).reinterpret(signed=False)
-        snapshot = snapshot.filter(~snapshot.is_in(asked.implode()))
-    if snapshot.len() < before:
+    before = load_snapshot(connection, partition)
+    snapshot = before.filter(~before.is_in(asked.implode()))
+    if snapshot.len() < before.len():
         store_snapshot(connection, partition, snapshot)
+
+
+def _retried_hashes(connection: sqlite3.Connection, partition: int, *, since: int) -> pl.Series:
+    """Return the row hashes of the records that were asked for after ``since`` retries."""
+    cursor = connection.execute(SQL["retried_hashes"], (partition, since))
+    pages = [pl.Series([], dtype=pl.Int64)]
+    while rows := cursor.fetchmany(_PAGE * 10):
+        pages.append(pl.Series([row[0] for row in rows], dtype=pl.Int64))
+    return pl.concat(pages).reinterpret(signed=False)
 
 
 def _choose(connection: sqlite3.Connection) -> None:
