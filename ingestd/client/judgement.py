@@ -22,6 +22,7 @@ from ingestd.core.rate import parse_rate_limit
 from ingestd.wire import names
 from ingestd.wire.bulk import HEADER as BULK_HEADER
 from ingestd.wire.bulk import parse_bulk_limits
+from ingestd.wire.retry_after import retry_after_seconds
 
 T = TypeVar("T")
 
@@ -97,7 +98,9 @@ class Judgement:
             words=problem.words,
             code=problem.code,
             location=_without_credentials(response.headers.get("Location", "")),
-            retry_after=response.headers.get("Retry-After"),
+            retry_after_seconds=retry_after_seconds(
+                response.headers.get("Retry-After"), now=self._now(), cap_seconds=self._retry_after_cap_seconds
+            ),
             recognized=problem.recognized,
         )
         return self._judged(operation, facts, started, response.headers.raw, problem=problem)
@@ -130,7 +133,7 @@ class Judgement:
         told = {name.lower(): text.decode("latin-1") for name, text in raw if name.lower() in _TOLD}
         return Reply(
             operation=operation.name,
-            outcome=judge(facts, now=self._now(), retry_after_cap_seconds=self._retry_after_cap_seconds),
+            outcome=judge(facts),
             status=facts.status,
             value=value,
             problem=problem,

@@ -8,12 +8,13 @@ from collections.abc import Callable
 
 import structlog
 
+from ingestd.wire.retry_after import retry_after_seconds
 from workspaced import __version__
 from workspaced.egress.client import EgressClient, Reply, Unreachable
 from workspaced.events.payload import batch_of
 from workspaced.webhooks.delivery_store import Claim, Outcome
 from workspaced.webhooks.oauth import Tokens
-from workspaced.webhooks.pace import Pace, retry_after_ms
+from workspaced.webhooks.pace import RETRY_AFTER_CAP_SECONDS, Pace
 from workspaced.webhooks.rules import header_of
 from workspaced.webhooks.signing import signature_headers
 
@@ -50,7 +51,9 @@ class Attempts:
                 status_code=reply.status,
                 error=None if 200 <= reply.status < 300 else f"status: The receiver answered {reply.status}.",
                 answer=_readable(reply.body[: self._pace.kept_answer_bytes]),
-                retry_after=retry_after_ms(reply.headers.get("retry-after"), now=self._now()),
+                retry_after_seconds=retry_after_seconds(
+                    reply.headers.get("retry-after"), now=self._now() / 1_000, cap_seconds=RETRY_AFTER_CAP_SECONDS
+                ),
             )
         except Unreachable as unreachable:
             return failed(f"{unreachable.code}: {unreachable}")

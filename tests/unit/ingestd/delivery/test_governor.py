@@ -33,7 +33,7 @@ def governor(clock: Clock, events: list[Event] | None = None, *, at_first: int =
 
 
 def reply(status: int | None = None, fault: Fault | None = None, **more: Any) -> Reply[Any]:
-    outcome = judge(Facts(status=status, fault=fault, retry_after=more.pop("retry_after", None)), now=0)
+    outcome = judge(Facts(status=status, fault=fault, retry_after_seconds=more.pop("retry_after_seconds", None)))
     return Reply(operation="x", outcome=outcome, status=status, milliseconds=20, **more)
 
 
@@ -74,7 +74,7 @@ async def test_who_gives_up_waiting_takes_no_place_with_him() -> None:
 async def test_a_wait_that_the_service_asks_for_holds_for_everybody() -> None:
     clock = Clock()
     asked = governor(clock, at_first=4)
-    asked.heard(reply(429, retry_after="7"))
+    asked.heard(reply(429, retry_after_seconds=7))
     assert asked.try_enter() is None
     clock.now += 7
     assert asked.try_enter() is not None
@@ -127,7 +127,7 @@ async def test_a_probe_that_asked_nothing_leaves_it_to_the_next() -> None:
 async def test_an_answer_of_the_service_shows_that_it_is_there(status: int) -> None:
     asked = governor(Clock())
     for _ in range(20):
-        asked.heard(reply(status, retry_after="0"))
+        asked.heard(reply(status, retry_after_seconds=0))
     assert asked.turn() is None
 
 
