@@ -1,4 +1,4 @@
-"""What a service says when it refuses: RFC 9457 problems, the document's one-field errors, or neither."""
+"""Error bodies of the service: RFC 9457 problem details, the one-field errors of the interface document, or neither."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import msgspec
 
 from ingestd.wire import names
 
-_MOST_WORDS = 500
+_MAX_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemError:
-    """One thing that is wrong; ``pointer`` is a JSON Pointer into the request's body."""
+    """One error; ``pointer`` is a JSON Pointer into the request's body."""
 
     pointer: str
     code: str
@@ -22,11 +22,11 @@ class ProblemError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """A refusal; every text is empty where the service left it out.
+class ProblemDetails:
+    """A refusal; a text that the service omits is empty.
 
-    ``recognized``: the response has the form of the service's errors: a JSON object with the text ``error``, as the interface
-    document has it, a problem document (RFC 9457), or the service's header with a code. A proxy's page has none of them.
+    ``recognized``: the response has the form of the service's errors. It is a JSON object with the text ``error``, a problem
+    document (RFC 9457), or has the service's header with a code. A proxy's page is none of them.
     """
 
     status: int
@@ -40,12 +40,12 @@ class Problem:
 
     @property
     def words(self) -> str:
-        """The service's own words in one line, at most 500 characters."""
+        """The service's own text in one line, at most 500 characters."""
         own = self.detail or self.title or self.error
         places = "; ".join(f"{error.pointer}: {error.detail or error.code}".strip(": ") for error in self.errors[:5])
         said = " ".join(f"{own} {f'({places})' if places else ''}".split()) or self.code
         text = f"The service says: {said}" if said else ""
-        return text if len(text) <= _MOST_WORDS else f"{text[:_MOST_WORDS]}…"
+        return text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS]}…"
 
 
 def _text(members: dict[str, object], name: str) -> str:
@@ -63,20 +63,22 @@ def _error(item: object) -> ProblemError | None:
     return ProblemError(pointer=_text(item, "pointer"), code=_text(item, "code"), detail=_text(item, "detail"))
 
 
-def parse_problem(status: int, body: bytes, *, request_id: str = "", code: str = "", content_type: str = "") -> Problem:
-    """The problem that a body tells; what can't be read (HTML of a proxy, half a document) tells only its status.
+def parse_problem(
+    status: int, body: bytes, *, request_id: str = "", code: str = "", content_type: str = ""
+) -> ProblemDetails:
+    """Return the problem in a body. A body that can't be read (HTML of a proxy, half a document) gives the status only.
 
-    ``request_id`` and ``code``: what the headers say, for bodies that don't. ``content_type``: the header.
+    ``request_id``, ``code`` and ``content_type`` are headers; the first two apply if the body has no such member.
     """
     try:
         members = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         members = None
     if not isinstance(members, dict):
-        return Problem(status=status, recognized=bool(code), request_id=request_id, code=code)
+        return ProblemDetails(status=status, recognized=bool(code), request_id=request_id, code=code)
     listed = members.get("errors")
     errors = (_error(item) for item in listed) if isinstance(listed, list) else ()
-    return Problem(
+    return ProblemDetails(
         status=status,
         recognized=bool(code or _text(members, "error")) or _media_type(content_type) == names.PROBLEM_JSON,
         error=_text(members, "error"),

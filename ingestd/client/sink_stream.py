@@ -1,7 +1,7 @@
-"""Reading a sink of any size piece by piece: a JSON parser that hands out entries as they arrive.
+"""An incremental JSON parser for a sink of any size: it returns entries as they arrive.
 
-Memory: the text of one chunk, one entry, and the entries found in that chunk; never the whole sink. Members of the sink
-other than ``entries`` are skipped, wherever they stand. Speed is that of the standard library's C scanner, one call an entry.
+Memory: the text of one chunk, one entry, and the entries found in that chunk; never the whole sink. All members of the
+sink except ``entries`` are skipped, in any order. Each entry costs one call of the standard library's C scanner.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
-from ingestd.client.decoding import Unreadable
+from ingestd.client.checks import UnreadableBody
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _SCANNER = json.JSONDecoder(strict=False)
 _ENDS = ",]} \t\r\n"
-_MOST_UNFINISHED_CHARS = 32 * 1024 * 1024
+_MAX_PENDING_CHARS = 32 * 1024 * 1024
 
-_FOLLOWING: dict[str, dict[str, str]] = {
+_NEXT_STATE: dict[str, dict[str, str]] = {
     "start": {"{": "member"},
     "member": {"}": "end"},
     "after member": {",": "member", "}": "end"},
@@ -27,7 +27,7 @@ _FOLLOWING: dict[str, dict[str, str]] = {
     "after element": {",": "elements", "]": "after member"},
     "end": {},
 }
-"""Which state a mark of punctuation leads to; where a member or an entry begins, the methods say."""
+"""The state after each punctuation mark. The methods handle the start of a member or an entry."""
 
 T = TypeVar("T")
 
@@ -36,31 +36,31 @@ Row = tuple[str, str | None, str | None]
 
 
 SignedRow = tuple[str, str | None, str | None, str | None]
-"""Key, value, data type, and who created the entry if it is who wrote it last."""
+"""Key, value, data type, and the author if one author created the entry and wrote it last."""
 
 
 def _text(value: object) -> str | None:
-    # The document types both as strings; what a service sends instead is kept apart from every desired text by its JSON.
+    # The interface document types both as strings. JSON of another type never equals a desired text.
     return value if value is None or isinstance(value, str) else json.dumps(value)
 
 
 def row_of(entry: Mapping[str, Any]) -> Row:
-    """As much of an entry as the mirror wants.
+    """Return the members of an entry that the mirror stores.
 
     Raises:
-        Unreadable: it has no key.
+        UnreadableBody: it has no key.
     """
     key = entry.get("key")
     if not isinstance(key, str):
-        raise Unreadable("an entry has no key")
+        raise UnreadableBody("an entry has no key")
     return (key, _text(entry.get("value")), _text(entry.get("dataType")))
 
 
 def signed_row_of(entry: Mapping[str, Any]) -> SignedRow:
-    """As `row_of`, and who wrote the entry: None if it was created and updated by two, or if the service does not say.
+    """Return `row_of` with the author: None if two authors wrote it, or if the service does not name one.
 
     Raises:
-        Unreadable: it has no key.
+        UnreadableBody: it has no key.
     """
     key, value, data_type = row_of(entry)
     author = entry.get("updatedBy")
@@ -69,10 +69,10 @@ def signed_row_of(entry: Mapping[str, Any]) -> SignedRow:
 
 
 class SinkStream(Generic[T]):
-    """Feed it the body's bytes in pieces of any size, then call `finish`. ``make`` turns an entry's members into what you want.
+    """Parses one body: pass its bytes to `feed` in chunks of any size, then call `finish`.
 
-    Raises:
-        Unreadable: from either method, where the body is no sink with entries.
+    ``make`` turns the members of an entry into a result. Both methods raise `UnreadableBody` if the body is not a sink
+    with entries.
     """
 
     def __init__(self, make: Callable[[dict[str, Any]], T]) -> None:
@@ -84,24 +84,24 @@ class SinkStream(Generic[T]):
         self._complete = False
         self._had_entries = False
 
-    def feed(self, piece: bytes) -> list[T]:
-        """The entries that this piece completes."""
+    def feed(self, chunk: bytes) -> list[T]:
+        """Return the entries that this chunk completes."""
         try:
-            self._text = self._text[self._at :] + self._decoder.decode(piece)
+            self._text = self._text[self._at :] + self._decoder.decode(chunk)
         except UnicodeDecodeError:
-            raise Unreadable("not UTF-8") from None
+            raise UnreadableBody("not UTF-8") from None
         self._at = 0
         rows: list[T] = []
         while self._step(rows):
             pass
-        if len(self._text) - self._at > _MOST_UNFINISHED_CHARS:
-            raise Unreadable("no JSON, or a single member beyond all bounds")
+        if len(self._text) - self._at > _MAX_PENDING_CHARS:
+            raise UnreadableBody("no JSON, or a member that is too large")
         return rows
 
     def finish(self) -> None:
-        """The body has ended."""
+        """Check that the body ended with the sink."""
         if not self._complete or not self._had_entries or self._peek():
-            raise Unreadable("the body ended before the sink did")
+            raise UnreadableBody("the body ended before the sink did")
 
     def _peek(self) -> str:
         match = _SPACE.match(self._text, self._at)
@@ -109,7 +109,7 @@ class SinkStream(Generic[T]):
         return self._text[self._at : self._at + 1]
 
     def _step(self, rows: list[T]) -> bool:
-        """Advance by one token or member; False where more text is needed."""
+        """Advance by one token or member; return False if more text is needed."""
         head = self._peek()
         if not head:
             return False
@@ -120,21 +120,21 @@ class SinkStream(Generic[T]):
         return self._punctuation(head)
 
     def _punctuation(self, head: str) -> bool:
-        following = _FOLLOWING[self._state]
+        following = _NEXT_STATE[self._state]
         if head not in following:
-            raise Unreadable("no JSON object, or something follows it")
+            raise UnreadableBody("no JSON object, or something follows it")
         self._state = following[head]
         self._at += 1
         self._complete = self._state == "end"
         return True
 
     def _value(self, start: int) -> tuple[Any, int] | None:
-        """A whole JSON value that begins at ``start``, with its end; None where it goes on beyond the text."""
+        """Return the JSON value at ``start``, and its end; None if it is not complete."""
         try:
             value, end = _SCANNER.raw_decode(self._text, start)
         except (json.JSONDecodeError, RecursionError):
             return None
-        # A number goes on until something follows that can't be part of it: 1 may become 15, or 1.5e3.
+        # A number is complete only before another character: 1 may become 15, or 1.5e3.
         following = self._text[end : end + 1]
         return (value, end) if following and (isinstance(value, str) or following in _ENDS) else None
 
@@ -147,7 +147,7 @@ class SinkStream(Generic[T]):
         if start >= len(self._text):
             return False
         if not isinstance(name[0], str) or self._text[start] != ":":
-            raise Unreadable("no JSON object")
+            raise UnreadableBody("no JSON object")
         space = _SPACE.match(self._text, start + 1)
         start = space.end() if space else start + 1
         if name[0] == "entries" and self._text[start : start + 1] == "[":
@@ -161,7 +161,7 @@ class SinkStream(Generic[T]):
 
     def _element(self, rows: list[T]) -> bool:
         if self._text[self._at] != "{":
-            raise Unreadable("an entry is no object")
+            raise UnreadableBody("an entry is no object")
         found = self._value(self._at)
         if found is None:
             return False

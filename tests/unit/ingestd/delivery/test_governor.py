@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from ingestd.client.reply import Reply
+from ingestd.client.response import ServiceResponse
 from ingestd.core.address import SinkAddress
 from ingestd.core.outcome import Facts, Fault, judge
 from ingestd.core.rate import Announced
@@ -32,9 +32,9 @@ def governor(clock: Clock, events: list[Event] | None = None, *, at_first: int =
     return Governor(service="s", pace=pace, emit=told.append, clock=clock, now=clock, random=lambda: 1.0)
 
 
-def reply(status: int | None = None, fault: Fault | None = None, **more: Any) -> Reply[Any]:
+def reply(status: int | None = None, fault: Fault | None = None, **more: Any) -> ServiceResponse[Any]:
     outcome = judge(Facts(status=status, fault=fault, retry_after_seconds=more.pop("retry_after_seconds", None)))
-    return Reply(operation="x", outcome=outcome, status=status, milliseconds=20, **more)
+    return ServiceResponse(operation="x", outcome=outcome, status=status, milliseconds=20, **more)
 
 
 async def test_places_are_given_in_the_order_in_which_they_were_asked_for() -> None:
