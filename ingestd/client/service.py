@@ -241,7 +241,7 @@ class ServiceClient:
     async def mass_update(
         self, workspace: str, sink: str, *, body: bytes, items: int, idempotency_key: str, partial: bool = False
     ) -> ServiceResponse[BulkResult]:
-        """Update in bulk (service contract, M3 and M8). The service has to announce that it accepts this.
+        """Update in bulk (service contract M3, M8). The service has to announce that it accepts this.
 
         ``body``: a JSON array of ``items`` items. ``partial``: the service stores the valid items, and responds with the
         result of each; otherwise it stores all or none, and responds with counts.

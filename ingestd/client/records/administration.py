@@ -1,4 +1,4 @@
-"""API keys (contract, A1 to A5), the audit log (G26) and the state of the service."""
+"""API keys (contract A1, A2, A3, A4, A5), the audit log (contract G26) and the state of the service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data sinks, their entries, and the bulk form of the mass update (contract, M3 and M8)."""
+"""Data sinks, their entries, and the bulk form of the mass update (contract M3, M8)."""
 
 from __future__ import annotations
 

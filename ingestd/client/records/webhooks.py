@@ -1,4 +1,4 @@
-"""Webhooks, types of events, and deliveries (contract, H13)."""
+"""Webhooks, types of events, and deliveries (contract H13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""API keys (contract, A2 to A5), the audit log (G26) and the state of the service (G23)."""
+"""API keys (contract A2, A3, A4, A5), the audit log (contract G26) and the service's state (contract G23)."""
 
 from __future__ import annotations
 

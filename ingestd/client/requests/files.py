@@ -1,4 +1,4 @@
-"""Files of cloud storage: CS1 to CS5, uploads and downloads (contract, C1). A missing file is ``Forbidden``."""
+"""Files of cloud storage and their uploads (contract C1, C2, C9, C10). A missing file is ``Forbidden``."""
 
 from __future__ import annotations
 

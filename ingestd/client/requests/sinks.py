@@ -1,4 +1,4 @@
-"""Data sinks and their entries: DS1 to DS11, with the bulk form of the mass update (contract, M1, M3 and M8)."""
+"""Data sinks and their entries (contract DS1, DS2, DS3, DS4, DS5, DS6, DS7, DS8, DS9, DS10, DS11, M1, M3, M8)."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class SinkMethods:
     def mass_update_by_key(
         self, workspace: str, sink: str, key: str, *, value: str, **options: Unpack[MassEntryOptions]
     ) -> Entry:
-        """Set an entry's value with the key in the path, the other reading of the interface document (contract, M1)."""
+        """Set an entry's value with the key in the path, the other reading of the interface document (contract M1)."""
 
     @declare(
         operations.MASS,

@@ -1,4 +1,4 @@
-"""Webhooks (WH1 to WH6), the types of events, and deliveries (contract, H13)."""
+"""Webhooks (contract WH1, WH2, WH3, WH4, WH5, WH6), the types of events, and deliveries (contract H13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workspaces (WS1 to WS5) and their blocks (BL1 to BL5)."""
+"""Workspaces (contract WS1, WS2, WS3, WS4, WS5) and their blocks (contract BL1, BL2, BL3, BL4, BL5)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _types(body: bytes, _headers: Mapping[str, str]) -> tuple[str, ...]:
 class WorkspaceMethods:
     """Workspaces and their blocks.
 
-    ``filters``: a part of the label, or a mapping like ``{"label": {"startsWith": "Rover"}}`` (contract, W2).
+    ``filters``: a part of the label, or a mapping like ``{"label": {"startsWith": "Rover"}}`` (contract W2).
     ``parent_block`` and ``type`` select the blocks below a block, or of a type.
     """
 
@@ -156,4 +156,4 @@ class WorkspaceMethods:
 
     @declare(operations.UPDATE_BLOCK, prefer=names.RETURN_REPRESENTATION)
     def update_block(self, workspace: str, block: str, **options: Unpack[ChangeBlockOptions]) -> Block:
-        """Change the given members of a block and return it (contract, B7). ``parent_block`` moves the block."""
+        """Change the given members of a block and return it (contract B7). ``parent_block`` moves the block."""
