@@ -29,7 +29,8 @@ from __future__ import annotations
 import warnings
 from typing import Any, TypeVar, cast
 
-from ingestd.client.problem import ProblemDetails, ProblemError
+from ingestd.client.problem import ProblemDetails
+from ingestd.client.records.base import ProblemError
 from ingestd.client.response import ServiceResponse
 from ingestd.core.outcome import Fault
 

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 
 import msgspec
 
+from ingestd.client.records.base import ProblemError
 from ingestd.wire import names
 
 _MAX_CHARS = 500
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProblemError:
-    """One error; ``pointer`` is a JSON Pointer into the request's body."""
-
-    pointer: str
-    code: str
-    detail: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +27,7 @@ class ProblemDetails:
     detail: str = ""
     code: str = ""
     request_id: str = ""
-    errors: tuple[ProblemError, ...] = dataclasses.field(default=())
+    errors: tuple[ProblemError, ...] = ()
 
     @property
     def words(self) -> str:
@@ -57,12 +48,6 @@ def _media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
-def _error(item: object) -> ProblemError | None:
-    if not isinstance(item, dict):
-        return None
-    return ProblemError(pointer=_text(item, "pointer"), code=_text(item, "code"), detail=_text(item, "detail"))
-
-
 def parse_problem(
     status: int, body: bytes, *, request_id: str = "", code: str = "", content_type: str = ""
 ) -> ProblemDetails:
@@ -71,20 +56,23 @@ def parse_problem(
     ``request_id``, ``code`` and ``content_type`` are headers; the first two apply if the body has no such member.
     """
     try:
-        members = msgspec.json.decode(body)
+        decoded = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        members = None
-    if not isinstance(members, dict):
-        return ProblemDetails(status=status, recognized=bool(code), request_id=request_id, code=code)
+        decoded = None
+    members = decoded if isinstance(decoded, dict) else {}
     listed = members.get("errors")
-    errors = (_error(item) for item in listed) if isinstance(listed, list) else ()
+    errors = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+    is_problem = isinstance(decoded, dict) and _media_type(content_type) == names.PROBLEM_JSON
     return ProblemDetails(
         status=status,
-        recognized=bool(code or _text(members, "error")) or _media_type(content_type) == names.PROBLEM_JSON,
+        recognized=is_problem or bool(code or _text(members, "error")),
         error=_text(members, "error"),
         title=_text(members, "title"),
         detail=_text(members, "detail"),
         code=_text(members, "code") or code,
         request_id=_text(members, "requestId") or request_id,
-        errors=tuple(error for error in errors if error is not None),
+        errors=tuple(
+            ProblemError(pointer=_text(item, "pointer"), code=_text(item, "code"), detail=_text(item, "detail"))
+            for item in errors
+        ),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, Generic, TypeVar
 
 from ingestd.client.checks import UnreadableBody
@@ -18,16 +18,6 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 _SCANNER = json.JSONDecoder(strict=False)
 _ENDS = ",]} \t\r\n"
 _MAX_PENDING_CHARS = 32 * 1024 * 1024
-
-_NEXT_STATE: dict[str, dict[str, str]] = {
-    "start": {"{": "member"},
-    "member": {"}": "end"},
-    "after member": {",": "member", "}": "end"},
-    "elements": {"]": "after member"},
-    "after element": {",": "elements", "]": "after member"},
-    "end": {},
-}
-"""The state after each punctuation mark. The methods handle the start of a member or an entry."""
 
 T = TypeVar("T")
 
@@ -80,9 +70,10 @@ class SinkStream(Generic[T]):
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
         self._text = ""
         self._at = 0
-        self._state = "start"
-        self._complete = False
+        self._found: list[T] = []
         self._had_entries = False
+        self._complete = False
+        self._parser = self._sink()
 
     def feed(self, chunk: bytes) -> list[T]:
         """Return the entries that this chunk completes."""
@@ -91,81 +82,81 @@ class SinkStream(Generic[T]):
         except UnicodeDecodeError:
             raise UnreadableBody("not UTF-8") from None
         self._at = 0
-        rows: list[T] = []
-        while self._step(rows):
-            pass
+        next(self._parser)
         if len(self._text) - self._at > _MAX_PENDING_CHARS:
             raise UnreadableBody("no JSON, or a member that is too large")
-        return rows
+        found, self._found = self._found, []
+        return found
 
     def finish(self) -> None:
         """Check that the body ended with the sink."""
-        if not self._complete or not self._had_entries or self._peek():
+        if not self._complete or not self._had_entries:
             raise UnreadableBody("the body ended before the sink did")
 
-    def _peek(self) -> str:
-        match = _SPACE.match(self._text, self._at)
-        self._at = match.end() if match else self._at
-        return self._text[self._at : self._at + 1]
+    # Each method below yields whenever it needs more text, and goes on at `_at` after `feed` has appended some.
 
-    def _step(self, rows: list[T]) -> bool:
-        """Advance by one token or member; return False if more text is needed."""
-        head = self._peek()
-        if not head:
-            return False
-        if self._state == "member" and head != "}":
-            return self._member()
-        if self._state == "elements" and head != "]":
-            return self._element(rows)
-        return self._punctuation(head)
-
-    def _punctuation(self, head: str) -> bool:
-        following = _NEXT_STATE[self._state]
-        if head not in following:
-            raise UnreadableBody("no JSON object, or something follows it")
-        self._state = following[head]
+    def _sink(self) -> Generator[None]:
+        yield from self._expect("{")
+        while (yield from self._head()) != "}":
+            name = yield from self._value()
+            yield from self._expect(":")
+            if (yield from self._head()) == "[" and name == "entries":
+                yield from self._entries()
+            else:
+                yield from self._value()
+            yield from self._separator("}")
         self._at += 1
-        self._complete = self._state == "end"
-        return True
+        self._complete = True
+        yield from self._head()
+        raise UnreadableBody("something follows the JSON object")
 
-    def _value(self, start: int) -> tuple[Any, int] | None:
-        """Return the JSON value at ``start``, and its end; None if it is not complete."""
-        try:
-            value, end = _SCANNER.raw_decode(self._text, start)
-        except (json.JSONDecodeError, RecursionError):
-            return None
-        # A number is complete only before another character: 1 may become 15, or 1.5e3.
-        following = self._text[end : end + 1]
-        return (value, end) if following and (isinstance(value, str) or following in _ENDS) else None
+    def _entries(self) -> Generator[None]:
+        self._at += 1
+        self._had_entries = True
+        while (head := (yield from self._head())) != "]":
+            if head != "{":
+                raise UnreadableBody("an entry is no object")
+            entry = yield from self._value()
+            self._found.append(self._make(entry))
+            if self._text[self._at] == ",":  # nearly always; a value is complete only before another character
+                self._at += 1
+            else:
+                yield from self._separator("]")
+        self._at += 1
 
-    def _member(self) -> bool:
-        name = self._value(self._at)
-        if name is None:
-            return False
-        colon = _SPACE.match(self._text, name[1])
-        start = colon.end() if colon else name[1]
-        if start >= len(self._text):
-            return False
-        if not isinstance(name[0], str) or self._text[start] != ":":
+    def _value(self) -> Generator[None, None, Any]:
+        """Return the JSON value at the current position."""
+        while True:
+            try:
+                value, end = _SCANNER.raw_decode(self._text, self._at)
+            except (json.JSONDecodeError, RecursionError):
+                yield
+                continue
+            # A number is complete only before another character: 1 may become 15, or 1.5e3.
+            following = self._text[end : end + 1]
+            if following and (isinstance(value, str) or following in _ENDS):
+                self._at = end
+                return value
+            yield
+
+    def _head(self) -> Generator[None, None, str]:
+        """Skip whitespace, and return the next character."""
+        while True:
+            match = _SPACE.match(self._text, self._at)
+            self._at = match.end() if match else self._at
+            if self._at < len(self._text):
+                return self._text[self._at]
+            yield
+
+    def _expect(self, mark: str) -> Generator[None]:
+        if (yield from self._head()) != mark:
             raise UnreadableBody("no JSON object")
-        space = _SPACE.match(self._text, start + 1)
-        start = space.end() if space else start + 1
-        if name[0] == "entries" and self._text[start : start + 1] == "[":
-            self._at, self._state, self._had_entries = start + 1, "elements", True
-            return True
-        value = self._value(start)
-        if value is None:
-            return False
-        self._at, self._state = value[1], "after member"
-        return True
+        self._at += 1
 
-    def _element(self, rows: list[T]) -> bool:
-        if self._text[self._at] != "{":
-            raise UnreadableBody("an entry is no object")
-        found = self._value(self._at)
-        if found is None:
-            return False
-        entry, self._at = found
-        rows.append(self._make(entry))
-        self._state = "after element"
-        return True
+    def _separator(self, end: str) -> Generator[None]:
+        """Skip a comma; the only other character that may follow is ``end``."""
+        head = yield from self._head()
+        if head == ",":
+            self._at += 1
+        elif head != end:
+            raise UnreadableBody("no JSON object")

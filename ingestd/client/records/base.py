@@ -26,3 +26,11 @@ class Versioned(Record, frozen=True, kw_only=True, dict=True):
 def tag(record: Versioned, etag: str) -> None:
     """Set the version of a record that was just read."""
     record.__dict__["etag"] = etag
+
+
+class ProblemError(Record, frozen=True, kw_only=True):
+    """One error in a request; ``pointer`` is a JSON Pointer into the request's body."""
+
+    pointer: str
+    code: str
+    detail: str

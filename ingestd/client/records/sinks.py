@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from ingestd.client.records.base import Number, Record, Versioned
+from ingestd.client.records.base import Number, ProblemError, Record, Versioned
 
 
 class Icon(Record, frozen=True, kw_only=True, omit_defaults=True):
@@ -86,14 +86,6 @@ class BulkCounts(Record, frozen=True, kw_only=True):
     deleted: int
 
 
-class ItemMistake(Record, frozen=True, kw_only=True):
-    """One error in an item; ``pointer`` is a JSON Pointer into the request's body."""
-
-    pointer: str
-    code: str
-    detail: str
-
-
 class ItemProblem(Record, frozen=True, kw_only=True):
     """Why an item was rejected."""
 
@@ -101,7 +93,7 @@ class ItemProblem(Record, frozen=True, kw_only=True):
     error: str = ""
     code: str = ""
     detail: str = ""
-    errors: tuple[ItemMistake, ...] = ()
+    errors: tuple[ProblemError, ...] = ()
 
     @property
     def reason(self) -> str:
