@@ -59,10 +59,10 @@ schema: $(STAMP) ## write the JSON Schema of the configuration into config/
 openapi: $(STAMP) ## write the service's OpenAPI document into docs/
 	@$(BIN)/workspaced openapi > docs/openapi.json
 
-lock: $(STAMP) ## resolve pyproject.toml into requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+# Versions that are locked stay where the ranges allow; UPGRADE=1 takes the newest of all of them.
+lock: $(STAMP) ## resolve pyproject.toml into requirements.lock: UPGRADE=1 for newer versions
 	@$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --all-extras --group dev --generate-hashes \
-	  --no-annotate --no-header --no-emit-index-url --no-emit-find-links --quiet --upgrade --output-file requirements.lock
+	  --no-annotate --no-header --no-emit-index-url --no-emit-find-links --quiet $(if $(UPGRADE),--upgrade) --output-file requirements.lock
 
 clean: ## remove .venv and what the tools cached
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
