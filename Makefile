@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-SOURCES := ingestd connectors workspaced tests bench
+SOURCES := ingestd connectors workspaced tests bench examples scripts
+EXAMPLE := examples/instrument-status
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check format lint types contracts simulate kill-test bench lock schema openapi clean
@@ -38,7 +39,7 @@ lint: $(STAMP)
 
 types: $(STAMP)
 	@$(BIN)/mypy
-	@$(BIN)/mypy --explicit-package-bases tests bench
+	@MYPYPATH=$(EXAMPLE) $(BIN)/mypy --explicit-package-bases tests bench scripts $(EXAMPLE)
 
 contracts: $(STAMP)
 	@$(BIN)/lint-imports
@@ -63,6 +64,10 @@ openapi: $(STAMP) ## write the service's OpenAPI document into docs/
 lock: $(STAMP) ## resolve pyproject.toml into requirements.lock: UPGRADE=1 for newer versions
 	@$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --all-extras --group dev --generate-hashes \
 	  --no-annotate --no-header --no-emit-index-url --no-emit-find-links --quiet $(if $(UPGRADE),--upgrade) --output-file requirements.lock
+
+# Tests the wheel on Python 3.11, 3.12 and 3.13, and fails if one is not installed, unless ALLOW_MISSING=1.
+release: $(STAMP) ## build, test and tag VERSION=x.y.z; DRY_RUN=1 leaves nothing behind
+	@$(BIN)/python scripts/release.py "$(VERSION)" $(if $(DRY_RUN),--dry-run) $(if $(ALLOW_MISSING),--allow-missing)
 
 clean: ## remove .venv and what the tools cached
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
