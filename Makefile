@@ -5,9 +5,10 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SOURCES := ingestd connectors workspaced tests bench examples scripts
 EXAMPLE := examples/instrument-status
+WORDED  := $(SOURCES) docs config systemd README.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md Makefile pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format lint types contracts simulate kill-test bench lock schema openapi clean
+.PHONY: help setup demo test check format lint words types contracts coverage simulate kill-test bench hooks lock release schema openapi clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +38,9 @@ lint: $(STAMP)
 	@$(BIN)/ruff format --check $(SOURCES)
 	@$(BIN)/ruff check $(SOURCES)
 
+words: $(STAMP) ## refuse the words of tests/language/deprecated_words.txt
+	@$(BIN)/codespell --config tests/language/codespell.cfg $(WORDED)
+
 types: $(STAMP)
 	@$(BIN)/mypy
 	@MYPYPATH=$(EXAMPLE) $(BIN)/mypy --explicit-package-bases tests bench scripts $(EXAMPLE)
@@ -59,6 +63,9 @@ schema: $(STAMP) ## write the JSON Schema of the configuration into config/
 
 openapi: $(STAMP) ## write the service's OpenAPI document into docs/
 	@$(BIN)/workspaced openapi > docs/openapi.json
+
+hooks: $(STAMP) ## have git run all of `make check` but the tests before each commit
+	@$(BIN)/pre-commit install
 
 # Versions that are locked stay where the ranges allow; UPGRADE=1 takes the newest of all of them.
 lock: $(STAMP) ## resolve pyproject.toml into requirements.lock: UPGRADE=1 for newer versions

@@ -138,7 +138,7 @@ def find_interpreters(plan: Plan) -> dict[str, str]:
         "PATH": os.pathsep.join([*map(str, pyenv.glob("3.*/bin")), os.environ["PATH"]]),
         "UV_PYTHON_INSTALL_DIR": str(plan.work / "pythons"),
     }
-    find = [str(PROGRAMS / "uv"), "python", "find", "--no-project", "--quiet"]
+    find = [str(PROGRAMS / "uv"), "python", "find", "--no-project"]
     install = [str(PROGRAMS / "uv"), "python", "install", "--quiet"]
     found, missing = {}, []
     for number in plan.pythons:
@@ -189,6 +189,9 @@ def test_wheel(plan: Plan, wheel: Path, number: str, interpreter: str) -> str:
     uv, python = str(PROGRAMS / "uv"), str(environment / "bin" / "python")
     lock = str(plan.source / "requirements.lock")
     run(uv, "venv", "--quiet", "--no-project", "--python", interpreter, str(environment))
+    used = run(python, "--version").strip()
+    if not used.startswith(f"Python {number}."):
+        raise ReleaseRefused(f"{interpreter} is {used} instead of Python {number}.")
     install = [uv, "pip", "install", "--quiet", "--no-config", "--python", python, "--constraints", lock]
     run(*install, f"{wheel}[workspaced,postgres]", cwd=plan.work)
     version = run(str(environment / "bin" / "ingestd"), "--version", cwd=plan.work).strip()
@@ -196,7 +199,7 @@ def test_wheel(plan: Plan, wheel: Path, number: str, interpreter: str) -> str:
         raise ReleaseRefused(f"the wheel says '{version}' instead of 'ingestd {plan.version}'.")
     run(str(environment / "bin" / "workspaced"), "--help", cwd=plan.work)
     demo = run(str(environment / "bin" / "ingestd"), "demo", cwd=plan.work)
-    print(f"{version}, {run(python, '--version').strip()}: demo: {demo.splitlines()[-1]}")
+    print(f"{version}, {used}: demo: {demo.splitlines()[-1]}")
     run(uv, "pip", "install", "--quiet", "--no-config", "--python", python, "--require-hashes", "--requirements", lock)
     tests = plan.work / f"tests-{number}"
     tests.mkdir()

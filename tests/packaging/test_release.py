@@ -111,6 +111,8 @@ def test_a_missing_python_is_named_and_refused_unless_that_is_allowed(
         find_interpreters(plan_of(checkout, pythons=(here, "3.99")))
     found = find_interpreters(plan_of(checkout, pythons=(here, "3.99"), allow_missing=True))
     assert list(found) == [here]
+    shown = subprocess.run([found[here], "--version"], capture_output=True, text=True, check=True).stdout
+    assert shown.startswith(f"Python {here}.")
     assert "WARNING: not tested on Python 3.99" in capsys.readouterr().out
     with pytest.raises(ReleaseRefused, match=r"Python 3\.99 is not installed"):
         find_interpreters(plan_of(checkout, pythons=("3.99",), allow_missing=True))
