@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from ingestd.daemon.configuration import chosen_pipelines, read_configuration
-from ingestd.daemon.syncing import sync
+from ingestd.daemon.one_shot_sync import sync
 from ingestd.telemetry import Event
 
 

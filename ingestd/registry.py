@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from ingestd.sdk import Connector
 from ingestd.settings.node import nearest, shortened
-from ingestd.settings.reading import ConnectorUnusable
+from ingestd.settings.validation import ConnectorUnusable
 
 GROUP = "ingestd.connectors"
 _REASON_CHARACTERS = 300

@@ -250,16 +250,27 @@ def set_version(project: str, version: str) -> str:
 def move_unreleased(changelog: str, version: str, date: str) -> tuple[str, str]:
     """The changelog with its unreleased changes below ``version`` and ``date``, and these changes alone.
 
+    A section that was written for ``version`` ahead of its release, without a date, gets the date instead.
+
     Raises:
-        ReleaseRefused: there is no section of unreleased changes, or it is empty.
+        ReleaseRefused: there are no unreleased changes, or they are in two sections.
     """
-    before, heading, after = changelog.partition(UNRELEASED)
-    if not heading:
-        raise ReleaseRefused("CHANGELOG.md has no section '## Unreleased'.")
-    notes = re.split(r"^## ", after, maxsplit=1, flags=re.MULTILINE)[0].strip()
-    if not notes:
+    unreleased, prepared = section(changelog, UNRELEASED), section(changelog, f"## {version}\n")
+    if unreleased and prepared:
+        raise ReleaseRefused(
+            f"CHANGELOG.md has changes under '## Unreleased' and '## {version}'. Put them into one section."
+        )
+    if prepared:
+        return changelog.replace(f"## {version}\n", f"## {version} - {date}\n", 1), prepared
+    if not unreleased:
         raise ReleaseRefused("CHANGELOG.md has nothing under '## Unreleased'. Describe what a user notices.")
-    return f"{before}{UNRELEASED}\n## {version} - {date}\n{after}", notes
+    return changelog.replace(UNRELEASED, f"{UNRELEASED}\n## {version} - {date}\n", 1), unreleased
+
+
+def section(changelog: str, heading: str) -> str:
+    """What is below a heading of the second level; empty if there is no such heading."""
+    _, _, after = changelog.partition(heading)
+    return re.split(r"^## ", after, maxsplit=1, flags=re.MULTILINE)[0].strip()
 
 
 def ordered(version: str) -> tuple[int, ...]:

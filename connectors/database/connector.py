@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from sqlalchemy.engine import Engine
 
+from connectors.database.batches import incremental, snapshot
 from connectors.database.engine import engine_of, reading
 from connectors.database.exact import checked_names
 from connectors.database.failure import as_sentences, shown
 from connectors.database.options import DatabaseOptions
-from connectors.database.reading import incremental, snapshot
 from connectors.database.statement import no_rows, without_cursor_value
 from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceBroken, SourceContext, SourceError, Step
 

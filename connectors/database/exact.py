@@ -12,7 +12,7 @@ _NONE = type(None)
 _NUMBERED = re.compile(r":\d+$")
 
 
-class Fault(NamedTuple):
+class TextFault(NamedTuple):
     """Why a row can't be handed over, and the column that it is about."""
 
     field: str
@@ -43,9 +43,9 @@ def as_text(value: object) -> str | None:
 
 def text_columns(
     rows: Sequence[Sequence[Any]], names: Sequence[str]
-) -> tuple[list[list[str | None]], dict[int, Fault]]:
+) -> tuple[list[list[str | None]], dict[int, TextFault]]:
     """The columns of rows, with null where a value has no text; the first fault of each row that has one."""
-    faults: dict[int, Fault] = {}
+    faults: dict[int, TextFault] = {}
     columns: list[list[str | None]] = []
     raw = zip(*rows, strict=True) if rows else ((),) * len(names)
     for name, values in zip(names, raw, strict=True):
@@ -66,14 +66,14 @@ def _column(values: Sequence[Any]) -> list[str | None]:
     return [as_text(value) for value in values]
 
 
-def _with_faults(values: Sequence[Any], name: str, faults: dict[int, Fault]) -> list[str | None]:
+def _with_faults(values: Sequence[Any], name: str, faults: dict[int, TextFault]) -> list[str | None]:
     texts: list[str | None] = []
     for row, value in enumerate(values):
         try:
             texts.append(as_text(value))
         except ValueError as error:
             texts.append(None)
-            faults.setdefault(row, Fault(name, f"Column {name} {error}."))
+            faults.setdefault(row, TextFault(name, f"Column {name} {error}."))
     return texts
 
 
@@ -98,6 +98,6 @@ def checked_names(names: Sequence[str], needed: Sequence[str], what: str) -> Non
         raise SourceBroken(f"{what} has no column {', '.join(missing)}; it has {', '.join(names)}.")
 
 
-def reject_of(fault: Fault, position: int | str, record: dict[str, str | None]) -> Reject:
+def reject_of(fault: TextFault, position: int | str, record: dict[str, str | None]) -> Reject:
     """The parked form of a row."""
     return Reject(position=position, reason=fault.reason, field=fault.field, record=record)

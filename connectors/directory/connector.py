@@ -11,25 +11,25 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import BinaryIO, ClassVar, cast
 
-from connectors.directory.explaining import Explainer
-from connectors.directory.memory import Memory
+from connectors.directory.archiver import Archiver, Disposal
+from connectors.directory.checks import refused_sentence, steps
+from connectors.directory.explain import Explainer
+from connectors.directory.location import locate, whereabouts
 from connectors.directory.options import DirectoryOptions
-from connectors.directory.putting_away import Leaving, PuttingAway
+from connectors.directory.read_files import ReadFiles
 from connectors.directory.readiness import Readiness
-from connectors.directory.readiness.grouping import Group
-from connectors.directory.scan import Found, Scanner, is_inside, readable_name
-from connectors.directory.verifying import refused_sentence, steps
-from connectors.directory.whereabouts import locate, whereabouts
+from connectors.directory.readiness.file_groups import Group
+from connectors.directory.scan import ScannedFile, Scanner, is_inside, readable_name
+from connectors.files.file_batches import OpenFile, batches_of, open_file, unchanged
 from connectors.files.identity import Identity, identity_of
-from connectors.files.notices import Notices
-from connectors.files.reading import OpenFile, batches_of, open_file, unchanged
-from connectors.files.returning import form_of, origin_name
-from connectors.files.stillness import Stillness
+from connectors.files.notices import NoticeLog
+from connectors.files.resubmission import form_of, origin_name
+from connectors.files.stability import StabilityTracker
 from connectors.filesystem import cause, reachable, real_path
+from connectors.folder_watch import Watching
 from connectors.formats import Format
 from connectors.formats.parser_process import Parsers
 from connectors.mounts import MountGuard
-from connectors.watching import Watching
 from ingestd.sdk import (
     Batch,
     Connector,
@@ -60,8 +60,8 @@ class DirectoryConnector(Connector):
         super().__init__(options, context)
         self._folder = context.base / options.path
         self._parsers = Parsers()
-        self._notices = Notices(context.tell)
-        self._away = PuttingAway(options, context.base, form_of=self._form, now=context.now)
+        self._notices = NoticeLog(context.tell)
+        self._away = Archiver(options, context.base, form_of=self._form, now=context.now)
         self._archive = self._away.archive
         self._readiness = Readiness(options.rules, self._folder, now=context.now, form_of=self._form)
         self._scanner = Scanner(
@@ -74,10 +74,10 @@ class DirectoryConnector(Connector):
             is_companion=self._readiness.is_companion,
         )
         self._guard = MountGuard(self._folder, options.canary)
-        self._stillness = Stillness(options.settle_seconds)
-        self._emptiness = Stillness(options.empty_seconds)
-        self._memory = Memory()
-        self._found = Found()
+        self._stillness = StabilityTracker(options.settle_seconds)
+        self._emptiness = StabilityTracker(options.empty_seconds)
+        self._memory = ReadFiles()
+        self._found = ScannedFile()
         self._parked: dict[str, str] = {}
         self._held: dict[str, tuple[Cursor, Settlement]] = {}
         self._unreadable: dict[str, Identity] = {}
@@ -133,7 +133,7 @@ class DirectoryConnector(Connector):
         empty = [name for name in self._emptiness.look(found.empty, now) if not done(name, found.empty[name])]
         return [Partition(name=name) for name in (*ready, *sorted(empty))]
 
-    def _scan(self) -> Found:
+    def _scan(self) -> ScannedFile:
         self._guard.check()
         found = self._scanner.scan()
         self._guard.check()  # what went away meanwhile left an empty folder
@@ -144,7 +144,7 @@ class DirectoryConnector(Connector):
         self._found = found
         return found
 
-    def _judged(self, names: list[str], found: Found) -> list[str]:
+    def _judged(self, names: list[str], found: ScannedFile) -> list[str]:
         # Rows that come back have no marker, no sidecar and no group: somebody has mended them and dropped them.
         back = [name for name in names if _came_back(name)]
         ready = self._readiness.judge(
@@ -159,7 +159,7 @@ class DirectoryConnector(Connector):
                 del self._parked[name]
         return [name for name in (*ready, *back) if not self._memory.has_nothing_new(name, found.files[name])]
 
-    def _is_done(self, name: str, found: Found) -> bool:
+    def _is_done(self, name: str, found: ScannedFile) -> bool:
         return self._memory.has_nothing_new(name, found.files[name]) and name not in self._parked
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
@@ -294,7 +294,7 @@ class DirectoryConnector(Connector):
             for companion in companions:  # first: without its marker a file waits, without its file a marker deceives
                 self._put_companion_away(companion, settlement.ended)
         sha256 = str(cursor["sha256"])
-        self._away.put_away(Leaving(path=path, name=name, identity=identity, sha256=sha256, settlement=settlement))
+        self._away.put_away(Disposal(path=path, name=name, identity=identity, sha256=sha256, settlement=settlement))
         if self.options.after == "keep":
             self._memory.through(name, identity)
 

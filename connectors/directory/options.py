@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from connectors.directory.readiness import ConfiguredRule, RuleName, Trailer, rule_of
-from connectors.directory.readiness.rule import Rule
+from connectors.directory.readiness.rule import ReadinessRule
 from connectors.formats import PATTERNS, ConfiguredFormat, FormatName
 
 _NAMED = 5
@@ -145,7 +145,7 @@ class DirectoryOptions(BaseModel):
         return self
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
+    def rules(self) -> tuple[ReadinessRule, ...]:
         """The readiness rules with their settings."""
         return tuple(rule_of(rule) for rule in self.ready)
 

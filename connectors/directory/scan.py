@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from connectors.files.identity import Identity, identity_of
-from connectors.files.returning import origin_name
+from connectors.files.resubmission import origin_name
 from connectors.filesystem import cause, is_not_responding, real_path
 from ingestd.sdk import SourceUnavailable
 
@@ -23,7 +23,7 @@ _NAMED = 5
 
 
 @dataclass(slots=True)
-class Found:
+class ScannedFile:
     """``files`` by their path below the folder, with slashes; ``empty`` and ``refused`` (with the reason) are not taken.
 
     ``unmatched``: how many other regular files there are, which no pattern takes; ``unmatched_names``: the first of them.
@@ -89,13 +89,13 @@ class Scanner:
     def _fits(self, base: str, name: str) -> bool:
         return bool((self._by_name and self._by_name(base)) or (self._by_path and self._by_path(name)))
 
-    def scan(self) -> Found:
+    def scan(self) -> ScannedFile:
         """All files that match.
 
         Raises:
             SourceUnavailable: the folder is not there or can't be listed.
         """
-        found = Found()
+        found = ScannedFile()
         try:
             folders = self._list(str(self._folder), "", found)
         except OSError as error:
@@ -111,7 +111,7 @@ class Scanner:
                 found.refuse(path, below, "the folder can't be listed", error)
         return found
 
-    def _list(self, folder: str, prefix: str, found: Found) -> list[str]:
+    def _list(self, folder: str, prefix: str, found: ScannedFile) -> list[str]:
         """Take in the files of one folder; its sub-folders, where they are wanted."""
         below = []
         with os.scandir(folder) as entries:
@@ -131,12 +131,12 @@ class Scanner:
     def _is_passing(self, base: str) -> bool:
         return bool(_PASSING.match(base)) or self._is_companion(base)
 
-    def _enters(self, entry: os.DirEntry[str], name: str, found: Found) -> bool:
+    def _enters(self, entry: os.DirEntry[str], name: str, found: ScannedFile) -> bool:
         if not self._recursive or entry.name.startswith(".") or not _is_text(name, found):
             return False
         return real_path(Path(entry.path)) not in self._excluded
 
-    def _take(self, entry: os.DirEntry[str], name: str, found: Found) -> None:
+    def _take(self, entry: os.DirEntry[str], name: str, found: ScannedFile) -> None:
         if not _is_text(name, found):
             return
         try:
@@ -153,7 +153,7 @@ class Scanner:
         else:
             found.files[name] = identity_of(status)
 
-    def _through_link(self, entry: os.DirEntry[str], name: str, found: Found) -> os.stat_result | None:
+    def _through_link(self, entry: os.DirEntry[str], name: str, found: ScannedFile) -> os.stat_result | None:
         if not self._links:
             found.refused[name] = "it is a link, and a link can't be archived or deleted; drop the file itself"
             return None
@@ -179,7 +179,7 @@ def readable_name(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def _is_text(name: str, found: Found) -> bool:
+def _is_text(name: str, found: ScannedFile) -> bool:
     """Whether a name is UTF-8; one that is not can't be told to the service, so it is refused under a readable spelling."""
     if name.isascii():
         return True

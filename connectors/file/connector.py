@@ -9,14 +9,14 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import ClassVar
 
+from connectors.file.checks import steps, who_has_it_open
 from connectors.file.options import FileOptions
-from connectors.file.verifying import steps, who_has_it_open
-from connectors.files import Identity, OpenFile, Stillness, batches_of, identity_of, open_file, unchanged
-from connectors.files.notices import Notices
+from connectors.files import Identity, OpenFile, StabilityTracker, batches_of, identity_of, open_file, unchanged
+from connectors.files.notices import NoticeLog
 from connectors.filesystem import cause, real_path
+from connectors.folder_watch import Watching
 from connectors.formats import Format, format_of
 from connectors.formats.parser_process import Parsers
-from connectors.watching import Watching
 from ingestd.sdk import (
     Batch,
     Connector,
@@ -41,8 +41,8 @@ class FileConnector(Connector):
         self._path = context.base / options.path
         self._name = self._path.name
         self._parsers = Parsers()
-        self._notices = Notices(context.tell)
-        self._stillness = Stillness(options.settle_seconds)
+        self._notices = NoticeLog(context.tell)
+        self._stillness = StabilityTracker(options.settle_seconds)
         self._gone_since: float | None = None
         self._seen: Identity | None = None
         self._broken: tuple[Identity, str] | None = None

@@ -9,7 +9,7 @@ from ingestd.sdk import NOTICE
 _MOST = 1_000
 
 
-class Notices:
+class NoticeLog:
     """Logs the notices of one source by ``tell``."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:

@@ -15,27 +15,27 @@ from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
-from connectors.files.durable import existing, fitting, make_folder, reserve, sync_folder, write_hidden
-from connectors.files.returning import (
+from connectors.files.durable_write import existing, fitting, make_folder, reserve, sync_folder, write_hidden
+from connectors.files.resubmission import (
     FIELD,
     ORIGIN,
     REASON,
     RESERVED,
     ROW,
     UNPARTED,
-    Origin,
+    RowOrigin,
     fingerprint,
     origin_name,
     parse_origin,
     returned_format,
 )
-from connectors.formats import Format, Stretch
+from connectors.formats import Format, RecordChunk
+from connectors.formats.compression import Packed, inner_name
 from connectors.formats.csv import Csv
 from connectors.formats.csv.dialect import COMMA, Dialect
-from connectors.formats.csv.writing import RowWriter, delimiter_of
+from connectors.formats.csv.writer import RowWriter, delimiter_of
 from connectors.formats.ndjson import Ndjson
-from connectors.formats.ndjson.writing import line_of
-from connectors.formats.packing import Packed, inner_name
+from connectors.formats.ndjson.writer import line_of
 from ingestd.sdk import Position, Rejected, Settlement, SourceBroken
 
 _TELLS_ABSENT = frozenset({"json", "yaml", "toml", "ini", "xml", "parquet", "arrow"})
@@ -70,7 +70,7 @@ class Source:
     form: Format
     configured: str | Format | None
 
-    def stretches(self) -> Iterator[Stretch]:
+    def stretches(self) -> Iterator[RecordChunk]:
         """The file, read from its start."""
         self.file.seek(0)
         return self.form.read(self.file, self.name)
@@ -85,7 +85,7 @@ def quarantine(source: Source, settlement: Settlement, folder: Path) -> Quaranti
     top = _top(source)
     shape = _shape(source, top)
     columns = _columns(top, settlement)
-    rows = _Rows(source, settlement, columns)
+    rows = _RejectedRows(source, settlement, columns)
     name = PurePosixPath(source.name)
     origin = fitting(name.with_name(origin_name(name.name) or name.name))
     target = folder / origin.with_name(f"{origin.name}.rejected{shape.suffix}")
@@ -124,7 +124,7 @@ def _digest(path: Path) -> str:
 # --------------------------------------------------------------------------------------------------------- the rows
 
 
-class _Rows:
+class _RejectedRows:
     """The rejected rows in the order of the file; may be gone through more than once."""
 
     def __init__(self, source: Source, settlement: Settlement, columns: Sequence[str]) -> None:
@@ -157,7 +157,7 @@ class _Rows:
     ) -> dict[str, str | None]:
         fields = {name: record.get(name) for name in self._columns if name in record}
         before = parse_origin(record.get(ORIGIN))
-        origin = Origin(
+        origin = RowOrigin(
             references=tuple(one.reference for one in parked),
             fingerprint=fingerprint(fields),
             sha256=before.sha256 if before else self._source.sha256,
@@ -173,9 +173,9 @@ class _Rows:
 class _Finder:
     """Finds rows by their position, asked for in the order of the file where positions are numbers."""
 
-    def __init__(self, stretches: Iterator[Stretch]) -> None:
+    def __init__(self, stretches: Iterator[RecordChunk]) -> None:
         self._stretches = stretches
-        self._stretch: Stretch | None = None
+        self._stretch: RecordChunk | None = None
         self._by_text: dict[str, Mapping[str, str | None]] | None = None
 
     def find(self, position: Position) -> Mapping[str, str | None] | None:
@@ -201,7 +201,7 @@ class _Finder:
         return self._by_text.get(position.split(", which is ", 1)[0])
 
 
-def _reaches(stretch: Stretch, position: int) -> bool:
+def _reaches(stretch: RecordChunk, position: int) -> bool:
     return bool(stretch.positions.len()) and int(stretch.positions[-1]) >= position
 
 
@@ -214,14 +214,14 @@ def _is_unparted(record: Mapping[str, str | None], columns: Iterable[str]) -> bo
     return record.keys() == {"text"} and "text" not in columns
 
 
-def _top(source: Source) -> Stretch:
+def _top(source: Source) -> RecordChunk:
     try:
         return next(source.stretches())
     except StopIteration:
         raise SourceBroken(f"{source.name} gives no rows any more.") from None
 
 
-def _columns(top: Stretch, settlement: Settlement) -> list[str]:
+def _columns(top: RecordChunk, settlement: Settlement) -> list[str]:
     """The header's columns, and what rejected rows have beyond them, but for the reserved ones."""
     columns = dict.fromkeys(top.records.columns)
     for one in settlement.rejects():
@@ -233,7 +233,7 @@ def _columns(top: Stretch, settlement: Settlement) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Shape:
+class _FileShape:
     """How the rows are written; ``units``: by column, where the file has a row of them."""
 
     suffix: str
@@ -243,8 +243,8 @@ class _Shape:
     units: Mapping[str, str] = field(default_factory=dict)
     sentence: str = ""
 
-    def in_utf8(self) -> _Shape:
-        return _Shape(suffix=self.suffix, mark=codecs.BOM_UTF8, dialect=self.dialect, units=self.units)
+    def in_utf8(self) -> _FileShape:
+        return _FileShape(suffix=self.suffix, mark=codecs.BOM_UTF8, dialect=self.dialect, units=self.units)
 
     def written(self, columns: Sequence[str], rows: Iterable[Mapping[str, str | None]]) -> Iterator[bytes]:
         """The bytes of the whole file; a character that its encoding lacks is spelled out."""
@@ -265,7 +265,7 @@ class _Shape:
             yield writer.row([row.get(name) or "" for name in names])
 
 
-def _shape(source: Source, top: Stretch) -> _Shape:
+def _shape(source: Source, top: RecordChunk) -> _FileShape:
     form, name = source.form, source.name
     while isinstance(form, Packed):
         name = top.facts.get("file.member") or inner_name(name)
@@ -278,13 +278,13 @@ def _shape(source: Source, top: Stretch) -> _Shape:
             delimiter=delimiter_of(top.facts.get("file.delimiter", ",")), quote=form.quote, comment=form.comment
         )
         units = {key.removeprefix("units."): unit for key, unit in top.facts.items() if key.startswith("units.")}
-        return _Shape(suffix=suffix or ".csv", codec=codec, mark=mark, dialect=dialect, units=units)
+        return _FileShape(suffix=suffix or ".csv", codec=codec, mark=mark, dialect=dialect, units=units)
     if isinstance(form, Ndjson):
-        return _Shape(suffix=suffix or ".ndjson", codec=codec, mark=mark)
+        return _FileShape(suffix=suffix or ".ndjson", codec=codec, mark=mark)
     if str(type(form).model_fields["type"].default) in _TELLS_ABSENT:
-        return _Shape(suffix=".ndjson", sentence=f"Rows of {suffix or 'such'} files are written as NDJSON.")
+        return _FileShape(suffix=".ndjson", sentence=f"Rows of {suffix or 'such'} files are written as NDJSON.")
     sentence = f"Rows of {suffix or 'such'} files are written as CSV in UTF-8."
-    return _Shape(suffix=".csv", mark=codecs.BOM_UTF8, dialect=COMMA, sentence=sentence)
+    return _FileShape(suffix=".csv", mark=codecs.BOM_UTF8, dialect=COMMA, sentence=sentence)
 
 
 def _has_mark(source: Source) -> bool:

@@ -1,8 +1,8 @@
 """File formats: from an open file to stretches of records, exact to the character and bounded in memory."""
 
-from connectors.formats.choice import FORMATS, PATTERNS, ConfiguredFormat, FormatName, format_of
 from connectors.formats.format import Format
-from connectors.formats.stretch import Place, Stretch
+from connectors.formats.record_chunk import RecordChunk, RecordLocation
+from connectors.formats.registry import FORMATS, PATTERNS, ConfiguredFormat, FormatName, format_of
 
 __all__ = [
     "FORMATS",
@@ -10,7 +10,7 @@ __all__ = [
     "ConfiguredFormat",
     "Format",
     "FormatName",
-    "Place",
-    "Stretch",
+    "RecordChunk",
+    "RecordLocation",
     "format_of",
 ]

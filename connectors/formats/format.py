@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
-from connectors.formats.stretch import Stretch
+from connectors.formats.record_chunk import RecordChunk
 
 if TYPE_CHECKING:
     from connectors.formats.parser_process import Parsers
@@ -23,7 +23,7 @@ class Format(BaseModel, ABC):
     """The ends of names by which files of this format are known, in lower case."""
 
     @abstractmethod
-    def read(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
+    def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """At least one stretch; in bounded memory whatever the file's size.
 
         ``file`` stands at its start; ``name`` is the file's, for the sentence of an error. A format that reads in order

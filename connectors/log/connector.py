@@ -11,22 +11,31 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
 from connectors.files import Identity
-from connectors.files.notices import Notices
+from connectors.files.notices import NoticeLog
 from connectors.filesystem import cause, real_path
+from connectors.folder_watch import Watching
 from connectors.formats import format_of
-from connectors.log.arranging import Arrangement, Arranger, Restless
+from connectors.log.checks import steps
+from connectors.log.cursor import CursorPart, LogCursor, log_cursor_of
 from connectors.log.folder import Folder
-from connectors.log.following import Damaged, Follower, Step
-from connectors.log.memory import Memory
+from connectors.log.followed_files import FollowedFiles
 from connectors.log.names import NAME, Names
 from connectors.log.options import LogOptions
+from connectors.log.pending_line import PendingLine
+from connectors.log.rotation import Arrangement, FileMatcher, FilesChanging
 from connectors.log.rows import Growing, growing
-from connectors.log.trail import Part, Trail, trail_of
-from connectors.log.verifying import steps
-from connectors.log.waiting import Waiting
-from connectors.watching import Watching
-from ingestd.sdk import Batch, Connector, Cursor, FileClaim, Partition, SourceBroken, SourceContext, SourceUnavailable
-from ingestd.sdk import Step as CheckStep
+from connectors.log.tail import Damaged, Follower, TailStep
+from ingestd.sdk import (
+    Batch,
+    Connector,
+    Cursor,
+    FileClaim,
+    Partition,
+    SourceBroken,
+    SourceContext,
+    SourceUnavailable,
+    Step,
+)
 
 
 class LogConnector(Connector):
@@ -39,10 +48,10 @@ class LogConnector(Connector):
         super().__init__(options, context)
         self._folder = Folder(context.base / options.path)
         self._names = Names(options.patterns, options.rotations)
-        self._memories: dict[str, Memory] = {}
-        self._trails: dict[str, tuple[Cursor | None, Trail]] = {}
-        self._waiting = Waiting(options.idle_seconds, context.now)
-        self._notices = Notices(context.tell)
+        self._memories: dict[str, FollowedFiles] = {}
+        self._trails: dict[str, tuple[Cursor | None, LogCursor]] = {}
+        self._waiting = PendingLine(options.idle_seconds, context.now)
+        self._notices = NoticeLog(context.tell)
         self._watching = Watching(
             self._folder.path, recursive=False, how=options.watch, tell=lambda text: context.tell(f"{text}.")
         )
@@ -74,17 +83,17 @@ class LogConnector(Connector):
         self._waiting.look(log)
         try:
             yield from self._read(log, cursor)
-        except Restless:
+        except FilesChanging:
             self._waiting.again_soon(log)
         except OSError as error:
             raise SourceUnavailable(f"{log} in {self._folder.path} can't be read: {cause(error)}") from error
 
     def _read(self, log: str, cursor: Cursor | None) -> Iterator[Batch]:
-        memory = self._memories.setdefault(log, Memory())
-        known, trail = self._trails.get(log, (None, Trail()))
+        memory = self._memories.setdefault(log, FollowedFiles())
+        known, trail = self._trails.get(log, (None, LogCursor()))
         if cursor is None or cursor != known:
-            trail = trail_of(cursor)
-        arrangement = Arranger(self._folder, self._names, memory).arrange(log, trail)
+            trail = log_cursor_of(cursor)
+        arrangement = FileMatcher(self._folder, self._names, memory).arrange(log, trail)
         memory.keep_only({found.part.id for found in arrangement.found})
         if arrangement.missed is not None:
             self._tell(log, arrangement.missed)
@@ -100,8 +109,8 @@ class LogConnector(Connector):
             yield replace(held, last=True)
 
     def _batches(
-        self, log: str, arrangement: Arrangement, trail: Trail, memory: Memory
-    ) -> Iterator[tuple[Batch | None, Trail]]:
+        self, log: str, arrangement: Arrangement, trail: LogCursor, memory: FollowedFiles
+    ) -> Iterator[tuple[Batch | None, LogCursor]]:
         """Each batch with the trail after it; at the end None with how things are then."""
         files = self._folder.files()
         row, columns = trail.rows, trail.columns
@@ -118,14 +127,14 @@ class LogConnector(Connector):
             identity = files.get(found.name)
             if identity is None or identity[:2] != found.part.id:
                 if found.name:
-                    raise Restless
+                    raise FilesChanging
                 continue
             if identity in memory.damaged:
                 continue
             try:
                 for step in follower.follow(found, identity, row):
                     parts[at], row = step.part, step.row
-                    now = Trail(rows=row, parts=_begun(parts), columns=follower.columns).bounded()
+                    now = LogCursor(rows=row, parts=_begun(parts), columns=follower.columns).bounded()
                     if step.stretch is not None and step.rows is not None:
                         self._notices.log(log, step.rows.facts)
                         yield self._batch(log, found.name, identity, step, now), now
@@ -140,9 +149,9 @@ class LogConnector(Connector):
                     f"{found.name} in {self._folder.path} can't be unpacked to its end ({error}), so what is in it and was not"
                     f" read before is missing. Pack it again from a good copy; {log} is read on."
                 )
-        yield None, Trail(rows=row, parts=_begun(parts), columns=follower.columns).bounded()
+        yield None, LogCursor(rows=row, parts=_begun(parts), columns=follower.columns).bounded()
 
-    def _batch(self, log: str, name: str, identity: Identity, step: Step, trail: Trail) -> Batch:
+    def _batch(self, log: str, name: str, identity: Identity, step: TailStep, trail: LogCursor) -> Batch:
         if step.stretch is None or step.rows is None:
             raise AssertionError("only what was read becomes a batch")
         stretch = step.stretch
@@ -168,10 +177,10 @@ class LogConnector(Connector):
     def _form(self, log: str) -> Growing:
         return growing(format_of(log, self.options.format), log)
 
-    def _patience(self, log: str) -> Callable[[Part, Identity, bool], bool]:
+    def _patience(self, log: str) -> Callable[[CursorPart, Identity, bool], bool]:
         return lambda part, identity, quoted: self._waiting.is_over(log, part, identity, quoted=quoted)
 
-    def _tell(self, log: str, missed: Part) -> None:
+    def _tell(self, log: str, missed: CursorPart) -> None:
         self.context.tell(
             f"{log} does not begin any more with the {missed.offset} bytes that were read of it, and no rotated file in"
             f" {self._folder.path} does. It is read from its start; what was written before it was cut or replaced, and after"
@@ -196,7 +205,7 @@ class LogConnector(Connector):
         """Wake on every event in the folder, also once it appears or comes back."""
         return self._watching.listen(wake)
 
-    def verify(self) -> Iterable[CheckStep]:
+    def verify(self) -> Iterable[Step]:
         """Whether the folder can be read, which logs there are, and which files count as older ones."""
         return steps(self._folder, self._names, self.options, self._form)
 
@@ -231,6 +240,6 @@ class LogConnector(Connector):
         return f"it stays in {self._folder.path} and is read on as it grows"
 
 
-def _begun(parts: Iterable[Part]) -> tuple[Part, ...]:
+def _begun(parts: Iterable[CursorPart]) -> tuple[CursorPart, ...]:
     """Those of which something was read: of the others there is nothing to know."""
     return tuple(part for part in parts if part.offset or part.half)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from connectors.files import Identity
-from connectors.formats.packing import inner_name, packed_suffix
+from connectors.formats.compression import inner_name, packed_suffix
 
 NAME = "{name}"
 ANY_NAME = re.compile(r"[*?\[]")

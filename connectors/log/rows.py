@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import polars as pl
 
-from connectors.formats import Format, Place, Stretch
+from connectors.formats import Format, RecordChunk, RecordLocation
 from connectors.formats.csv import Csv, read_csv
 from connectors.formats.csv.detection import (
     DELIMITERS,
@@ -26,10 +26,10 @@ from connectors.formats.csv.dialect import Dialect
 from connectors.formats.csv.header import read_header
 from connectors.formats.csv.tolerant import records_of
 from connectors.formats.ndjson import Ndjson, read_ndjson
-from connectors.formats.stretch import BLOCK_BYTES, RECORD_BYTES, showable
+from connectors.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, showable
 from connectors.formats.text import Encoding, named, open_text
+from connectors.log.cursor import NO_COLUMNS, Columns, Top
 from connectors.log.lines import Lines
-from connectors.log.trail import NO_COLUMNS, Columns, Top
 from ingestd.sdk import Reject, SourceBroken
 
 Growing: TypeAlias = Csv | Ndjson
@@ -92,14 +92,14 @@ class Rows(ABC):
     def first(self, buffer: bytes) -> int:
         """How many bytes of the buffer are its first record; 0 where that is not all there."""
 
-    def read(self, chunk: bytes, row: int) -> Iterator[Stretch]:
+    def read(self, chunk: bytes, row: int) -> Iterator[RecordChunk]:
         """The records of a chunk that holds whole ones, the first in the row after ``row``."""
-        return self._read(self.lines.utf8(chunk), Place(row=row))
+        return self._read(self.lines.utf8(chunk), RecordLocation(row=row))
 
     @abstractmethod
-    def _read(self, text: bytes, start: Place) -> Iterator[Stretch]: ...
+    def _read(self, text: bytes, start: RecordLocation) -> Iterator[RecordChunk]: ...
 
-    def stray(self, line: bytes, row: int, seconds: float) -> Stretch:
+    def stray(self, line: bytes, row: int, seconds: float) -> RecordChunk:
         """A line that opens a quote which nobody closed in time: parked."""
         reason = (
             f"Row {row + 1} opens a quote that was not closed within {seconds:g} seconds (idle_seconds); the lines below it are"
@@ -107,17 +107,19 @@ class Rows(ABC):
         )
         return self._parked(line, row, reason)
 
-    def too_large(self, beginning: bytes, row: int) -> Stretch:
+    def too_large(self, beginning: bytes, row: int) -> RecordChunk:
         """A line that is larger than we care to hold: parked."""
         return self._parked(
             beginning, row, f"Row {row + 1} is larger than {RECORD_BYTES} bytes, more than one may have."
         )
 
-    def _parked(self, line: bytes, row: int, reason: str) -> Stretch:
+    def _parked(self, line: bytes, row: int, reason: str) -> RecordChunk:
         text = self.lines.utf8(line[:_SHOWN_BYTES]).decode("utf-8", "surrogateescape").rstrip("\r\n")
         reject = Reject(position=row + 1, reason=reason, record={"text": showable(text)})
         nothing = pl.Series("position", [], dtype=pl.Int64)
-        return Stretch(records=pl.DataFrame(), positions=nothing, rejects=(reject,), end=Place(row=row + 1))
+        return RecordChunk(
+            records=pl.DataFrame(), positions=nothing, rejects=(reject,), end=RecordLocation(row=row + 1)
+        )
 
 
 class _NdjsonRows(Rows):
@@ -131,7 +133,7 @@ class _NdjsonRows(Rows):
     def first(self, buffer: bytes) -> int:
         return self.lines.first_end(buffer)
 
-    def _read(self, text: bytes, start: Place) -> Iterator[Stretch]:
+    def _read(self, text: bytes, start: RecordLocation) -> Iterator[RecordChunk]:
         return read_ndjson(io.BytesIO(text), self._name, encoding="utf-8", start=start, block_bytes=_all_of(text))
 
 
@@ -175,7 +177,7 @@ class _CsvRows(Rows):
     def _in_source(self, buffer: bytes, text: bytes, end: int) -> int:
         return end if self.lines.is_utf8 else self.lines.end_of(buffer, text.count(b"\n", 0, end))
 
-    def _read(self, text: bytes, start: Place) -> Iterator[Stretch]:
+    def _read(self, text: bytes, start: RecordLocation) -> Iterator[RecordChunk]:
         return read_csv(
             io.BytesIO(text), self._name,
             dialect=self._dialect, layout=self._layout, encoding="utf-8", start=start, block_bytes=_all_of(text),

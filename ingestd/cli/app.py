@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import click
 
 from ingestd.core.errors import ConfigurationError, IngestdError, MirrorBusy, MirrorError, MirrorFull
-from ingestd.daemon.control.refusal import Refused
+from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.process.logs import flush_logs, logs_configured
 from ingestd.process.redaction import redact_text
@@ -50,7 +50,7 @@ class DaemonVerbs(Verbs):
             click.echo(redact_text(str(error)), err=True)
             passing = isinstance(error, MirrorBusy | MirrorFull)
             ctx.exit(ExitCode.STATE_BUSY if passing else ExitCode.STATE_UNUSABLE)
-        except Refused as error:
+        except RequestRefused as error:
             click.echo(redact_text(str(error)), err=True)
             ctx.exit(ExitCode.STATE_BUSY)
         except IngestdError as error:

@@ -8,8 +8,8 @@ import sys
 import click
 
 from ingestd.cli.options import configured
-from ingestd.daemon.checking import Finding, check_service, check_sources, check_state
 from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.configuration_check import CheckFinding, check_service, check_sources, check_state
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.process.redaction import redact_text
 from ingestd.sdk import Step
@@ -35,7 +35,9 @@ def check(configuration: Configuration, configuration_only: bool, offline: bool,
         click.echo("--online is what check does by now, and will be removed. Leave it out.", err=True)
     count = len(configuration.settings.pipelines)
     sentence = f"{configuration.path} has no mistake: {count} pipeline{'' if count == 1 else 's'}."
-    findings = [_shown(Finding(subject="configuration", step=Step(name="read", outcome="passed", sentence=sentence)))]
+    findings = [
+        _shown(CheckFinding(subject="configuration", step=Step(name="read", outcome="passed", sentence=sentence)))
+    ]
     if not configuration_only:
         findings += [_shown(finding) for finding in check_state(configuration)]
         findings += [_shown(finding) for finding in check_sources(configuration)]
@@ -48,11 +50,11 @@ def check(configuration: Configuration, configuration_only: bool, offline: bool,
         sys.exit(ExitCode.SOURCE_FAILED)
 
 
-async def _online(configuration: Configuration) -> list[Finding]:
+async def _online(configuration: Configuration) -> list[CheckFinding]:
     return [_shown(finding) async for finding in check_service(configuration)]
 
 
-def _shown(finding: Finding) -> Finding:
+def _shown(finding: CheckFinding) -> CheckFinding:
     step = finding.step
     outcome = click.style(f"{step.outcome:<8}", fg=_COLOURS[step.outcome])
     click.echo(f"{outcome}{finding.subject} · {step.name}: {redact_text(step.sentence)}")

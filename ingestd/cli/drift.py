@@ -13,13 +13,13 @@ import click
 
 from ingestd.cli.options import observing
 from ingestd.core.clock import moment
-from ingestd.daemon.asking import ask
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.control.requests import CheckDrift
+from ingestd.daemon.control_client import ask
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.status import observed
 from ingestd.delivery.drift import Checked
-from ingestd.mirror.drift import START, DriftReader, Finding, Unexplained
+from ingestd.mirror.drift import START, DriftFinding, DriftReader, Unexplained
 from ingestd.process.logs import configure_logs
 from ingestd.process.redaction import redact_text
 from ingestd.settings.drift import Mode
@@ -83,7 +83,7 @@ def _exit_code(checked: Sequence[Checked], *, found: bool) -> ExitCode:
     return ExitCode.DRIFT if found else ExitCode.DONE
 
 
-def _findings(mirror: DriftReader, names: Sequence[str]) -> Iterator[Finding]:
+def _findings(mirror: DriftReader, names: Sequence[str]) -> Iterator[DriftFinding]:
     after: tuple[int, str] | None = START
     while after is not None:
         page = mirror.drift(names, after=after, limit=_PAGE)
@@ -119,7 +119,7 @@ def _why(one: Unexplained) -> str:
     }[one.why]
 
 
-def _line(finding: Finding) -> str:
+def _line(finding: DriftFinding) -> str:
     has = _value(finding.found, finding.found_type)
     delivered = f"delivered was {_value(finding.wanted, finding.wanted_type)}"
     said = {

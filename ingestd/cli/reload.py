@@ -10,7 +10,7 @@ import click
 from ingestd.cli.options import observing
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.caller import NobodyListens, call
-from ingestd.daemon.control.refusal import Refused
+from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.daemon.control.requests import Reload, Reloaded
 from ingestd.daemon.exit_codes import ExitCode
 
@@ -28,7 +28,7 @@ def reload(configuration: Configuration) -> None:
     try:
         answer = asyncio.run(call(configuration.settings.state, Reload()))
     except NobodyListens:
-        raise Refused(
+        raise RequestRefused(
             f"No daemon runs with the state file {configuration.settings.state}. The next start reads the configuration."
         ) from None
     if not isinstance(answer, Reloaded):

@@ -7,9 +7,9 @@ import json
 
 import click
 
+from ingestd.cli.location import place
 from ingestd.cli.options import observing
-from ingestd.cli.place import place
-from ingestd.cli.rejected.telling import column
+from ingestd.cli.rejected.presentation import column
 from ingestd.core.clock import moment
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.status import Status, read_status

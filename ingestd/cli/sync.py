@@ -10,8 +10,8 @@ from ingestd.cli.options import configured
 from ingestd.cli.progress import progress
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.loop import run_to_end
-from ingestd.daemon.syncing import SyncReport
-from ingestd.daemon.syncing import sync as run_sync
+from ingestd.daemon.one_shot_sync import SyncReport
+from ingestd.daemon.one_shot_sync import sync as run_sync
 from ingestd.process.logs import configure_logs
 from ingestd.process.redaction import redact_text
 

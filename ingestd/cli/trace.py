@@ -8,12 +8,12 @@ import sys
 
 import click
 
+from ingestd.cli.location import place
 from ingestd.cli.options import observing
-from ingestd.cli.place import place
 from ingestd.core.clock import moment
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.status import read_origins
-from ingestd.mirror.port import Origin
+from ingestd.mirror.port import EntryOrigin
 
 
 @click.command()
@@ -35,7 +35,7 @@ def trace(configuration: Configuration, key: str, as_json: bool) -> None:
     sys.exit(0 if origins else 1)
 
 
-def _lines(origin: Origin) -> list[str]:
+def _lines(origin: EntryOrigin) -> list[str]:
     value = "to be removed" if origin.removed else f"= {origin.value} ({origin.data_type})"
     state = "waits for delivery" if origin.pending else "delivered"
     lines = [f"{origin.key} {value}", f"  sink      {origin.sink} in {origin.workspace}, {state}"]

@@ -76,7 +76,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class OutcomeRule:
     """A row of the table. ``sentence`` may name ``{status}``, ``{words}`` and ``{location}``."""
 
     word: Word
@@ -85,67 +85,67 @@ class Rule:
     denied: Denied = ""
 
 
-FAULTS: dict[Fault, Rule] = {
-    Fault.REFUSED: Rule(
+FAULTS: dict[Fault, OutcomeRule] = {
+    Fault.REFUSED: OutcomeRule(
         word="unreachable",
         remedy="retry",
         sentence="Nothing listens at the service's address. Is the service running, and is service.url right?",
     ),
-    Fault.UNRESOLVED: Rule(
+    Fault.UNRESOLVED: OutcomeRule(
         word="unreachable",
         remedy="retry",
         sentence="The service's host name can't be resolved. Check service.url and the name server.",
     ),
-    Fault.TLS: Rule(
+    Fault.TLS: OutcomeRule(
         word="unreachable",
         remedy="retry",
         sentence="No trusted TLS connection to the service. Check its certificate, and that service.url says https.",
     ),
-    Fault.PROXY: Rule(
+    Fault.PROXY: OutcomeRule(
         word="unreachable",
         remedy="retry",
         sentence="The proxy does not lead to the service. Check service.proxy with its user and password, and whether it may "
         "reach service.url.",
     ),
-    Fault.CONNECT_TIMEOUT: Rule(
+    Fault.CONNECT_TIMEOUT: OutcomeRule(
         word="unreachable",
         remedy="retry",
         sentence="The service took too long to take the connection. Check the network and firewalls on the way.",
     ),
-    Fault.WRITE_TIMEOUT: Rule(
+    Fault.WRITE_TIMEOUT: OutcomeRule(
         word="unreachable",
         remedy="retry",
         sentence="The service took too long to read the request; whether it took effect is not known. It is sent again; if "
         "this stays, look at the service, or raise service.write_timeout_seconds.",
     ),
-    Fault.READ_TIMEOUT: Rule(
+    Fault.READ_TIMEOUT: OutcomeRule(
         word="unreachable",
         remedy="retry",
         sentence="The service took too long to answer; whether the request took effect is not known. It is sent again; if "
         "this stays, look at the service, or raise service.read_timeout_seconds.",
     ),
-    Fault.POOL_TIMEOUT: Rule(
+    Fault.POOL_TIMEOUT: OutcomeRule(
         word="unreachable",
         remedy="retry",
         sentence="All connections to the service were busy for too long. If this stays, lower service.requests_at_most.",
     ),
-    Fault.BROKEN: Rule(
+    Fault.BROKEN: OutcomeRule(
         word="unreachable",
         remedy="retry",
         sentence="The connection broke before the answer was complete; whether the request took effect is not known. It is "
         "sent again; if this stays, look at the service and at proxies on the way.",
     ),
-    Fault.PROTOCOL: Rule(
+    Fault.PROTOCOL: OutcomeRule(
         word="unreachable",
         remedy="retry",
         sentence="What answered does not speak HTTP as it should. Check service.url.",
     ),
-    Fault.UNREADABLE: Rule(
+    Fault.UNREADABLE: OutcomeRule(
         word="unreachable",
         remedy="retry",
         sentence="The answer has status {status} but not the content that the service gives. Does a proxy answer in its place?",
     ),
-    Fault.MISMATCH: Rule(
+    Fault.MISMATCH: OutcomeRule(
         word="unreachable",
         remedy="retry",
         sentence="The answer has status {status} but does not account for exactly what was sent. {words} It is sent again; if "
@@ -153,54 +153,58 @@ FAULTS: dict[Fault, Rule] = {
     ),
 }
 
-_PROXY = Rule(
+_PROXY = OutcomeRule(
     word="unreachable",
     remedy="retry",
     sentence="A proxy answers that the service behind it does not ({status}). Is the service running? {words}",
 )
 
-STATUSES: dict[int, Rule] = {
-    400: Rule(word="rejected", remedy="park", sentence="The service refuses what was sent (400). {words}"),
-    401: Rule(
+STATUSES: dict[int, OutcomeRule] = {
+    400: OutcomeRule(word="rejected", remedy="park", sentence="The service refuses what was sent (400). {words}"),
+    401: OutcomeRule(
         word="rejected",
         remedy="pause",
         sentence="The service does not know the API key (401). Put a valid key where service.api_key points to. {words}",
         denied="service",
     ),
-    403: Rule(
+    403: OutcomeRule(
         word="rejected",
         remedy="pause",
         sentence="The API key may not do this (403). Ask the workspace's owner for the right to write its data sinks. {words}",
         denied="workspace",
     ),
-    404: Rule(
+    404: OutcomeRule(
         word="rejected", remedy="missing", sentence="The service does not have what was addressed (404). {words}"
     ),
-    408: Rule(
+    408: OutcomeRule(
         word="unreachable",
         remedy="retry",
         sentence="The service gave up waiting for the request (408). If this stays, look at the network. {words}",
     ),
-    409: Rule(word="rejected", remedy="conflict", sentence="It is there already (409). {words}"),
-    410: Rule(word="rejected", remedy="missing", sentence="What was addressed is gone from the service (410). {words}"),
-    413: Rule(word="rejected", remedy="shrink", sentence="The request is larger than the service takes (413). {words}"),
-    414: Rule(
+    409: OutcomeRule(word="rejected", remedy="conflict", sentence="It is there already (409). {words}"),
+    410: OutcomeRule(
+        word="rejected", remedy="missing", sentence="What was addressed is gone from the service (410). {words}"
+    ),
+    413: OutcomeRule(
+        word="rejected", remedy="shrink", sentence="The request is larger than the service takes (413). {words}"
+    ),
+    414: OutcomeRule(
         word="rejected", remedy="park", sentence="The key makes an address longer than the service takes (414). {words}"
     ),
-    422: Rule(word="rejected", remedy="park", sentence="The service can't act on what was sent (422). {words}"),
-    425: Rule(word="unreachable", remedy="retry", sentence="The service asks to send it again (425). {words}"),
-    429: Rule(
+    422: OutcomeRule(word="rejected", remedy="park", sentence="The service can't act on what was sent (422). {words}"),
+    425: OutcomeRule(word="unreachable", remedy="retry", sentence="The service asks to send it again (425). {words}"),
+    429: OutcomeRule(
         word="throttled",
         remedy="retry",
         sentence="The service asks to send less often (429), and is obeyed. If too much waits, ask for a higher limit. {words}",
     ),
-    501: Rule(
+    501: OutcomeRule(
         word="rejected",
         remedy="pause",
         sentence="The service does not offer this operation (501). Does service.url point to the workspace service? {words}",
     ),
     502: _PROXY,
-    503: Rule(
+    503: OutcomeRule(
         word="throttled",
         remedy="retry",
         sentence="The service is not available for now (503). It is asked again; if this stays, look at the service. {words}",
@@ -208,32 +212,34 @@ STATUSES: dict[int, Rule] = {
     504: _PROXY,
 }
 
-CODES: dict[tuple[int, str], Rule] = {
-    (409, "quota_exceeded"): Rule(
+CODES: dict[tuple[int, str], OutcomeRule] = {
+    (409, "quota_exceeded"): OutcomeRule(
         word="rejected",
         remedy="pause",
         sentence="A quota of the service is used up (409). Ask its operator for more room, or remove what is not needed. {words}",
     ),
-    (409, "request_in_progress"): Rule(
+    (409, "request_in_progress"): OutcomeRule(
         word="throttled", remedy="retry", sentence="The service is still at work on the same request (409)."
     ),
 }
 
-CLASSES: dict[int, Rule] = {
-    1: Rule(word="unreachable", remedy="retry", sentence="The service answered {status}, which is no final answer."),
-    2: Rule(word="accepted", remedy="none", sentence="Accepted ({status})."),
-    3: Rule(
+CLASSES: dict[int, OutcomeRule] = {
+    1: OutcomeRule(
+        word="unreachable", remedy="retry", sentence="The service answered {status}, which is no final answer."
+    ),
+    2: OutcomeRule(word="accepted", remedy="none", sentence="Accepted ({status})."),
+    3: OutcomeRule(
         word="rejected",
         remedy="pause",
         sentence="The service redirects ({status}) to {location}. Redirects are not followed, for the API key would "
         "travel along; put the service's own address into service.url.",
     ),
-    4: Rule(
+    4: OutcomeRule(
         word="rejected",
         remedy="pause",
         sentence="The service refuses the request as such ({status}). Does service.url point to the workspace service? {words}",
     ),
-    5: Rule(
+    5: OutcomeRule(
         word="unreachable",
         remedy="retry",
         sentence="The service failed ({status}). It is asked again; if this stays, look at its log. {words}",
@@ -243,7 +249,7 @@ CLASSES: dict[int, Rule] = {
 ANYWHERE = frozenset({401, 403, 408, 413, 425, 429})
 """Refusals that mean the same from a proxy as from the service."""
 
-UNRECOGNIZED = Rule(
+UNRECOGNIZED = OutcomeRule(
     word="unreachable",
     remedy="retry",
     sentence="A proxy seems to answer in place of the service: the body of this {status} has not the form of the service's "
@@ -251,10 +257,10 @@ UNRECOGNIZED = Rule(
 )
 """For a refusal (4xx) that is not the service's: it says nothing about an entry or a sink."""
 
-PARTLY = Rule(word="partly rejected", remedy="none", sentence="Accepted but for {refused} ({status}).")
+PARTLY = OutcomeRule(word="partly rejected", remedy="none", sentence="Accepted but for {refused} ({status}).")
 
 
-def rule_for(facts: Facts) -> Rule:
+def rule_for(facts: Facts) -> OutcomeRule:
     """The row of the table that holds."""
     if facts.fault is not None:
         return FAULTS[facts.fault]

@@ -13,8 +13,8 @@ from ingestd.core.outcome import (
     STATUSES,
     UNRECOGNIZED,
     Fault,
+    OutcomeRule,
     Remedy,
-    Rule,
 )
 
 _FAULTS: dict[Fault, str] = {
@@ -51,7 +51,7 @@ def outcome_table() -> str:
     )
 
 
-def _rows() -> Iterator[tuple[str, Rule]]:
+def _rows() -> Iterator[tuple[str, OutcomeRule]]:
     yield "2xx whose body is what the operation answers", CLASSES[2]
     yield "2xx with results by item, some refused", PARTLY
     for status, rule in sorted(STATUSES.items()):
@@ -63,7 +63,7 @@ def _rows() -> Iterator[tuple[str, Rule]]:
     yield from ((_FAULTS[fault], rule) for fault, rule in FAULTS.items())
 
 
-def _said(rule: Rule) -> str:
+def _said(rule: OutcomeRule) -> str:
     return rule.sentence.format(
         status="*status*", words="*the service's own words*", location="*address*", refused="*so many*"
     )

@@ -8,14 +8,14 @@ from contextlib import AsyncExitStack
 from importlib.metadata import version
 
 from ingestd.core.errors import MirrorError, MirrorFull
-from ingestd.daemon.beat import Beat
+from ingestd.daemon.assembly import Assembly, assembled
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.server import ControlServer
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.failures import mirror_failures_alone
+from ingestd.daemon.heartbeat import Heartbeat
+from ingestd.daemon.shutdown import Shutdown
 from ingestd.daemon.signals import reload_signal, stop_signals
-from ingestd.daemon.stopping import Stopping
-from ingestd.daemon.wiring import Assembly, assembled
 from ingestd.process.notify import Notifier
 from ingestd.process.supervision import Run
 from ingestd.telemetry import Emit, Event
@@ -29,7 +29,7 @@ async def run(configuration: Configuration, *, emit: Emit, notifier: Notifier) -
     """Read and deliver until SIGTERM or SIGINT, then drain and return.
 
     To drain is: nothing new is read, requests in flight end, what was settled is acknowledged to its source, the state
-    file is closed. Ten seconds after the signal the process has ended, whatever hangs; `Stopping` sees to that.
+    file is closed. Ten seconds after the signal the process has ended, whatever hangs; `Shutdown` sees to that.
 
     While the state file cannot be written the daemon runs on: it delivers, and reads again when there is room.
 
@@ -37,8 +37,8 @@ async def run(configuration: Configuration, *, emit: Emit, notifier: Notifier) -
         MirrorError: the state file is unusable: damaged, of a newer program, or not for this account.
         BaseExceptionGroup: a part failed in a way that its rules exclude.
     """
-    stopping = Stopping(emit=emit, overrun=ExitCode.DONE)
-    beat = Beat(notifier, emit=emit)
+    stopping = Shutdown(emit=emit, overrun=ExitCode.DONE)
+    beat = Heartbeat(notifier, emit=emit)
 
     def tell(event: Event) -> None:
         emit(event)
@@ -69,7 +69,7 @@ async def run(configuration: Configuration, *, emit: Emit, notifier: Notifier) -
 
 
 async def _assembled_in_time(
-    configuration: Configuration, stack: AsyncExitStack, beat: Beat, stopping: Stopping, emit: Emit
+    configuration: Configuration, stack: AsyncExitStack, beat: Heartbeat, stopping: Shutdown, emit: Emit
 ) -> Assembly | None:
     """Assemble the daemon as soon as the state file can be opened; None: a stop was requested before that.
 
@@ -93,7 +93,7 @@ async def _assembled_in_time(
         return None
 
 
-async def _serve(assembly: Assembly, group: asyncio.TaskGroup, beat: Beat, stopping: Stopping, emit: Emit) -> None:
+async def _serve(assembly: Assembly, group: asyncio.TaskGroup, beat: Heartbeat, stopping: Shutdown, emit: Emit) -> None:
     emit(await asyncio.to_thread(_ready, assembly))
     beat.ready(await asyncio.to_thread(_numbers, assembly))
     supervising = group.create_task(assembly.supervisor.run(), name="supervisor")

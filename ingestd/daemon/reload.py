@@ -27,7 +27,7 @@ class Keyed(Protocol):
         """Use this key from now on; return False if it is the one in use."""
 
 
-class Waiting(Protocol):
+class LaneRetrier(Protocol):
     """Has lanes that wait (`ingestd.delivery.Dispatcher` fits)."""
 
     def retry_now(self) -> None:
@@ -37,7 +37,7 @@ class Waiting(Protocol):
 class Reloader:
     """Reloads one running daemon. ``configuration`` is the one that it runs with."""
 
-    def __init__(self, configuration: Configuration, *, client: Keyed, dispatcher: Waiting, emit: Emit) -> None:
+    def __init__(self, configuration: Configuration, *, client: Keyed, dispatcher: LaneRetrier, emit: Emit) -> None:
         self._configuration = configuration
         self._client = client
         self._dispatcher = dispatcher

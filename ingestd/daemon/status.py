@@ -11,11 +11,11 @@ from pathlib import Path
 
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.caller import NobodyListens, call
-from ingestd.daemon.control.refusal import Refused
+from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.daemon.control.requests import Answer, ReadNotices, SourceNotices
-from ingestd.intake.notice import SourceNotice
+from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.failed_parts import FailedPart
-from ingestd.mirror.port import Origin, PipelineStatus, SinkStatus
+from ingestd.mirror.port import EntryOrigin, PipelineStatus, SinkStatus
 from ingestd.mirror.rejections import Forgotten, Rejection
 from ingestd.mirror.sqlite import Observer, SqliteMirror, damage_named, state_exists
 
@@ -42,7 +42,7 @@ class Status:
     rejections: tuple[Rejection, ...]
     forgotten: Forgotten | None = None
     failed_parts: tuple[FailedPart, ...] = ()
-    notices: tuple[SourceNotice, ...] = ()
+    notices: tuple[OperatorNotice, ...] = ()
 
 
 _ANSWER_SECONDS = 5.0
@@ -93,7 +93,7 @@ def read_status(configuration: Configuration) -> Status:
         )
 
 
-def read_notices(state: Path) -> tuple[SourceNotice, ...]:
+def read_notices(state: Path) -> tuple[OperatorNotice, ...]:
     """What the daemon that holds the state file says about its sources; if it does not answer in time, that."""
 
     async def ask() -> Answer:
@@ -104,11 +104,11 @@ def read_notices(state: Path) -> tuple[SourceNotice, ...]:
         answer = asyncio.run(ask())
     except NobodyListens:
         return ()
-    except (Refused, TimeoutError, OSError) as error:
+    except (RequestRefused, TimeoutError, OSError) as error:
         why = (
             f"it did not answer within {_ANSWER_SECONDS:.0f} seconds" if isinstance(error, TimeoutError) else str(error)
         )
-        return (SourceNotice(pipeline="", sentence=f"The daemon can't be asked about its sources: {why}"),)
+        return (OperatorNotice(pipeline="", sentence=f"The daemon can't be asked about its sources: {why}"),)
     return answer.notices if isinstance(answer, SourceNotices) else ()
 
 
@@ -127,7 +127,7 @@ def observed(configuration: Configuration) -> Iterator[Observer]:
         mirror.close()
 
 
-def read_origins(configuration: Configuration, key: str) -> list[Origin]:
+def read_origins(configuration: Configuration, key: str) -> list[EntryOrigin]:
     """Where the entries of a key came from, in every sink that should hold it.
 
     Raises:

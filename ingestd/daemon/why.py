@@ -6,14 +6,14 @@ import os
 from pathlib import Path
 
 from ingestd.core.errors import SourceError
+from ingestd.daemon.assembly import open_connector
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.caller import NobodyListens, call
-from ingestd.daemon.control.refusal import Ended
+from ingestd.daemon.control.refusal import DaemonEnded
 from ingestd.daemon.control.requests import Explain, Explained
-from ingestd.daemon.explaining import explained
+from ingestd.daemon.explanation import explained
+from ingestd.daemon.reporting import sentence_on
 from ingestd.daemon.status import observed
-from ingestd.daemon.telling import sentence_on
-from ingestd.daemon.wiring import open_connector
 from ingestd.mirror.history import History
 from ingestd.mirror.sqlite import state_exists
 from ingestd.sdk import Connector, Locates
@@ -62,7 +62,7 @@ async def _sentence(
     request = Explain(pipeline=pipeline.name, partition=name, cursor=cursor)
     try:
         answer, runs = await call(configuration.settings.state, request), True
-    except (NobodyListens, Ended):
+    except (NobodyListens, DaemonEnded):
         answer, runs = _by_ourselves(connector, request), False
     if not isinstance(answer, Explained):
         raise TypeError(f"the daemon answered a question with {answer!r}")

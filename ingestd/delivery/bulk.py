@@ -13,12 +13,12 @@ from dataclasses import replace
 from ingestd.client.reply import Reply
 from ingestd.client.resources import BulkResult, ItemResult
 from ingestd.client.service import ServiceClient
-from ingestd.delivery.governor import Governor, Permit
+from ingestd.delivery.blocker import Blocker, blocker_of, remedy_of
+from ingestd.delivery.claim_results import ClaimResults, refusal_of, without_places
 from ingestd.delivery.idempotency import IdempotencyKeys
 from ingestd.delivery.items import Item, array, halves, joined, taken_apart
-from ingestd.delivery.obstacle import Obstacle, obstacle_of, remedy_of
-from ingestd.delivery.place import Place
-from ingestd.delivery.settling import Settling, refusal_of, without_places
+from ingestd.delivery.limiter import Limiter, Permit
+from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.mirror.port import Claim, Parked
 
 
@@ -33,12 +33,12 @@ class BulkForm:
         self,
         *,
         client: ServiceClient,
-        place: Place,
-        settling: Settling,
+        place: ResolvedSink,
+        settling: ClaimResults,
         keys: IdempotencyKeys,
-        governor: Governor,
+        governor: Limiter,
         narrowed: Callable[[int], None],
-        stopped: Callable[[Obstacle], None],
+        stopped: Callable[[Blocker], None],
     ) -> None:
         self._client = client
         self._place = place
@@ -54,7 +54,7 @@ class BulkForm:
             body = joined(claim)
             reply = await self._request(body, claim.items, [part.segment for part in claim.parts])
             if reply.ok:
-                # Settling waits for the mirror, not for the service: another request may go meanwhile.
+                # ClaimResults waits for the mirror, not for the service: another request may go meanwhile.
                 permit.give_back()
                 await self._settling.whole(claim, reply)
                 return
@@ -87,13 +87,13 @@ class BulkForm:
 
     async def _mend(
         self, claim: Claim, items: Sequence[Item], reply: Reply[BulkResult], size: int, *, partial: bool
-    ) -> Obstacle | None:
+    ) -> Blocker | None:
         """Go on after a refusal of ``items``; ``partial``: results by item may still be asked for."""
         if reply.outcome.remedy == "park":
             if partial and not await self._still_announced(reply):
-                return Obstacle(way="reopen", sentence="The service no longer announces bulk updates.")
+                return Blocker(way="reopen", sentence="The service no longer announces bulk updates.")
             if reply.bulk is not None and reply.bulk.max_items < len(items):
-                return Obstacle(way="reopen", sentence="The service takes fewer entries at once than before.")
+                return Blocker(way="reopen", sentence="The service takes fewer entries at once than before.")
             return await self._sift(claim, items, reply, partial=partial)
         if remedy_of(reply, size) == "shrink":
             if len(items) == 1:
@@ -101,7 +101,7 @@ class BulkForm:
                 return None
             self._narrowed(max(1, size // 2))
             return await self._by_halves(claim, items, partial=partial)
-        return obstacle_of(reply.outcome)
+        return blocker_of(reply.outcome)
 
     async def _still_announced(self, reply: Reply[BulkResult]) -> bool:
         """Whether a refusal comes from a service that takes bulk at all, rather than from one that took its place."""
@@ -112,7 +112,7 @@ class BulkForm:
 
     async def _sift(
         self, claim: Claim, items: Sequence[Item], refusal: Reply[BulkResult], *, partial: bool
-    ) -> Obstacle | None:
+    ) -> Blocker | None:
         if partial:
             body = array(items)
             reply = await self._request(body, len(items), _segments(items), partial=True)
@@ -126,7 +126,7 @@ class BulkForm:
             return None
         return await self._by_halves(claim, items, partial=False)
 
-    async def _by_halves(self, claim: Claim, items: Sequence[Item], *, partial: bool) -> Obstacle | None:
+    async def _by_halves(self, claim: Claim, items: Sequence[Item], *, partial: bool) -> Blocker | None:
         for half in halves(items):
             body = array(half)
             reply = await self._request(body, len(half), _segments(half))
@@ -138,7 +138,7 @@ class BulkForm:
 
     async def _by_results(
         self, claim: Claim, items: Sequence[Item], reply: Reply[BulkResult], result: BulkResult
-    ) -> Obstacle | None:
+    ) -> Blocker | None:
         """Settle by what the service says of each item; one that it could not store for now stays pending."""
         results = result.results
         if results is None:
@@ -155,7 +155,7 @@ class BulkForm:
         )
         if len(for_good) < len(refused):
             later = next(one for one in refused if not _for_good(one.status))
-            return Obstacle(
+            return Blocker(
                 way="retry",
                 sentence=f"The service could not store {len(refused) - len(for_good)} of {len(items)} entries for now "
                 f"({later.status}): {later.words}.",

@@ -10,9 +10,9 @@ from functools import partial
 from ingestd.client.service import ServiceClient
 from ingestd.core.address import SinkAddress
 from ingestd.core.clock import Now, Random
-from ingestd.delivery.governor import Governor
+from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.lane import Lane
-from ingestd.delivery.pace import Pace
+from ingestd.delivery.limiter import Limiter
 from ingestd.delivery.report import LaneReport
 from ingestd.mirror.port import Deliverable
 from ingestd.process.change_signal import ChangeSignal
@@ -39,7 +39,7 @@ class Dispatcher:
         random: Random,
         on_settled: Callable[[SinkAddress], None],
         keep_running: KeepRunning,
-        pace: Pace | None = None,
+        pace: DeliveryLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._keep_running = keep_running
@@ -49,10 +49,8 @@ class Dispatcher:
         self._now = now
         self._random = random
         self._on_settled = on_settled
-        self._pace = pace or Pace()
-        self.governor = Governor(
-            service=client.address, pace=self._pace, emit=emit, clock=clock, now=now, random=random
-        )
+        self._pace = pace or DeliveryLimits()
+        self.governor = Limiter(service=client.address, pace=self._pace, emit=emit, clock=clock, now=now, random=random)
         self._nonce = f"{now():.6f}-{random():.17f}"
         self._lanes: dict[int, Lane] = {}
         self._wakes = ChangeSignal()

@@ -14,16 +14,16 @@ from typing import Any, Literal
 from ingestd.client.service import ServiceClient
 from ingestd.core.clock import Now, Random, moment
 from ingestd.core.errors import MirrorFull
+from ingestd.delivery.blocker import Blocker
 from ingestd.delivery.bulk import BulkForm
-from ingestd.delivery.governor import Governor, Permit
+from ingestd.delivery.claim_results import ClaimResults
+from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.idempotency import IdempotencyKeys
-from ingestd.delivery.obstacle import Obstacle
-from ingestd.delivery.opening import Opening
-from ingestd.delivery.pace import Pace
-from ingestd.delivery.place import Place
+from ingestd.delivery.limiter import Limiter, Permit
 from ingestd.delivery.report import LaneReport, Standing
-from ingestd.delivery.settling import Settling
+from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.delivery.single import SingleForm
+from ingestd.delivery.sink_resolver import SinkResolver
 from ingestd.mirror.port import Claim, Deliverable, LaneState, Trouble
 from ingestd.process.change_signal import ChangeSignal
 from ingestd.process.supervision import leaves, one_line
@@ -43,8 +43,8 @@ class Lane:
         emit: Emit,
         now: Now,
         random: Random,
-        pace: Pace,
-        governor: Governor,
+        pace: DeliveryLimits,
+        governor: Limiter,
         nonce: str,
         on_settled: Callable[[], None],
         changed: Callable[[], None],
@@ -61,10 +61,10 @@ class Lane:
         self._on_settled = on_settled
         self._changed = changed
         self._keys = IdempotencyKeys(f"{nonce}/{state.id}")
-        self._settling = Settling(
+        self._settling = ClaimResults(
             mirror=mirror, sink=state.id, address=state.address, emit=emit, progressed=self._progressed
         )
-        self._opening = Opening(
+        self._opening = SinkResolver(
             mirror=mirror,
             client=client,
             address=state.address,
@@ -75,8 +75,8 @@ class Lane:
             pace=pace,
         )
         self._form: BulkForm | SingleForm | None = None
-        self._place: Place | None = None
-        self._obstacle: Obstacle | None = None
+        self._place: ResolvedSink | None = None
+        self._obstacle: Blocker | None = None
         self._most_bytes: int | None = None
         self._permit: Permit | None = None
         self._unsettled_bytes = 0
@@ -148,19 +148,19 @@ class Lane:
                 if self._pace.gather_seconds:
                     await asyncio.sleep(self._pace.gather_seconds)
 
-    async def _try_work(self) -> Obstacle | None:
+    async def _try_work(self) -> Blocker | None:
         """Work; a full disk is an obstacle like others, and what was claimed is released."""
-        obstacle: Obstacle | None = None
+        obstacle: Blocker | None = None
         try:
             obstacle = await self._work()
         except* MirrorFull as full:
             await self._settling.release_all()
-            obstacle = Obstacle(way="retry", sentence=str(next(leaves(full))))
+            obstacle = Blocker(way="retry", sentence=str(next(leaves(full))))
         return obstacle
 
     # ------------------------------------------------------------------------------------------------ working
 
-    async def _work(self) -> Obstacle | None:
+    async def _work(self) -> Blocker | None:
         """Deliver until nothing is left to claim, or something is in the way."""
         if self._place is None:
             state = await self._mirror.lane(self.id)
@@ -168,12 +168,12 @@ class Lane:
                 return None
             self._stand("delivering")
             opened = await self._open(state)
-            if not isinstance(opened, Place):
+            if not isinstance(opened, ResolvedSink):
                 return opened
             self._settle_in(opened)
         return await self._deliver()
 
-    def _settle_in(self, place: Place) -> None:
+    def _settle_in(self, place: ResolvedSink) -> None:
         self._place = place
         if place.bulk is None:
             self._form = SingleForm(
@@ -196,11 +196,11 @@ class Lane:
                 stopped=self._meet,
             )
 
-    def _meet(self, obstacle: Obstacle) -> None:
+    def _meet(self, obstacle: Blocker) -> None:
         """Something is in the way: begin nothing more. The first obstacle counts; others are of the same making."""
         self._obstacle = self._obstacle or obstacle
 
-    async def _deliver(self) -> Obstacle | None:
+    async def _deliver(self) -> Blocker | None:
         in_flight: set[asyncio.Task[None]] = set()
         self._obstacle = None
         try:
@@ -309,7 +309,7 @@ class Lane:
 
     # ---------------------------------------------------------------------------------------------- stopping
 
-    async def _open(self, state: LaneState) -> Place | Obstacle | None:
+    async def _open(self, state: LaneState) -> ResolvedSink | Blocker | None:
         opening = asyncio.create_task(self._opening.open(state), name=f"opening of {self._address}")
         try:
             return await asyncio.shield(opening)
@@ -340,7 +340,7 @@ class Lane:
             await self._wait_because(wait.standing, since=since, until=wait.until)
             await self._governor.turn_changed(known, wait)
 
-    async def _wait_out(self, obstacle: Obstacle) -> None:
+    async def _wait_out(self, obstacle: Blocker) -> None:
         known = self._retry.generation
         self._failures += 1
         if obstacle.way == "reopen":
@@ -384,7 +384,7 @@ class Lane:
                 await self._mirror.note_trouble(self.id, None)
                 self._noted = False
 
-    def _tell(self, obstacle: Obstacle, seconds: float, since: float, *, paused: bool) -> None:
+    def _tell(self, obstacle: Blocker, seconds: float, since: float, *, paused: bool) -> None:
         seconds = round(seconds, 3)
         if paused:
             self._emit(

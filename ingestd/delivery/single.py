@@ -14,20 +14,20 @@ from ingestd.client.resources import Entry
 from ingestd.client.service import ServiceClient
 from ingestd.core.outcome import Outcome
 from ingestd.core.plan import MOST_STEPS, Step, after, first_step, needs_retype
-from ingestd.delivery.governor import Governor, Permit
+from ingestd.delivery.blocker import Blocker, blocker_of, remedy_of
+from ingestd.delivery.claim_results import ClaimResults, refusal_of
+from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.idempotency import IdempotencyKeys
 from ingestd.delivery.items import Item, taken_apart
-from ingestd.delivery.obstacle import Obstacle, obstacle_of, remedy_of
-from ingestd.delivery.pace import Pace
-from ingestd.delivery.place import Place
-from ingestd.delivery.settling import Settling, refusal_of
+from ingestd.delivery.limiter import Limiter, Permit
+from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.mirror.port import Claim, Parked
 
 
 class _Group:
     """What is done of a claim but not yet settled; settled when it is large enough, or old enough, or when the claim ends."""
 
-    def __init__(self, claim: Claim, settling: Settling, pace: Pace) -> None:
+    def __init__(self, claim: Claim, settling: ClaimResults, pace: DeliveryLimits) -> None:
         self._claim = claim
         self._settling = settling
         self._pace = pace
@@ -98,12 +98,12 @@ class SingleForm:
         self,
         *,
         client: ServiceClient,
-        place: Place,
-        settling: Settling,
+        place: ResolvedSink,
+        settling: ClaimResults,
         keys: IdempotencyKeys,
-        governor: Governor,
-        pace: Pace,
-        stopped: Callable[[Obstacle], None],
+        governor: Limiter,
+        pace: DeliveryLimits,
+        stopped: Callable[[Blocker], None],
     ) -> None:
         self._client = client
         self._where = (place.workspace, place.sink)
@@ -140,7 +140,7 @@ class SingleForm:
                     fate, reply = await self._deliver(item)
                 finally:
                     permit.give_back()
-                if isinstance(fate, Obstacle):
+                if isinstance(fate, Blocker):
                     met.set()
                     self._stopped(fate)
                     await self._settling.note(reply, 1)
@@ -181,7 +181,7 @@ class SingleForm:
             await asyncio.wait({entering, *over})
         return None if entering.cancelled() else entering.result()
 
-    async def _deliver(self, item: Item) -> tuple[str | Parked | Obstacle, Reply[Any]]:
+    async def _deliver(self, item: Item) -> tuple[str | Parked | Blocker, Reply[Any]]:
         """Take an entry's steps until it is delivered, parked, or has to stay pending."""
         null = item.value is None
         update_with = self._pace.update_with
@@ -205,15 +205,15 @@ class SingleForm:
                 case "park":
                     return refusal_of(item.key, reply), reply
                 case "stop":
-                    return obstacle_of(reply.outcome), reply
+                    return blocker_of(reply.outcome), reply
                 case "sink?":
-                    return obstacle_of(reply.outcome, way="reopen"), reply
+                    return blocker_of(reply.outcome, way="reopen"), reply
                 case _:
                     step = then
         if last is None:
             raise AssertionError("an entry takes at least one step")
         sentence = f"The entry {item.key!r} keeps changing under our hands: does something else write or delete it?"
-        return Obstacle(way="retry", sentence=sentence), last
+        return Blocker(way="retry", sentence=sentence), last
 
     def _hear(self, reply: Reply[Any]) -> None:
         self._governor.heard(reply, size=1)

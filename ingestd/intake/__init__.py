@@ -1,6 +1,6 @@
 """Source to mirror: reading what changed, and telling the source what is settled."""
 
 from ingestd.intake.reader import PassReport, Reader
-from ingestd.intake.supervisor import Supervisor
+from ingestd.intake.supervisor import SourceSupervisor
 
-__all__ = ["PassReport", "Reader", "Supervisor"]
+__all__ = ["PassReport", "Reader", "SourceSupervisor"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceNotice:
+class OperatorNotice:
     """A sentence on a pipeline's source; ``since``: when it became true, in seconds since the epoch, None if not known."""
 
     pipeline: str

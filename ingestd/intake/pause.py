@@ -27,13 +27,13 @@ class IntakePause:
         self._changed = ChangeSignal()
 
     @asynccontextmanager
-    async def attempt(self, pipeline: str) -> AsyncIterator[Attempt]:
+    async def attempt(self, pipeline: str) -> AsyncIterator[ResumeAttempt]:
         """Wait until the pipeline may try to read, and judge by its attempt whether the others may.
 
         `MirrorFull` begins or prolongs the pause, and is raised.
         """
         paused = await self._wait()
-        attempt = Attempt()
+        attempt = ResumeAttempt()
         try:
             yield attempt
         except MirrorFull as error:
@@ -73,7 +73,7 @@ class IntakePause:
             self._emit(IntakeResumed())
 
 
-class Attempt:
+class ResumeAttempt:
     """``wrote`` is set by the caller when its pass has written something."""
 
     def __init__(self) -> None:

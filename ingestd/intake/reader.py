@@ -12,7 +12,7 @@ from ingestd.core.clock import Now, moment
 from ingestd.core.errors import MirrorError, SettleLater, SourceBroken, SourceUnavailable
 from ingestd.core.mapping import Mapping
 from ingestd.core.record import Partition
-from ingestd.intake.notice import Failures, SourceNotice
+from ingestd.intake.notice import Failures, OperatorNotice
 from ingestd.intake.run import Run, guarded
 from ingestd.mirror.port import Intake, PartitionState, RunSummary
 from ingestd.sdk import Connector, Holds, Notices
@@ -55,7 +55,7 @@ class PassReport:
 
 
 @dataclass(slots=True)
-class _Pass:
+class _ReadPass:
     read: list[RunSummary] = field(default_factory=list)
     named: list[Partition] = field(default_factory=list)
     parked: dict[str, str] = field(default_factory=dict)
@@ -118,7 +118,7 @@ class Reader:
         return report
 
     def _read_partitions(self, began: float) -> PassReport:
-        found = _Pass()
+        found = _ReadPass()
         broken = ""
         try:
             self._read_all(found)
@@ -147,7 +147,7 @@ class Reader:
             whole=bool(found.named) and all(one.snapshot and one.deletes == "remove" for one in found.named),
         )
 
-    def _read_all(self, found: _Pass) -> None:
+    def _read_all(self, found: _ReadPass) -> None:
         for partition in self._considered():
             if self._stopped.is_set():
                 break
@@ -186,22 +186,24 @@ class Reader:
             told += 1
         return told
 
-    def notices(self) -> list[SourceNotice]:
+    def notices(self) -> list[OperatorNotice]:
         """What an operator should know now. From any thread."""
         reasons = {**self._away.by_sentence(), **self._unsettled.by_sentence(), **self._not_set_aside.by_sentence()}
         first = list(reasons.items())[:_NOTICES]
-        known = [SourceNotice(pipeline=self.pipeline, sentence=sentence, since=since) for sentence, since in first]
+        known = [OperatorNotice(pipeline=self.pipeline, sentence=sentence, since=since) for sentence, since in first]
         if len(reasons) > _NOTICES:
             more = f"{len(reasons) - _NOTICES} more things are in the way of its files; 'ingestd why FILE' says what."
-            known.append(SourceNotice(pipeline=self.pipeline, sentence=more))
+            known.append(OperatorNotice(pipeline=self.pipeline, sentence=more))
         if isinstance(self.connector, Notices):
-            known += [SourceNotice(pipeline=self.pipeline, sentence=sentence) for sentence in self.connector.notices()]
+            known += [
+                OperatorNotice(pipeline=self.pipeline, sentence=sentence) for sentence in self.connector.notices()
+            ]
         return known
 
-    def unsettled(self, partition: str) -> SourceNotice | None:
+    def unsettled(self, partition: str) -> OperatorNotice | None:
         """Why the source can't acknowledge a partition, such as a file that can't be moved; None: it can. From any thread."""
         known = self._unsettled.of(partition) or self._not_set_aside.of(partition)
-        return SourceNotice(pipeline=self.pipeline, sentence=known[0], since=known[1]) if known is not None else None
+        return OperatorNotice(pipeline=self.pipeline, sentence=known[0], since=known[1]) if known is not None else None
 
     def _prune(self) -> None:
         """Forget what is no longer needed, a little at each pass that brought something."""

@@ -12,7 +12,7 @@ from typing import TypeVar
 from ingestd.core.address import SinkAddress
 from ingestd.core.backoff import Backoff
 from ingestd.core.errors import MirrorError, MirrorFull
-from ingestd.intake.notice import SourceNotice
+from ingestd.intake.notice import OperatorNotice
 from ingestd.intake.pause import IntakePause
 from ingestd.intake.reader import PassReport, Reader
 from ingestd.intake.thread_pool import SLOW_SENTENCE, SourceThreads
@@ -31,7 +31,7 @@ _GRID_SECONDS = 1.0
 """Rescans are due at whole multiples of this, so that idle sources wake the process once for all that are due."""
 
 
-class Supervisor:
+class SourceSupervisor:
     """Runs the readers; each is a part of its own under ``keep_running``, called ``intake PIPELINE``.
 
     An unforeseen exception of one source ends that part only. ``scheduled`` names the pipelines that are read when `wake` is
@@ -117,9 +117,9 @@ class Supervisor:
         for task in self._by_sink.get(sink, self._tasks.values()) if sink is not None else self._tasks.values():
             task.wake(read=False)
 
-    def notices(self) -> tuple[SourceNotice, ...]:
+    def notices(self) -> tuple[OperatorNotice, ...]:
         """What an operator should know about the sources now. Thread-safe; calls no source."""
-        slow = (SourceNotice(pipeline=pipeline, sentence=SLOW_SENTENCE) for pipeline in self._threads.slow())
+        slow = (OperatorNotice(pipeline=pipeline, sentence=SLOW_SENTENCE) for pipeline in self._threads.slow())
         return (*slow, *(notice for task in self._tasks.values() for notice in task.reader.notices()))
 
     async def aclose(self) -> None:

@@ -61,7 +61,7 @@ class UnexplainedPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class DriftFinding:
     """One key that differs.
 
     ``wanted`` and ``wanted_type``: what was delivered last (None and empty for what was added). ``found`` and
@@ -110,10 +110,10 @@ class DriftStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class DriftPage:
     """Some findings, in the order of sinks and keys; ``next`` is where the next page begins, None after the last."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[DriftFinding, ...]
     next: tuple[int, str] | None
 
 
@@ -124,7 +124,7 @@ START = (0, "")
 class DriftReader(Protocol):
     """Looking at what was found."""
 
-    def drift(self, pipelines: Collection[str], *, after: tuple[int, str] = START, limit: int) -> Page:
+    def drift(self, pipelines: Collection[str], *, after: tuple[int, str] = START, limit: int) -> DriftPage:
         """What the last checks found in the sinks of ``pipelines``: entries of theirs, and what was added by others."""
 
     def drift_checks(self, pipelines: Collection[str]) -> list[tuple[str, DriftStatus]]:

@@ -175,7 +175,7 @@ class LaneState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ClaimPart:
     """The live items of one segment: ``body`` is the JSON array of wire items, ready to be sent.
 
     An item is ``{"key","value","dataType"}``, or ``{"key","delete":true}`` where ``kind`` is delete. ``whole``: these are
@@ -194,7 +194,7 @@ class Claim:
     """Pending work handed out: its keys are disjoint from those of every other claim that is out."""
 
     sink: int
-    parts: tuple[Part, ...]
+    parts: tuple[ClaimPart, ...]
 
     @property
     def items(self) -> int:
@@ -222,7 +222,7 @@ ColumnsOf: TypeAlias = Callable[[str, str, str], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class DeliveryAttempt:
     """One HTTP request and what came of it; ``sentence`` is for a person, ``outcome`` of the glossary's five words."""
 
     operation: str
@@ -272,18 +272,23 @@ class Deliverable(Protocol):
     async def claim(self, sink: int, *, max_items: int, max_bytes: int) -> Claim | None:
         """The oldest pending entries, up to the limits (at least one); None where nothing can be handed out now."""
 
-    async def settle(self, claim: Claim, *, attempt: Attempt | None = None) -> None:
+    async def settle(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
         """The whole claim was delivered."""
 
     async def settle_some(
-        self, claim: Claim, *, delivered: Sequence[str], parked: Sequence[Parked] = (), attempt: Attempt | None = None
+        self,
+        claim: Claim,
+        *,
+        delivered: Sequence[str],
+        parked: Sequence[Parked] = (),
+        attempt: DeliveryAttempt | None = None,
     ) -> None:
         """Some keys of the claim were delivered, some parked; the claim stays out with the rest until released."""
 
-    async def release(self, claim: Claim, *, attempt: Attempt | None = None) -> None:
+    async def release(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
         """Give a claim back; what was not settled is pending again. After `settle` this does nothing."""
 
-    async def note_attempt(self, sink: int, attempt: Attempt) -> None:
+    async def note_attempt(self, sink: int, attempt: DeliveryAttempt) -> None:
         """Keep an attempt for the record; only the newest are kept."""
 
     async def note_trouble(self, sink: int, trouble: Trouble | None) -> None:
@@ -303,7 +308,7 @@ class SinkStatus:
     entries: int
     pending: int
     rejected: int
-    last_attempt: Attempt | None
+    last_attempt: DeliveryAttempt | None
     drift: DriftStatus | None = None
     trouble: Trouble | None = None
     unexplained: int = 0
@@ -325,7 +330,7 @@ class PipelineStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
+class EntryOrigin:
     """Where an entry's value came from: the record at ``position`` of ``partition``, as read at ``read_at``.
 
     ``facts``: what the connector told of the partition then (a file's hash, owner, time of change). ``pipeline`` is empty
@@ -381,5 +386,5 @@ class Observable(Protocol):
     def rejections(self, *, limit: int) -> list[Rejection]:
         """What was parked last, the newest first."""
 
-    def origins(self, key: str) -> list[Origin]:
+    def origins(self, key: str) -> list[EntryOrigin]:
         """Where the entries of this key, one a sink at the most, came from."""

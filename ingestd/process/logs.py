@@ -25,7 +25,7 @@ Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 _LEVELS: dict[str, int] = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
-class _Lines(logging.StreamHandler[TextIO]):
+class _LogLines(logging.StreamHandler[TextIO]):
     """The handler that is ours among those of the root logger, so that it can be replaced and others are left alone."""
 
 
@@ -56,7 +56,7 @@ def configure_logs(*, json: bool | None = None, stream: TextIO | None = None, le
         logger_factory=structlog.WriteLoggerFactory(file=lines),
         cache_logger_on_first_use=False,
     )
-    handler = _Lines(lines)
+    handler = _LogLines(lines)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[*before, _library],
@@ -65,7 +65,7 @@ def configure_logs(*, json: bool | None = None, stream: TextIO | None = None, le
         )
     )
     root = logging.getLogger()
-    for old in [known for known in root.handlers if isinstance(known, _Lines)]:
+    for old in [known for known in root.handlers if isinstance(known, _LogLines)]:
         root.removeHandler(old)
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
@@ -135,7 +135,7 @@ def _library(_logger: Any, _method: str, event: EventDict) -> EventDict:
     record = event.get("_record")
     if isinstance(record, logging.LogRecord):
         event["message"] = event["event"]
-        event["event"] = "library_spoke"
+        event["event"] = "library_log"
         event["library"] = record.name
     return event
 

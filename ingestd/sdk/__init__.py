@@ -26,8 +26,8 @@ from ingestd.core.claims import FileClaim
 from ingestd.core.errors import RecordUnreadable, SettleLater, SourceBroken, SourceError, SourceUnavailable
 from ingestd.core.record import NOTICE, Batch, Cursor, Deletes, Partition, Position, Reject, Rejected, Settlement
 from ingestd.process.child_limits import child_environment, limit_process, limit_work, reports_no_memory
+from ingestd.sdk.batches import pack
 from ingestd.sdk.connector import Connector, Explains, Holds, Locates, Notices, SourceContext, Step, Verifies, Watches
-from ingestd.sdk.packing import pack
 
 __all__ = [
     "NOTICE",

@@ -1,11 +1,11 @@
 """The configuration file: its model, how it is found and read, what a mistake in it looks like, its JSON Schema."""
 
-from ingestd.settings.loading import find_configuration, load_settings
+from ingestd.settings.loader import find_configuration, load_settings
 from ingestd.settings.model import PipelineSettings, Settings, SourceSettings
-from ingestd.settings.reading import ConnectorUnusable
 from ingestd.settings.schedule import Cron, Every, OnChange, Schedule
 from ingestd.settings.schema import configuration_schema, schema_text
 from ingestd.settings.service import ServiceSettings
+from ingestd.settings.validation import ConnectorUnusable
 
 __all__ = [
     "ConnectorUnusable",

@@ -13,8 +13,8 @@ from ruamel.yaml import YAML, events
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.reader import ReaderError
 
-from ingestd.settings.node import ListNode, Mapping, Node, Place, Scalar, nearest, shortened
-from ingestd.settings.quoting import offsets_in
+from ingestd.settings.node import ConfigLocation, ListNode, MappingNode, Node, Scalar, nearest, shortened
+from ingestd.settings.quotes import offsets_in
 
 MAX_NODES = 100_000
 MAX_DEPTH = 64
@@ -52,7 +52,7 @@ _EXPLAINED = {
 class DocumentError(Exception):
     """The file can't be read as YAML at all: a sentence and the place where reading stopped."""
 
-    def __init__(self, sentence: str, place: Place) -> None:
+    def __init__(self, sentence: str, place: ConfigLocation) -> None:
         self.sentence = sentence
         self.place = place
         super().__init__(sentence)
@@ -63,7 +63,7 @@ class Document:
     """A file's tree, and what is wrong with it without keeping the rest from being read: (place, key, sentence)."""
 
     root: Node
-    faults: tuple[tuple[Place, str, str], ...]
+    faults: tuple[tuple[ConfigLocation, str, str], ...]
 
 
 def read_document(text: str) -> Document:
@@ -83,7 +83,11 @@ def read_document(text: str) -> Document:
         ) from error
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        place = Place(line=mark.line + 1, column=mark.column + 1) if mark is not None else Place(line=1, column=1)
+        place = (
+            ConfigLocation(line=mark.line + 1, column=mark.column + 1)
+            if mark is not None
+            else ConfigLocation(line=1, column=1)
+        )
         raise DocumentError(_explained(str(error.problem or error.context or "")), place) from error
     except _PARSER_SLIPS as error:
         # The parser meets some malformed texts with errors of its own making; none of them tells a place.
@@ -91,9 +95,9 @@ def read_document(text: str) -> Document:
     return Document(root=root, faults=tuple(builder.faults))
 
 
-def _place_at(text: str, position: int) -> Place:
+def _place_at(text: str, position: int) -> ConfigLocation:
     before = text[:position]
-    return Place(line=before.count("\n") + 1, column=position - (before.rfind("\n") + 1) + 1)
+    return ConfigLocation(line=before.count("\n") + 1, column=position - (before.rfind("\n") + 1) + 1)
 
 
 def _explained(problem: str) -> str:
@@ -103,7 +107,7 @@ def _explained(problem: str) -> str:
     return f"This is no YAML: {shortened(problem)}."
 
 
-_BEGIN = Place(line=1, column=1)
+_BEGIN = ConfigLocation(line=1, column=1)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -111,10 +115,10 @@ class _Builder:
     """Turns events into nodes. ``sizes`` holds how many values a node stands for with its aliases written out."""
 
     lines: list[str]
-    faults: list[tuple[Place, str, str]] = field(default_factory=list)
+    faults: list[tuple[ConfigLocation, str, str]] = field(default_factory=list)
     anchors: dict[str, Node | None] = field(default_factory=dict)
     sizes: dict[int, int] = field(default_factory=dict)
-    seen: Place = _BEGIN
+    seen: ConfigLocation = _BEGIN
 
     def document(self, stream: Iterator[Any]) -> Node:
         root: Node | None = None
@@ -124,7 +128,7 @@ class _Builder:
                 if root is not None:
                     break
                 root = self._node(next(stream), stream, "", 0)
-        return root if root is not None else Scalar(place=Place(line=1, column=1), text="", plain=True)
+        return root if root is not None else Scalar(place=ConfigLocation(line=1, column=1), text="", plain=True)
 
     def _check_start(self, event: Any, *, first: bool) -> None:
         if not first:
@@ -167,7 +171,7 @@ class _Builder:
             raise DocumentError(f"With its aliases written out this holds more than {MAX_NODES} values.", node.place)
         self.sizes[id(node)] = size
 
-    def _aliased(self, anchor: str, place: Place) -> Node:
+    def _aliased(self, anchor: str, place: ConfigLocation) -> Node:
         if anchor not in self.anchors:
             raise DocumentError(
                 f"There is no anchor '&{shortened(anchor)}' before this alias.{nearest(anchor, self.anchors)}"
@@ -198,13 +202,13 @@ class _Builder:
             else (),
         )
 
-    def _list(self, place: Place, stream: Iterator[Any], key: str, depth: int) -> ListNode:
+    def _list(self, place: ConfigLocation, stream: Iterator[Any], key: str, depth: int) -> ListNode:
         items: list[Node] = []
         while not isinstance(event := next(stream), events.SequenceEndEvent):
             items.append(self._node(event, stream, f"{key}[{len(items)}]", depth + 1))
         return ListNode(place=place, items=tuple(items))
 
-    def _mapping(self, place: Place, stream: Iterator[Any], path: str, depth: int) -> Mapping:
+    def _mapping(self, place: ConfigLocation, stream: Iterator[Any], path: str, depth: int) -> MappingNode:
         items: dict[str, tuple[Scalar, Node]] = {}
         while not isinstance(event := next(stream), events.MappingEndEvent):
             name = self._node(event, stream, path, depth + 1)
@@ -233,7 +237,7 @@ class _Builder:
                 )
             else:
                 items[name.text] = (name, node)
-        return Mapping(place=place, items=tuple(items.values()))
+        return MappingNode(place=place, items=tuple(items.values()))
 
     def _check_tag(self, event: Any, key: str) -> None:
         tag = None if event.tag is None else str(event.tag)
@@ -246,9 +250,9 @@ class _Builder:
             _mark(event), key, f"The tag '{shown}' is not allowed; a configuration holds plain values only. Remove it."
         )
 
-    def _fault(self, place: Place, key: str, sentence: str) -> None:
+    def _fault(self, place: ConfigLocation, key: str, sentence: str) -> None:
         self.faults.append((place, key, sentence))
 
 
-def _mark(event: Any) -> Place:
-    return Place(line=event.start_mark.line + 1, column=event.start_mark.column + 1)
+def _mark(event: Any) -> ConfigLocation:
+    return ConfigLocation(line=event.start_mark.line + 1, column=event.start_mark.column + 1)

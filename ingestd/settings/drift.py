@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ingestd.settings.node import described_value, nearest
 from ingestd.settings.notation import Duration
-from ingestd.settings.reading import problem, validated
 from ingestd.settings.schedule import Every, duration_seconds
+from ingestd.settings.validation import problem, validated
 
 Mode: TypeAlias = Literal["report", "repair", "adopt"]
 """What is done about drift: nothing; the mirror's values are sent again; the service's values are taken for the truth."""

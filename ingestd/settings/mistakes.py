@@ -15,12 +15,12 @@ from pydantic_core import ErrorDetails
 
 from ingestd.settings import sentences
 from ingestd.settings.model import Settings
-from ingestd.settings.node import Found, ListNode, Mapping, Node, Path, Place, Scalar, dotted, find
-from ingestd.settings.reading import ConnectorKind, Reading, validated
+from ingestd.settings.node import ConfigLocation, FoundNode, ListNode, MappingNode, Node, Path, Scalar, dotted, find
 from ingestd.settings.shape import CONNECTOR, Shape, known_keys
+from ingestd.settings.validation import ConnectorKind, Reading, validated
 from ingestd.settings.values import Values, at
 
-Placed: TypeAlias = tuple[Place, str, str]
+Placed: TypeAlias = tuple[ConfigLocation, str, str]
 """A mistake: where, the dotted key, the sentence."""
 
 
@@ -57,7 +57,7 @@ def _passed_over(root: Node, shape: Shape) -> Iterator[Placed]:
         path: Path = ("pipelines", index, "source")
         source = find(root, path)
         options = shape.options(path)
-        if source.left or not isinstance(source.node, Mapping) or options is None:
+        if source.left or not isinstance(source.node, MappingNode) or options is None:
             continue
         if options.model_config.get("extra", "ignore") != "ignore":
             continue
@@ -113,19 +113,19 @@ class _Report:
         found = find(self._root, error["loc"])
         return (*found.path, error["loc"][-1]) if error["type"] == "missing" else found.path
 
-    def _explained_already(self, error: ErrorDetails, found: Found) -> bool:
+    def _explained_already(self, error: ErrorDetails, found: FoundNode) -> bool:
         """A placeholder that could not be filled is a mistake of its own; what follows from it is not told again."""
         if found.path in self._values.unfilled:
             return True
         tells = error["type"] in sentences.TELLS_THE_VALUE
         return tells and any(path[: len(found.path)] == found.path for path in self._values.unfilled)
 
-    def _missing(self, error: ErrorDetails, found: Found) -> Placed:
+    def _missing(self, error: ErrorDetails, found: FoundNode) -> Placed:
         key = str(error["loc"][-1])
         path = (*found.path, key)
         return found.node.place, dotted(path), sentences.missing(key, self._shape.field(path))
 
-    def _place(self, error: ErrorDetails, found: Found) -> Place:
+    def _place(self, error: ErrorDetails, found: FoundNode) -> ConfigLocation:
         position = error.get("ctx", {}).get("position")
         # Offsets in a text hold for the file only where the text is the file's own.
         if (
@@ -136,7 +136,7 @@ class _Report:
             return found.node.place_of(position)
         return found.node.place
 
-    def _words(self, error: ErrorDetails, found: Found) -> str:
+    def _words(self, error: ErrorDetails, found: FoundNode) -> str:
         harmless = self._harmless.get((error["loc"], error["type"]))
         if harmless is None:
             field = self._shape.field(found.path)
@@ -151,6 +151,6 @@ def _scalars(node: Node, path: Path) -> Iterator[Path]:
         case ListNode():
             for index, item in enumerate(node.items):
                 yield from _scalars(item, (*path, index))
-        case Mapping():
+        case MappingNode():
             for key, item in node.items:
                 yield from _scalars(item, (*path, key.text))

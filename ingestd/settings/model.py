@@ -36,10 +36,10 @@ from ingestd.settings.notation import (
     read_schedule,
     read_sink,
 )
-from ingestd.settings.part import Part
-from ingestd.settings.reading import ConnectorUnusable, Reading, problem, refuse, validated
+from ingestd.settings.part import SettingsPart
 from ingestd.settings.schedule import OnChange, Schedule
 from ingestd.settings.service import ServiceSettings
+from ingestd.settings.validation import ConnectorUnusable, Reading, problem, refuse, validated
 
 _NAME = r"[a-z0-9]+([-_][a-z0-9]+)*"
 
@@ -54,7 +54,7 @@ def _name(name: str, info: ValidationInfo) -> str:
     return name
 
 
-class SourceSettings(Part):
+class SourceSettings(SettingsPart):
     """One configured connector. In the file the options stand beside ``connector``."""
 
     connector: str = Field(description="The kind of system that is read.")
@@ -99,7 +99,7 @@ class SourceSettings(Part):
         return cls(connector=name, options=checked)
 
 
-class PipelineSettings(Part):
+class PipelineSettings(SettingsPart):
     """From a source by a mapping to a sink."""
 
     name: Annotated[str, AfterValidator(_name)] = Field(
@@ -143,7 +143,7 @@ class PipelineSettings(Part):
         return found
 
 
-class RejectedSettings(Part):
+class RejectedSettings(SettingsPart):
     """How much of what is rejected is kept. Nothing is forgotten by itself unless this says so."""
 
     keep_days: float | None = Field(
@@ -152,7 +152,7 @@ class RejectedSettings(Part):
     keep_rows: int | None = Field(default=None, ge=1, description="Forget the oldest beyond so many.")
 
 
-class Settings(Part):
+class Settings(SettingsPart):
     """Everything that a configuration file says."""
 
     service: ServiceSettings = Field(description="The workspace service.")

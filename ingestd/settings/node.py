@@ -22,7 +22,7 @@ Path: TypeAlias = tuple[Key, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Place:
+class ConfigLocation:
     """Line and column, counted from 1."""
 
     line: int
@@ -37,7 +37,7 @@ class Scalar:
     character of ``text`` its distance in columns from ``place``; else empty.
     """
 
-    place: Place
+    place: ConfigLocation
     text: str
     plain: bool = False
     offsets: tuple[int, ...] = ()
@@ -47,18 +47,18 @@ class Scalar:
         """What YAML 1.2 makes of it."""
         return resolve(self.text) if self.plain else self.text
 
-    def place_of(self, position: int) -> Place:
+    def place_of(self, position: int) -> ConfigLocation:
         """Where the character at ``position`` of the text stands; the scalar's own place where that can't be told."""
         if not 0 <= position < len(self.offsets):
             return self.place
-        return Place(line=self.place.line, column=self.place.column + self.offsets[position])
+        return ConfigLocation(line=self.place.line, column=self.place.column + self.offsets[position])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mapping:
+class MappingNode:
     """Keys and values in the order of the file; keys are unique."""
 
-    place: Place
+    place: ConfigLocation
     items: tuple[tuple[Scalar, Node], ...]
 
     def entry(self, key: Key) -> tuple[Scalar, Node] | None:
@@ -70,25 +70,25 @@ class Mapping:
 class ListNode:
     """A list."""
 
-    place: Place
+    place: ConfigLocation
     items: tuple[Node, ...]
 
 
-Node: TypeAlias = Scalar | Mapping | ListNode
+Node: TypeAlias = Scalar | MappingNode | ListNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundNode:
     """What stands at a path. ``left`` is what of the asked path the file doesn't have."""
 
     path: Path
     node: Node
-    key_place: Place
+    key_place: ConfigLocation
     """Where the key of this value stands; the value's own place in a list."""
     left: Path
 
 
-def find(root: Node, asked: Sequence[Key]) -> Found:
+def find(root: Node, asked: Sequence[Key]) -> FoundNode:
     """Follow ``asked`` as far as the file has it.
 
     Steps that the file doesn't have are passed over: a pydantic location also names the alternatives of a union, and one
@@ -99,7 +99,7 @@ def find(root: Node, asked: Sequence[Key]) -> Found:
     left: list[Key] = []
     for step in asked:
         match node:
-            case Mapping() if isinstance(step, str) and (entry := node.entry(step)) is not None:
+            case MappingNode() if isinstance(step, str) and (entry := node.entry(step)) is not None:
                 key_place, node = entry[0].place, entry[1]
             case ListNode() if isinstance(step, int) and step < len(node.items):
                 node = node.items[step]
@@ -108,7 +108,7 @@ def find(root: Node, asked: Sequence[Key]) -> Found:
                 left.append(step)
                 continue
         path.append(step)
-    return Found(path=tuple(path), node=node, key_place=key_place, left=tuple(left))
+    return FoundNode(path=tuple(path), node=node, key_place=key_place, left=tuple(left))
 
 
 def dotted(path: Iterable[Key]) -> str:
@@ -137,7 +137,7 @@ def resolve(text: str) -> str | int | float | bool | None:
 def described(node: Node) -> str:
     """What a person sees at this place: the number 007, 'abc', nothing, a list."""
     match node:
-        case Mapping():
+        case MappingNode():
             return described_value({})
         case ListNode():
             return described_value(node.items)

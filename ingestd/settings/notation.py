@@ -21,8 +21,8 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, TemplateError, parse_template
 from ingestd.settings.cron import CronError, normal_cron
 from ingestd.settings.node import described_value, nearest
-from ingestd.settings.reading import Reading, problem, validated
 from ingestd.settings.schedule import Cron, Every, OnChange, Schedule, duration_seconds, known_timezone
+from ingestd.settings.validation import Reading, problem, validated
 
 _DATA_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 COLUMN = "column"

@@ -10,7 +10,7 @@ from ingestd.core.claims import FileClaim, ancestors, common_file, fed_folder
 from ingestd.settings.mistakes import Placed
 from ingestd.settings.model import PipelineSettings
 from ingestd.settings.node import Node, dotted, find
-from ingestd.settings.reading import ConnectorKind
+from ingestd.settings.validation import ConnectorKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 
-class Part(BaseModel):
+class SettingsPart(BaseModel):
     """Frozen; a key that it does not know is a mistake; infinity is no number of seconds."""
 
     # A default is checked too where a field asks for it.

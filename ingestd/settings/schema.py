@@ -9,8 +9,8 @@ from typing import Any
 from pydantic.errors import PydanticInvalidForJsonSchema
 
 from ingestd.settings.model import Settings, SourceSettings
-from ingestd.settings.reading import ConnectorKind, ConnectorUnusable
 from ingestd.settings.shape import CONNECTOR
+from ingestd.settings.validation import ConnectorKind, ConnectorUnusable
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 PLACEHOLDER = {

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from pydantic.fields import FieldInfo
 
-from ingestd.settings.node import Found, Node, Scalar, described, nearest, resolve, shortened
-from ingestd.settings.reading import SENTENCE
+from ingestd.settings.node import FoundNode, Node, Scalar, described, nearest, resolve, shortened
+from ingestd.settings.validation import SENTENCE
 
 Context = Mapping[str, Any]
 
@@ -62,7 +62,7 @@ def expected(kind: str, context: Context) -> str | None:
     return _WRONG_VALUE[kind](context) if kind in _WRONG_VALUE else None
 
 
-def mismatch(kinds: list[tuple[str, Context]], found: Found, *, hidden: bool) -> str:
+def mismatch(kinds: list[tuple[str, Context]], found: FoundNode, *, hidden: bool) -> str:
     """What was expected (one phrase an alternative) and what was found."""
     if isinstance(found.node, Scalar):
         # Pydantic measures a secret text as it measures a list.

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, PrivateAttr, SecretStr, model_validator
 
 from ingestd.core.plan import UpdateWith
-from ingestd.settings.part import Part
-from ingestd.settings.reading import problem
+from ingestd.settings.part import SettingsPart
 from ingestd.settings.secrets import RepeatedSecret
+from ingestd.settings.validation import problem
 
 _CLIENT_ID = r"[!-~]{1,128}"
 _SECONDS_AT_MOST = 3_600.0
@@ -71,7 +71,7 @@ def _proxy(address: SecretStr) -> SecretStr:
     return address
 
 
-class ServiceSettings(Part):
+class ServiceSettings(SettingsPart):
     """The workspace service, and how this daemon presents itself to it."""
 
     url: Annotated[str, AfterValidator(_service_url)] = Field(

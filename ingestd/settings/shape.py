@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from ingestd.settings.model import Settings, SourceSettings
 from ingestd.settings.node import Node, Path, Scalar, find
-from ingestd.settings.reading import ConnectorUnusable, Reading
+from ingestd.settings.validation import ConnectorUnusable, Reading
 
 CONNECTOR = "connector"
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ingestd.settings.node import ListNode, Mapping, Node, Path, Place, Scalar, resolve
+from ingestd.settings.node import ConfigLocation, ListNode, MappingNode, Node, Path, Scalar, resolve
 from ingestd.settings.secrets import PlaceholderError, Placeholders
 
 
@@ -22,7 +22,7 @@ class Values:
 
     data: Any = field(repr=False)
     outside: dict[Path, str]
-    unfilled: dict[Path, tuple[Place, str]]
+    unfilled: dict[Path, tuple[ConfigLocation, str]]
 
     def with_numbers(self, paths: Iterable[Path]) -> Values | None:
         """The same with the values at ``paths`` read as YAML would read them without quotes: a number, true or false.
@@ -86,7 +86,7 @@ def _masked(url: str) -> str:
 def filled(root: Node, placeholders: Placeholders) -> Values:
     """Turn a tree into data. A placeholder that can't be filled stays as the file has it."""
     outside: dict[Path, str] = {}
-    unfilled: dict[Path, tuple[Place, str]] = {}
+    unfilled: dict[Path, tuple[ConfigLocation, str]] = {}
 
     def scalar(node: Scalar, path: Path) -> Any:
         value = node.value
@@ -112,7 +112,7 @@ def _data(node: Node, path: Path, scalar: Callable[[Scalar, Path], Any]) -> Any:
             return scalar(node, path)
         case ListNode():
             return [_data(item, (*path, index), scalar) for index, item in enumerate(node.items)]
-        case Mapping():
+        case MappingNode():
             return {key.text: _data(item, (*path, key.text), scalar) for key, item in node.items}
 
 

@@ -11,11 +11,13 @@ import polars as pl
 import pytest
 
 from ingestd.core.address import SinkAddress
-from ingestd.mirror.port import Attempt, Claim, Deliverable, Parked
+from ingestd.mirror.port import Claim, Deliverable, DeliveryAttempt, Parked
 from tests.support.memory_mirror import Desired
 
 SINK = SinkAddress(workspace="bench", by="label", name="Mass budget")
-ATTEMPT = Attempt(operation="mass", items=1, status=200, milliseconds=1.5, outcome="accepted", sentence="Accepted.")
+ATTEMPT = DeliveryAttempt(
+    operation="mass", items=1, status=200, milliseconds=1.5, outcome="accepted", sentence="Accepted."
+)
 
 
 class Stage(ABC):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.log import LogConnector, LogOptions, following
+from connectors.log import LogConnector, LogOptions, tail
 from ingestd.sdk import Connector, SourceContext
 from ingestd.sdk.testing import ConnectorConformance, Rig
 
@@ -46,7 +46,7 @@ class LogRig(Rig):
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forty rows are several batches."""
-    monkeypatch.setattr(following, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(tail, "BLOCK_BYTES", 100)
 
 
 class TestCsvLog(ConnectorConformance):

@@ -13,7 +13,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from connectors.directory import DirectoryConnector, DirectoryOptions
-from connectors.directory.readiness.choice import ConfiguredRule
+from connectors.directory.readiness.registry import ConfiguredRule
 from ingestd.sdk import SourceContext
 
 PAGE = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from connectors.formats import FORMATS
-from connectors.formats.packing import PACKED_SUFFIXES
+from connectors.formats.compression import PACKED_SUFFIXES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
 

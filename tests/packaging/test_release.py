@@ -57,6 +57,15 @@ def test_the_unreleased_changes_move_below_the_version_and_the_date() -> None:
     assert notes == "### Added\n- Drift."
 
 
+def test_a_section_that_was_written_ahead_of_its_release_gets_the_date() -> None:
+    ahead = "# Changelog\n\n## Unreleased\n\n## 0.1.0\n\n### Added\n- All of it.\n"
+    text, notes = move_unreleased(ahead, "0.1.0", "2026-02-03")
+    assert text == ahead.replace("## 0.1.0\n", "## 0.1.0 - 2026-02-03\n")
+    assert notes == "### Added\n- All of it."
+    with pytest.raises(ReleaseRefused, match=r"under '## Unreleased' and '## 0\.1\.0'"):
+        move_unreleased(ahead.replace("Unreleased\n", "Unreleased\n- More.\n"), "0.1.0", "2026-02-03")
+
+
 def leave_a_file(checkout: Path) -> None:
     (checkout / "new.py").touch()
 

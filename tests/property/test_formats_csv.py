@@ -17,7 +17,7 @@ from connectors.formats.csv.layout import Layout
 from connectors.formats.csv.reader import read_csv
 from connectors.formats.csv.scanner import RecordScanner
 from connectors.formats.csv.tolerant import is_unterminated, records_of
-from connectors.formats.stretch import Place, Stretch
+from connectors.formats.record_chunk import RecordChunk, RecordLocation
 from ingestd.sdk import SourceBroken
 
 FIRST_ROW = Layout(header_row=1)
@@ -30,7 +30,7 @@ def as_python_reads(body: str) -> list[list[str]]:
     return list(csv.reader(io.StringIO(body, newline="")))
 
 
-def read_whole(data: bytes, block_bytes: int, record_bytes: int = 2**20) -> list[Stretch]:
+def read_whole(data: bytes, block_bytes: int, record_bytes: int = 2**20) -> list[RecordChunk]:
     return list(
         read_csv(
             io.BytesIO(data),
@@ -43,7 +43,7 @@ def read_whole(data: bytes, block_bytes: int, record_bytes: int = 2**20) -> list
     )
 
 
-def records(stretches: Sequence[Stretch]) -> list[tuple[int, tuple[str, ...]]]:
+def records(stretches: Sequence[RecordChunk]) -> list[tuple[int, tuple[str, ...]]]:
     return [
         (position, row)
         for stretch in stretches
@@ -259,7 +259,7 @@ def test_reading_taken_up_at_any_stretch_gives_the_rest(body: str, block_bytes: 
 
 @given(data=st.binary(max_size=80), block_bytes=st.integers(1, 32))
 def test_bytes_of_any_kind_end_in_records_rejects_or_one_sentence(data: bytes, block_bytes: int) -> None:
-    stretches: list[Stretch] = []
+    stretches: list[RecordChunk] = []
     with contextlib.suppress(SourceBroken):
         stretches = read_whole(data, block_bytes)
     if not stretches:
@@ -287,7 +287,7 @@ def test_a_record_beyond_the_bound_is_parked_and_its_neighbours_are_read(
     assert all("larger than" in rejected[row].reason for row in too_large)
     assert read | set(rejected) == {row for row, _ in expected}
     assert not read & set(rejected)
-    assert stretches[-1].end == Place(offset=len(data), row=len(raw) + 1)
+    assert stretches[-1].end == RecordLocation(offset=len(data), row=len(raw) + 1)
 
 
 @pytest.mark.parametrize("block_bytes", [16, 64, 4096])

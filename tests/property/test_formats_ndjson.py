@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from connectors.formats.ndjson.exact import LineUnreadable, record_of
 from connectors.formats.ndjson.fast import may_hold_minus_zero, read_flat
 from connectors.formats.ndjson.reader import read_ndjson
-from connectors.formats.stretch import Stretch
+from connectors.formats.record_chunk import RecordChunk
 from ingestd.sdk import SourceBroken
 
 NAMES = st.sampled_from(["a", "b", "é", "long name", "n"])
@@ -63,7 +63,9 @@ def flat(value: Mapping[str, Any], prefix: str) -> Any:
                 yield prefix + name, item
 
 
-def read_whole(data: bytes, block_bytes: int = 2**20, record_bytes: int = 2**20, cells: int = 10**6) -> list[Stretch]:
+def read_whole(
+    data: bytes, block_bytes: int = 2**20, record_bytes: int = 2**20, cells: int = 10**6
+) -> list[RecordChunk]:
     source = io.BytesIO(data)
     return list(
         read_ndjson(
@@ -72,7 +74,7 @@ def read_whole(data: bytes, block_bytes: int = 2**20, record_bytes: int = 2**20,
     )
 
 
-def records(stretches: Sequence[Stretch]) -> list[tuple[int, dict[str, str | None]]]:
+def records(stretches: Sequence[RecordChunk]) -> list[tuple[int, dict[str, str | None]]]:
     return [
         (position, {name: value for name, value in row.items() if value is not None})
         for stretch in stretches

@@ -9,12 +9,12 @@ from typing import BinaryIO, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.files.returning import fingerprint
+from connectors.files.resubmission import fingerprint
 from connectors.formats.csv import Csv
 from connectors.formats.csv.dialect import Dialect
-from connectors.formats.csv.writing import RowWriter, delimiter_of
+from connectors.formats.csv.writer import RowWriter, delimiter_of
 from connectors.formats.ndjson import Ndjson
-from connectors.formats.ndjson.writing import line_of
+from connectors.formats.ndjson.writer import line_of
 
 DELIMITERS = (",", ";", "\t", "|")
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12) | st.sampled_from(

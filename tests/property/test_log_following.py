@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from connectors.log import LogConnector, LogOptions, following
+from connectors.log import LogConnector, LogOptions, tail
 from ingestd.sdk import Cursor, Partition, SourceContext
 
 _HEADER = "n,text\n"
@@ -34,7 +34,7 @@ class LogMachine(RuleBasedStateMachine):
         self.told: list[str] = []
         self.half = False
         self.reader = self.opened()
-        self.small = patch.object(following, "BLOCK_BYTES", 64)  # so that a reading has several batches
+        self.small = patch.object(tail, "BLOCK_BYTES", 64)  # so that a reading has several batches
         self.small.start()
 
     def opened(self) -> LogConnector:

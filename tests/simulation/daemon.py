@@ -13,10 +13,10 @@ from ingestd.client.service import ServiceClient
 from ingestd.client.transport import Timeouts
 from ingestd.core.address import SinkAddress
 from ingestd.daemon.part_supervisor import PartSupervisor
+from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.dispatcher import Dispatcher
 from ingestd.delivery.drift import Checker
-from ingestd.delivery.pace import Pace
-from ingestd.intake import Reader, Supervisor
+from ingestd.intake import Reader, SourceSupervisor
 from ingestd.mirror.drift import DriftKeeper
 from ingestd.mirror.failed_parts import FailedPartKeeper
 from ingestd.mirror.port import Deliverable
@@ -42,7 +42,7 @@ class Daemon:
         transport: httpx.AsyncBaseTransport,
         emit: Emit,
         chance: random.Random,
-        pace: Pace,
+        pace: DeliveryLimits,
     ) -> None:
         self._loop = loop
         self._emit = emit
@@ -55,7 +55,7 @@ class Daemon:
         self._pace = pace
         self._stop = asyncio.Event()
         self.dispatcher: Dispatcher | None = None
-        self.supervisor: Supervisor | None = None
+        self.supervisor: SourceSupervisor | None = None
         self.task: asyncio.Task[None] = loop.create_task(self._run(), name="daemon")
         self.asked: set[asyncio.Task[object]] = set()
 
@@ -100,7 +100,7 @@ class Daemon:
         ) as client:
             self._checker = Checker(mirror=self._mirror, drift=self._drift, client=client, emit=self._emit)
             supervise = PartSupervisor(self._failed_parts, emit=self._emit, now=now, random=self._chance.random)
-            supervisor = Supervisor(
+            supervisor = SourceSupervisor(
                 self._readers,  # type: ignore[arg-type]  # a direct reader has what a supervisor asks for
                 emit=self._emit,
                 random=self._chance.random,

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import polars as pl
 
 from ingestd.mirror.failed_parts import FailedPart
-from ingestd.mirror.port import Attempt, Claim, Deliverable, LaneState, Parked, Trouble
+from ingestd.mirror.port import Claim, Deliverable, DeliveryAttempt, LaneState, Parked, Trouble
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.mirror.sqlite.threads import in_thread
 from tests.simulation.loop import run_inline
@@ -89,23 +89,28 @@ class ThreadedMirror(Deliverable):
     async def adopt(self, sink: int, entries: pl.DataFrame) -> int:
         return await self._in(self._writes, lambda: self._inner.adopt(sink, entries))
 
-    async def settle(self, claim: Claim, *, attempt: Attempt | None = None) -> None:
+    async def settle(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
         await self._in(self._writes, lambda: self._inner.settle(claim, attempt=attempt))
 
     async def settle_some(
-        self, claim: Claim, *, delivered: Sequence[str], parked: Sequence[Parked] = (), attempt: Attempt | None = None
+        self,
+        claim: Claim,
+        *,
+        delivered: Sequence[str],
+        parked: Sequence[Parked] = (),
+        attempt: DeliveryAttempt | None = None,
     ) -> None:
         await self._in(
             self._writes,
             lambda: self._inner.settle_some(claim, delivered=delivered, parked=parked, attempt=attempt),
         )
 
-    async def release(self, claim: Claim, *, attempt: Attempt | None = None) -> None:
+    async def release(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
         if attempt is not None:
             await self.note_attempt(claim.sink, attempt)
         await self._inner.release(claim)
 
-    async def note_attempt(self, sink: int, attempt: Attempt) -> None:
+    async def note_attempt(self, sink: int, attempt: DeliveryAttempt) -> None:
         await self._in(self._writes, lambda: self._inner.note_attempt(sink, attempt))
 
     async def note_trouble(self, sink: int, trouble: Trouble | None) -> None:

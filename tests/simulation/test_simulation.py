@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from ingestd.delivery import governor
+from ingestd.delivery import limiter
 from ingestd.process.change_signal import ChangeSignal
 from ingestd.telemetry.catalogue.delivery import EntriesDelivered
 from tests.simulation.plan import Action, plan_of
@@ -77,7 +77,7 @@ def find_violation(seeds: range) -> str:
 
 
 def test_a_lost_wake_up_is_found_within_two_hundred_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(governor, "ChangeSignal", ReplacedEvent)
+    monkeypatch.setattr(limiter, "ChangeSignal", ReplacedEvent)
     found = find_violation(range(1, 201))
     assert "not everything is delivered" in found
-    assert "waits in Governor.turn_changed" in found
+    assert "waits in Limiter.turn_changed" in found

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, Mapping
-from ingestd.delivery.pace import Pace
+from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.intake import Reader
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
@@ -303,7 +303,7 @@ class World:
             transport=self.service,
             emit=self._emit,
             chance=self._jitter,
-            pace=Pace(in_flight_at_most=8),
+            pace=DeliveryLimits(in_flight_at_most=8),
         )
         if self._file is not None:
             self._file.on_pending = self._on_pending

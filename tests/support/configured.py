@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, m
 
 from ingestd.core.errors import ConfigurationError
 from ingestd.sdk import Batch, Connector, Cursor, Partition
-from ingestd.settings.loading import load_settings
+from ingestd.settings.loader import load_settings
 from ingestd.settings.model import Settings
-from ingestd.settings.reading import ConnectorUnusable
+from ingestd.settings.validation import ConnectorUnusable
 
 GOOD = """\
 service: {url: "http://127.0.0.1:8400", api_key: "${env:KEY}"}

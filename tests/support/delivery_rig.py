@@ -15,15 +15,15 @@ from ingestd.client.service import ServiceClient
 from ingestd.client.transport import Timeouts
 from ingestd.core.address import SinkAddress
 from ingestd.core.backoff import Backoff
+from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.dispatcher import Dispatcher
-from ingestd.delivery.pace import Pace
 from ingestd.delivery.report import LaneReport
 from ingestd.mirror.port import Deliverable
 from ingestd.process.supervision import KeepRunning, Run
 from ingestd.telemetry.event import Event
 from tests.support.memory_mirror import Desired, MemoryMirror
 
-QUICK = Pace(
+QUICK = DeliveryLimits(
     retry=Backoff(base_seconds=0.001, cap_seconds=0.01),
     pause=Backoff(base_seconds=3600, cap_seconds=3600),
     grace_seconds=2,
@@ -124,7 +124,7 @@ async def rig(
     transport: httpx.AsyncBaseTransport | None = None,
     mirror: MemoryMirror | None = None,
     deliverable: Deliverable | None = None,
-    pace: Pace = QUICK,
+    pace: DeliveryLimits = QUICK,
     api_key: str = "test-key",
     timeouts: Timeouts | None = None,
     seed: int = 1,

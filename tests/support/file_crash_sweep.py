@@ -16,10 +16,10 @@ import signal
 import sys
 from pathlib import Path
 
-from connectors.directory import DirectoryOptions, after
-from connectors.directory.putting_away import Leaving, PuttingAway
+from connectors.directory import DirectoryOptions, disposal
+from connectors.directory.archiver import Archiver, Disposal
 from connectors.files.identity import Identity, identity_of
-from connectors.files.returning import form_of
+from connectors.files.resubmission import form_of
 from ingestd.sdk import Rejected
 from ingestd.sdk.testing import settlement
 
@@ -31,10 +31,10 @@ _OPERATIONS = {"open", "os.rename", "os.link", "os.remove", "os.mkdir", "os.utim
 
 def put_away(how: str, path: Path, archive: Path, identity: Identity) -> bool:
     if how == "delete":
-        return after.delete(path, identity=identity)
+        return disposal.delete(path, identity=identity)
     if how in {"put-away", "set-aside"}:
         return as_connector(how, path, archive, identity)
-    return after.archive(path, archive, "sub/a.csv", identity=identity, sha256=SHA256)
+    return disposal.archive(path, archive, "sub/a.csv", identity=identity, sha256=SHA256)
 
 
 def as_connector(how: str, path: Path, archive: Path, identity: Identity) -> bool:
@@ -43,7 +43,7 @@ def as_connector(how: str, path: Path, archive: Path, identity: Identity) -> boo
         return False
     base = path.parents[1]
     options = DirectoryOptions(path=Path(path.parent.name), after="archive", archive=archive)
-    away = PuttingAway(options, base, form_of=lambda name: form_of(name, None, "*"), now=lambda: 2e9)
+    away = Archiver(options, base, form_of=lambda name: form_of(name, None, "*"), now=lambda: 2e9)
     if how == "set-aside":
         return away.set_aside(path, "sub/a.csv", identity, "It has no header.")
     facts = {"file.sha256": SHA256}
@@ -52,7 +52,7 @@ def as_connector(how: str, path: Path, archive: Path, identity: Identity) -> boo
         record={"part": "", "mass": "7"}, facts=facts,
     )  # fmt: skip
     told = settlement(rejects=[bad], records=2, facts=facts)
-    away.put_away(Leaving(path=path, name="sub/a.csv", identity=identity, sha256=SHA256, settlement=told))
+    away.put_away(Disposal(path=path, name="sub/a.csv", identity=identity, sha256=SHA256, settlement=told))
     return True
 
 

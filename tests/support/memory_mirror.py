@@ -16,16 +16,16 @@ import polars as pl
 from ingestd.core.address import SinkAddress
 from ingestd.mirror.drift import (
     START,
+    DriftFinding,
     DriftKeeper,
+    DriftPage,
     DriftReader,
     DriftStatus,
-    Finding,
-    Page,
     RemoveUnexplained,
     Unexplained,
     UnexplainedPage,
 )
-from ingestd.mirror.port import Attempt, Claim, Deliverable, Kind, LaneState, Parked, Part, Trouble
+from ingestd.mirror.port import Claim, ClaimPart, Deliverable, DeliveryAttempt, Kind, LaneState, Parked, Trouble
 from ingestd.mirror.rejections import (
     Forgotten,
     Refusal,
@@ -68,7 +68,7 @@ class _Sink:
     rows: dict[str, _Row] = field(default_factory=dict)
     refusals: dict[str, list[Refusal]] = field(default_factory=dict)
     dropped: dict[str, int] = field(default_factory=dict)
-    findings: dict[str, tuple[Finding, int]] = field(default_factory=dict)
+    findings: dict[str, tuple[DriftFinding, int]] = field(default_factory=dict)
     status: DriftStatus | None = None
 
 
@@ -91,9 +91,9 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
         self._sinks: dict[int, _Sink] = {}
         self._versions = itertools.count(1)
         self._segments = itertools.count(1)
-        self._out: dict[tuple[Part, ...], dict[str, tuple[int, Kind]]] = {}
+        self._out: dict[tuple[ClaimPart, ...], dict[str, tuple[int, Kind]]] = {}
         self.troubles: dict[int, Trouble | None] = {}
-        self.attempts: list[tuple[int, Attempt]] = []
+        self.attempts: list[tuple[int, DeliveryAttempt]] = []
         self.parked: dict[str, Parked] = {}
         self._rejected: dict[int, tuple[int, Rejection]] = {}
         self._numbers = itertools.count(1)
@@ -208,13 +208,18 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
             row.out = True
         return claim
 
-    async def settle(self, claim: Claim, *, attempt: Attempt | None = None) -> None:
+    async def settle(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
         self._note(claim.sink, attempt)
         self._settle(claim, list(self._out.get(_token(claim), ())))
         self._out.pop(_token(claim), None)
 
     async def settle_some(
-        self, claim: Claim, *, delivered: Sequence[str], parked: Sequence[Parked] = (), attempt: Attempt | None = None
+        self,
+        claim: Claim,
+        *,
+        delivered: Sequence[str],
+        parked: Sequence[Parked] = (),
+        attempt: DeliveryAttempt | None = None,
     ) -> None:
         self._note(claim.sink, attempt)
         self._settle(claim, delivered)
@@ -228,19 +233,19 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
             if rows[entry.key].removed and not rows[entry.key].pending:
                 self._remove(claim.sink, entry.key)
 
-    async def release(self, claim: Claim, *, attempt: Attempt | None = None) -> None:
+    async def release(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
         self._note(claim.sink, attempt)
         for key in self._out.pop(_token(claim), {}):
             if (row := self._sinks[claim.sink].rows.get(key)) is not None:
                 row.out = False
 
-    async def note_attempt(self, sink: int, attempt: Attempt) -> None:
+    async def note_attempt(self, sink: int, attempt: DeliveryAttempt) -> None:
         self._note(sink, attempt)
 
     async def note_trouble(self, sink: int, trouble: Trouble | None) -> None:
         self.troubles[sink] = trouble
 
-    def _note(self, sink: int, attempt: Attempt | None) -> None:
+    def _note(self, sink: int, attempt: DeliveryAttempt | None) -> None:
         if attempt is not None:
             self.attempts.append((sink, attempt))
 
@@ -335,14 +340,14 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
 
     # -------------------------------------------------------------------------------------------------- drift
 
-    def drift(self, pipelines: Collection[str], *, after: tuple[int, str] = START, limit: int) -> Page:
+    def drift(self, pipelines: Collection[str], *, after: tuple[int, str] = START, limit: int) -> DriftPage:
         rest = sorted(
             ((lane, key), finding)
             for lane, sink in self._sinks.items()
             for key, (finding, _) in sink.findings.items()
             if self.pipeline in pipelines and (lane, key) > after
         )[:limit]
-        return Page(findings=tuple(one for _, one in rest), next=rest[-1][0] if len(rest) == limit else None)
+        return DriftPage(findings=tuple(one for _, one in rest), next=rest[-1][0] if len(rest) == limit else None)
 
     def drift_checks(self, pipelines: Collection[str]) -> list[tuple[str, DriftStatus]]:
         sinks = self._sinks.values() if self.pipeline in pipelines else ()
@@ -445,10 +450,10 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
             known.findings[key] = (replace(finding, answer="adopted"), -1)
         return count
 
-    def _compare(self, check: _Check, at: float) -> Iterator[tuple[Finding, int]]:
+    def _compare(self, check: _Check, at: float) -> Iterator[tuple[DriftFinding, int]]:
         sink = self._sinks[check.sink]
         parked = {one.key for where, one in self._rejected.values() if where == check.sink}
-        blank = Finding(
+        blank = DriftFinding(
             sink=sink.state.address.name, workspace=sink.state.address.workspace, key="", what="added", pipeline="",
             wanted=None, wanted_type="", found=None, found_type="", since=at, answer="",
         )  # fmt: skip
@@ -468,7 +473,7 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
             if value != row.value or data_type not in {None, row.data_type}:
                 yield replace(ours, what="changed", found=value, found_type=data_type or ""), row.version
 
-    def _open_findings(self, sink: int, pipelines: Collection[str]) -> list[tuple[str, Finding]]:
+    def _open_findings(self, sink: int, pipelines: Collection[str]) -> list[tuple[str, DriftFinding]]:
         rows = self._sinks[sink].rows
         return [
             (key, finding)
@@ -491,7 +496,7 @@ def _fits(one: Rejection, selection: Selection) -> bool:
     )
 
 
-def _token(claim: Claim) -> tuple[Part, ...]:
+def _token(claim: Claim) -> tuple[ClaimPart, ...]:
     """What tells a claim from all others that are out: no two hold the same key."""
     return claim.parts
 
@@ -502,9 +507,9 @@ def _item(key: str, row: _Row) -> bytes:
     return msgspec.json.encode({"key": key, "value": row.value, "dataType": row.data_type})
 
 
-def _parts(chosen: Sequence[tuple[str, _Row, bytes]]) -> Iterator[Part]:
+def _parts(chosen: Sequence[tuple[str, _Row, bytes]]) -> Iterator[ClaimPart]:
     grouped: dict[tuple[int, Kind], list[bytes]] = {}
     for _, row, item in chosen:
         grouped.setdefault((row.segment, row.kind), []).append(item)
     for (segment, kind), items in grouped.items():
-        yield Part(segment=segment, kind=kind, items=len(items), body=b"[" + b",".join(items) + b"]")
+        yield ClaimPart(segment=segment, kind=kind, items=len(items), body=b"[" + b",".join(items) + b"]")

@@ -8,16 +8,16 @@ from typing import BinaryIO, ClassVar, Literal
 
 import polars as pl
 
-from connectors.formats import Place, Stretch
+from connectors.formats import RecordChunk, RecordLocation
 from connectors.formats.parser_process import IsolatedFormat
 
 
-def stretch(text: str) -> Stretch:
-    return Stretch(
+def stretch(text: str) -> RecordChunk:
+    return RecordChunk(
         records=pl.DataFrame({"text": [text]}),
         positions=pl.Series("position", [1], dtype=pl.Int64),
         rejects=(),
-        end=Place(row=1),
+        end=RecordLocation(row=1),
     )
 
 
@@ -29,7 +29,7 @@ class Misbehaving(IsolatedFormat):
     type: Literal["odd"] = "odd"
     then: Literal["end", "spin", "allocate", "abort", "raise", "environment"] = "end"
 
-    def parse(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
+    def parse(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         del file, name
         yield stretch(str(os.getpid()))
         match self.then:

@@ -8,9 +8,9 @@ from typing import Any, Final, Protocol, cast
 
 import msgspec
 
+from workspaced.core.json_body import decode, encode
+from workspaced.core.timestamps import stamp
 from workspaced.events.resource import resource_of
-from workspaced.timestamps import stamp
-from workspaced.web.json_body import decode, encode
 
 BODY_BYTES: Final = 20_000
 """Standard Webhooks asks for payloads under about 20 kB."""

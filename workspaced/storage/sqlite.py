@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 
-from workspaced.problems import Unavailable
+from workspaced.core.problems import Unavailable
 from workspaced.storage.port import Row, Values
 
 BUSY_SECONDS = 5.0

@@ -9,8 +9,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from connectors.directory.readiness.rule import Look, Parks, Rule, Waits
-from connectors.formats.packing import packed_suffix, unpack_to_its_end
+from connectors.directory.readiness.rule import Look, Parks, ReadinessRule, Waits
+from connectors.formats.compression import packed_suffix, unpack_to_its_end
 from ingestd.sdk import SourceBroken
 
 _CHUNK_BYTES = 2**20
@@ -19,7 +19,7 @@ _MAGIC = {".parquet": b"PAR1", ".arrow": b"ARROW1", ".feather": b"ARROW1"}
 _DOCUMENTS = (".json", ".xml", ".yaml", ".yml", ".toml", ".ini")
 
 
-class Complete(Rule):
+class Complete(ReadinessRule):
     """The file does not end in the middle, as its kind can tell.
 
     Workbooks and zip files have their directory, Parquet and Arrow their footer; gz, bz2, xz and zst unpack to their end;

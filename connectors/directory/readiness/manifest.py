@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from connectors.directory.readiness.checksums import named_line
-from connectors.directory.readiness.grouping import Group, GroupingRule, Surroundings, folder_of
+from connectors.directory.readiness.file_groups import FolderView, Group, GroupingRule, folder_of
 
 
 class Manifest(GroupingRule):
@@ -23,7 +23,7 @@ class Manifest(GroupingRule):
         default="*.manifest", description="A glob of the manifests' names, in the folder of the files that they list."
     )
 
-    def groups(self, around: Surroundings) -> Iterable[Group]:
+    def groups(self, around: FolderView) -> Iterable[Group]:
         """One a manifest; of a file that two of them list, the later one counts."""
         claimed: set[str] = set()
         for folder in sorted({folder_of(name) for name in around.files}):
@@ -33,7 +33,7 @@ class Manifest(GroupingRule):
                 claimed.update(group.members)
                 yield group
 
-    def _group(self, around: Surroundings, folder: str, base: str, text: str, claimed: set[str]) -> Group:
+    def _group(self, around: FolderView, folder: str, base: str, text: str, claimed: set[str]) -> Group:
         lines = [line.strip() for line in text.lstrip("\ufeff").splitlines()]
         listed = dict(named_line(line) for line in lines if line and not line.startswith("#"))
         hashes = {folder + name: sha256 for name, sha256 in listed.items()}

@@ -6,14 +6,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from connectors.directory.readiness.naming import BesideName, is_beside, name_beside
-from connectors.directory.readiness.rule import Look, Parks, Rule, Waits
+from connectors.directory.readiness.name_patterns import BesideName, is_beside, name_beside
+from connectors.directory.readiness.rule import Look, Parks, ReadinessRule, Waits
 
 _COARSE_SECONDS = 2
 """The times of some file systems are exact to two seconds."""
 
 
-class Marker(Rule):
+class Marker(ReadinessRule):
     """A file of another name appears once this one is complete. What is in it does not matter."""
 
     type: Literal["marker"] = "marker"

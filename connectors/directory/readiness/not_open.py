@@ -8,10 +8,10 @@ import signal
 from pathlib import Path
 from typing import Literal
 
-from connectors.directory.readiness.rule import Look, Parks, Rule, Waits
+from connectors.directory.readiness.rule import Look, Parks, ReadinessRule, Waits
 
 
-class NotOpen(Rule):
+class NotOpen(ReadinessRule):
     """Nobody on this machine has the file open for writing.
 
     A read lease is asked for, which the kernel refuses while somebody has the file open for writing; it is given back at

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from connectors.directory.readiness.grouping import Group, GroupingRule, Surroundings, folder_of
+from connectors.directory.readiness.file_groups import FolderView, Group, GroupingRule, folder_of
 
 _FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 
@@ -37,7 +37,7 @@ class Parts(GroupingRule):
             raise ValueError("parts names a part twice")
         return self
 
-    def groups(self, around: Surroundings) -> Iterable[Group]:
+    def groups(self, around: FolderView) -> Iterable[Group]:
         """One for each export of which a part is there."""
         pattern = _compiled(self.name, tuple(self.parts))
         found: set[str] = set()

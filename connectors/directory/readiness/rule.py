@@ -74,7 +74,7 @@ class Look(Protocol):
         """What ``find`` returns, found out once as long as the file stays the same."""
 
 
-class Rule(BaseModel, ABC):
+class ReadinessRule(BaseModel, ABC):
     """A rule as configured. A subclass has a field ``type`` with its name, and one field for each setting."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -7,11 +7,11 @@ from typing import Literal
 from pydantic import Field
 
 from connectors.directory.readiness.checksums import checksum_of
-from connectors.directory.readiness.naming import BesideName, is_beside, name_beside
-from connectors.directory.readiness.rule import Look, Parks, Rule, Waits
+from connectors.directory.readiness.name_patterns import BesideName, is_beside, name_beside
+from connectors.directory.readiness.rule import Look, Parks, ReadinessRule, Waits
 
 
-class Sidecar(Rule):
+class Sidecar(ReadinessRule):
     """The file's content has the SHA-256 that a file beside it names: a hash alone, or lines of ``sha256sum``."""
 
     type: Literal["sha256"] = "sha256"

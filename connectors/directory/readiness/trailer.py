@@ -9,9 +9,9 @@ from typing import Annotated, BinaryIO, Literal, cast
 
 from pydantic import AfterValidator, Field
 
-from connectors.directory.readiness.rule import Look, Parks, Rule, Waits
-from connectors.files.beginning import Beginning
-from connectors.formats.packing import packed_suffix
+from connectors.directory.readiness.rule import Look, Parks, ReadinessRule, Waits
+from connectors.files.file_head import FileHead
+from connectors.formats.compression import packed_suffix
 from ingestd.sdk import SourceBroken
 
 _TAIL_BYTES = 4096
@@ -27,7 +27,7 @@ def _counts(pattern: str) -> str:
     return pattern
 
 
-class Trailer(Rule):
+class Trailer(ReadinessRule):
     """The file ends with a line that names the number of its records. That line is no record itself."""
 
     type: Literal["trailer"] = "trailer"
@@ -80,7 +80,7 @@ def last_line(file: BinaryIO) -> tuple[int, str]:
 
 def _records(look: Look, end: int) -> int:
     with look.path.open("rb") as file:
-        stretches = look.form.read(cast("BinaryIO", Beginning(cast("BinaryIO", file), end)), look.name)
+        stretches = look.form.read(cast("BinaryIO", FileHead(cast("BinaryIO", file), end)), look.name)
         return sum(stretch.records.height + len(stretch.rejects) for stretch in stretches)
 
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from connectors.formats.columnar.reader import read_columnar
 from connectors.formats.parser_process import IsolatedFormat
-from connectors.formats.stretch import Stretch
+from connectors.formats.record_chunk import RecordChunk
 
 
 class Parquet(IsolatedFormat):
@@ -19,7 +19,7 @@ class Parquet(IsolatedFormat):
 
     type: Literal["parquet"] = "parquet"
 
-    def parse(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
+    def parse(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """As `connectors.formats.columnar.reader.read_columnar`."""
         return read_columnar(file, name, pl.scan_parquet, "Parquet")
 
@@ -31,6 +31,6 @@ class Arrow(IsolatedFormat):
 
     type: Literal["arrow"] = "arrow"
 
-    def parse(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
+    def parse(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """As `connectors.formats.columnar.reader.read_columnar`."""
         return read_columnar(file, name, pl.scan_ipc, "Arrow")

@@ -9,7 +9,7 @@ from typing import IO, BinaryIO
 import polars as pl
 
 from connectors.formats.columnar.text import NoText, as_text
-from connectors.formats.stretch import Place, Stretch
+from connectors.formats.record_chunk import RecordChunk, RecordLocation
 from ingestd.sdk import SourceBroken
 
 ROWS = 50_000
@@ -17,13 +17,13 @@ ROWS = 50_000
 Scan = Callable[[str | IO[bytes]], pl.LazyFrame]
 
 
-def read_columnar(file: BinaryIO, name: str, scan: Scan, kind: str) -> Iterator[Stretch]:
+def read_columnar(file: BinaryIO, name: str, scan: Scan, kind: str) -> Iterator[RecordChunk]:
     """The rows of a file of typed columns; at least one stretch. Positions are row numbers from 1.
 
     Raises:
         SourceBroken: it is not of this kind, is damaged, or has a column that can't be written as text.
     """
-    place = Place()
+    place = RecordLocation()
     try:
         frames = scan(_source(file)).collect_batches(chunk_size=ROWS, maintain_order=True)
         nothing = True
@@ -50,7 +50,7 @@ def _source(file: BinaryIO) -> str | IO[bytes]:
         return file
 
 
-def _stretch(records: pl.DataFrame, place: Place) -> Stretch:
-    end = Place(offset=place.offset + records.height, row=place.row + records.height)
+def _stretch(records: pl.DataFrame, place: RecordLocation) -> RecordChunk:
+    end = RecordLocation(offset=place.offset + records.height, row=place.row + records.height)
     positions = pl.int_range(place.row + 1, end.row + 1, dtype=pl.Int64, eager=True).alias("position")
-    return Stretch(records=records, positions=positions, rejects=(), end=end, header=True)
+    return RecordChunk(records=records, positions=positions, rejects=(), end=end, header=True)

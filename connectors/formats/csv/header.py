@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from connectors.formats.column_names import named_columns
 from connectors.formats.csv.detection import (
     DELIMITERS,
     SAMPLE_RECORDS,
@@ -17,8 +18,7 @@ from connectors.formats.csv.detection import (
 from connectors.formats.csv.dialect import Dialect
 from connectors.formats.csv.layout import Layout
 from connectors.formats.csv.tolerant import is_cleanly_quoted, is_unterminated, records_of
-from connectors.formats.naming import named_columns
-from connectors.formats.stretch import Place, showable
+from connectors.formats.record_chunk import RecordLocation, showable
 from connectors.formats.text import TextFile
 from ingestd.sdk import SourceBroken
 
@@ -37,7 +37,7 @@ class Header:
     units: Mapping[str, str]
     row: int
     dialect: Dialect
-    end: Place
+    end: RecordLocation
     rest: bytes
 
 
@@ -62,7 +62,7 @@ def read_header(
             chosen = (
                 replace(dialect, delimiter=hint[0]) if hint else _found(buffer, dialect, final=final, layout=layout)
             )
-        top = _Top(buffer, final=final, dialect=chosen, layout=layout, skipped=hint[1] if hint else 0)
+        top = _CsvTop(buffer, final=final, dialect=chosen, layout=layout, skipped=hint[1] if hint else 0)
         if header := top.header(file, name):
             return header
     if final:
@@ -90,7 +90,7 @@ def _sample(buffer: bytes, dialect: Dialect, *, final: bool) -> list[Record]:
     return list(islice(((row, fields) for row, (fields, _, _) in records if fields), SAMPLE_RECORDS))
 
 
-class _Top:
+class _CsvTop:
     """The beginning of a file, read in one dialect."""
 
     def __init__(self, buffer: bytes, *, final: bool, dialect: Dialect, layout: Layout, skipped: int) -> None:
@@ -103,7 +103,7 @@ class _Top:
     def header(self, file: TextFile, name: str) -> Header | None:
         """The header; None where it is not in the buffer yet, or in the file at all where that is all of it."""
         if self._layout.columns:
-            place = Place(offset=file.encoding.mark, row=1 if self._skipped else 0)
+            place = RecordLocation(offset=file.encoding.mark, row=1 if self._skipped else 0)
             return self._ending_at(self._layout.columns, {}, 0, place, self._skipped)
         sample = _sample(self._buffer, self._dialect, final=self._final)
         wanted = header_of(sample[1:] if self._skipped else sample, self._layout.header_row)
@@ -121,10 +121,10 @@ class _Top:
                 self._check_quotes(start, end, name)
                 names = _checked(fields, name, self._layout, file.encoding.name)
                 if not self._layout.units_row:
-                    return self._ending_at(names, {}, row, Place(offset=file.encoding.mark, row=row), end)
+                    return self._ending_at(names, {}, row, RecordLocation(offset=file.encoding.mark, row=row), end)
                 continue
             units = {column: showable(unit).strip() for column, unit in zip(names, fields, strict=False)}
-            return self._ending_at(names, units, row_wanted, Place(offset=file.encoding.mark, row=row), end)
+            return self._ending_at(names, units, row_wanted, RecordLocation(offset=file.encoding.mark, row=row), end)
         if names and self._final:
             raise SourceBroken(f"{name} ends before the row of units that should follow its header (units_row).")
         return None
@@ -135,7 +135,9 @@ class _Top:
         if not is_cleanly_quoted(self._buffer[start:end], self._dialect):
             raise SourceBroken(f"{name}: the header row has text behind a closing quote. Write such quotes twice.")
 
-    def _ending_at(self, names: tuple[str, ...], units: Mapping[str, str], row: int, place: Place, end: int) -> Header:
+    def _ending_at(
+        self, names: tuple[str, ...], units: Mapping[str, str], row: int, place: RecordLocation, end: int
+    ) -> Header:
         return Header(
             names=names,
             units=units,

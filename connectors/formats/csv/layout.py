@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from connectors.formats.naming import AS_USUAL, Naming
+from connectors.formats.column_names import AS_USUAL, Naming
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

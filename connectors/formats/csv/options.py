@@ -7,12 +7,12 @@ from typing import Annotated, BinaryIO, ClassVar, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
+from connectors.formats.column_names import Naming
 from connectors.formats.csv.dialect import Dialect
 from connectors.formats.csv.layout import Layout
 from connectors.formats.csv.reader import read_csv
 from connectors.formats.format import Format
-from connectors.formats.naming import Naming
-from connectors.formats.stretch import Stretch
+from connectors.formats.record_chunk import RecordChunk
 from connectors.formats.text import DETECT, EncodingName
 
 _Mark = Annotated[str, StringConstraints(pattern=r"^[!-/:-@\[-`{-~\t ]$")]
@@ -99,6 +99,6 @@ class Csv(Format):
             naming=Naming(unnamed=self.unnamed_columns, repeated=self.repeated_columns),
         )
 
-    def read(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
+    def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """As `connectors.formats.csv.reader.read_csv`."""
         return read_csv(file, name, dialect=self.dialect, layout=self.layout, encoding=self.encoding)

@@ -23,7 +23,7 @@ from connectors.formats.csv.tolerant import (
     swallowed,
 )
 from connectors.formats.frames import frame_of
-from connectors.formats.stretch import BLOCK_BYTES, RECORD_BYTES, Place, Stretch, showable
+from connectors.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, RecordChunk, RecordLocation, showable
 from connectors.formats.text import DETECT, TextFile, open_text
 from ingestd.sdk import Reject
 
@@ -37,10 +37,10 @@ def read_csv(
     dialect: Dialect = UNKNOWN,
     layout: Layout = PLAIN,
     encoding: str = DETECT,
-    start: Place | None = None,
+    start: RecordLocation | None = None,
     block_bytes: int = BLOCK_BYTES,
     record_bytes: int = RECORD_BYTES,
-) -> Iterator[Stretch]:
+) -> Iterator[RecordChunk]:
     """The records of a CSV file; at least one stretch. What is not given of ``dialect`` and ``encoding`` is found out.
 
     Values are the file's text, spaces and all; an empty cell is the empty text. A position counts records as a spreadsheet
@@ -67,7 +67,7 @@ def read_csv(
         yield replace(stretch, facts=facts)
     if nothing:
         records = frame_of([], header.names)
-        yield Stretch(records=records, positions=_numbers([]), rejects=(), end=place, header=True, facts=facts)
+        yield RecordChunk(records=records, positions=_numbers([]), rejects=(), end=place, header=True, facts=facts)
 
 
 def _facts(text: TextFile, header: Header) -> dict[str, str]:
@@ -87,7 +87,7 @@ class _Reader:
         self._fills = layout.ragged == "fill"
         self._record_bytes = record_bytes
 
-    def stretches(self, buffer: bytes, place: Place, block_bytes: int) -> Iterator[Stretch]:
+    def stretches(self, buffer: bytes, place: RecordLocation, block_bytes: int) -> Iterator[RecordChunk]:
         final = False
         while not final or buffer:
             if not final:
@@ -106,7 +106,7 @@ class _Reader:
             place = stretch.end
             yield stretch
 
-    def _fast(self, buffer: bytes, place: Place, *, final: bool) -> Stretch | None:
+    def _fast(self, buffer: bytes, place: RecordLocation, *, final: bool) -> RecordChunk | None:
         end = len(buffer) if final else end_of_last_record(buffer, self._dialect)
         if not 0 < end <= self._record_bytes:  # in a larger block a record might be too large
             return None
@@ -115,11 +115,15 @@ class _Reader:
             return None
         row = place.row + records.height
         positions = pl.int_range(place.row + 1, row + 1, dtype=pl.Int64, eager=True).alias("position")
-        return Stretch(
-            records=records, positions=positions, rejects=(), end=Place(offset=place.offset + end, row=row), header=True
+        return RecordChunk(
+            records=records,
+            positions=positions,
+            rejects=(),
+            end=RecordLocation(offset=place.offset + end, row=row),
+            header=True,
         )
 
-    def _tolerant(self, buffer: bytes, place: Place, *, final: bool) -> Stretch | None:
+    def _tolerant(self, buffer: bytes, place: RecordLocation, *, final: bool) -> RecordChunk | None:
         """All whole records of the buffer, or None where it holds none."""
         rows: list[Sequence[str | None]] = []
         numbers: list[int] = []
@@ -153,11 +157,11 @@ class _Reader:
                 numbers.append(row)
         if not end:
             return None
-        return Stretch(
+        return RecordChunk(
             records=frame_of(rows, self._names),
             positions=_numbers(numbers),
             rejects=tuple(rejects),
-            end=Place(offset=place.offset + end, row=row),
+            end=RecordLocation(offset=place.offset + end, row=row),
             header=True,
         )
 
@@ -165,7 +169,7 @@ class _Reader:
         """How many fields this record should have."""
         return min(len(fields), len(self._names)) if self._fills else len(self._names)
 
-    def _skip(self, buffer: bytes, place: Place) -> tuple[Stretch, bytes]:
+    def _skip(self, buffer: bytes, place: RecordLocation) -> tuple[RecordChunk, bytes]:
         """Park a record that is larger than we care to hold; what was read beyond its end comes back."""
         beginning = buffer[:_SHOWN_BYTES]
         scanner = RecordScanner(self._dialect)
@@ -181,11 +185,11 @@ class _Reader:
             lines += buffer.count(b"\n")
             buffer = self._file.read(BLOCK_BYTES)
         reject = self._too_large(beginning, place.row + 1, lines)
-        stretch = Stretch(
+        stretch = RecordChunk(
             records=frame_of([], self._names),
             positions=_numbers([]),
             rejects=(reject,),
-            end=Place(offset=offset, row=place.row + 1),
+            end=RecordLocation(offset=offset, row=place.row + 1),
             header=True,
         )
         return stretch, rest

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from connectors.formats.csv.dialect import COMMA, Dialect
 from connectors.formats.csv.scanner import RecordScanner, State
-from connectors.formats.stretch import showable
+from connectors.formats.record_chunk import showable
 from ingestd.sdk import Reject
 
 _ADVICE = "Save the file as UTF-8, or say in which encoding it is."
@@ -20,7 +20,7 @@ RawRecord: TypeAlias = tuple[list[str], int, int]
 """A record's fields as the csv module reads them (none: a blank line), and the offsets at which it starts and ends."""
 
 
-class _Lines:
+class _CsvLines:
     """A buffer's lines as text, counting what was handed out. Undecodable bytes become lone surrogates for now.
 
     A comment is handed out as a blank line. It can only stand where a record begins, which ``between`` says.
@@ -53,7 +53,7 @@ def records_of(buffer: bytes, *, final: bool, dialect: Dialect = COMMA) -> Itera
     """
     if csv.field_size_limit() < sys.maxsize:
         csv.field_size_limit(sys.maxsize)  # what is too large is decided by the size of the record, not of one field
-    lines = _Lines(buffer, final=final, comment=dialect.comment)
+    lines = _CsvLines(buffer, final=final, comment=dialect.comment)
     start = 0
     if dialect.quote:
         reader = csv.reader(lines, delimiter=dialect.delimiter, quotechar=dialect.quote)

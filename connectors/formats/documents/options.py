@@ -9,10 +9,10 @@ import polars as pl
 from pydantic import Field
 
 from connectors.formats.documents.flat import flat
-from connectors.formats.documents.parsing import NotParsed, Parser, parse_ini, parse_toml, parse_yaml
+from connectors.formats.documents.parser import NotParsed, Parser, parse_ini, parse_toml, parse_yaml
 from connectors.formats.format import Format
 from connectors.formats.frames import frame_of_records
-from connectors.formats.stretch import RECORD_BYTES, Place, Stretch
+from connectors.formats.record_chunk import RECORD_BYTES, RecordChunk, RecordLocation
 from connectors.formats.text import DETECT, EncodingName, open_text
 from ingestd.sdk import SourceBroken
 
@@ -25,7 +25,7 @@ class _Document(Format):
 
     encoding: EncodingName = Field(default=DETECT, description="In which encoding the file is; as of csv.")
 
-    def read(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
+    def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """The file's only record, at position 1.
 
         Raises:
@@ -48,11 +48,11 @@ class _Document(Format):
             record = flat(type(self).parser(text), name)
         except NotParsed as error:
             raise SourceBroken(f"{name} can't be read as {self.spoken}: {error}.") from error
-        yield Stretch(
+        yield RecordChunk(
             records=frame_of_records([record], tuple(record)),
             positions=pl.Series("position", [1], dtype=pl.Int64),
             rejects=(),
-            end=Place(offset=len(data), row=1),
+            end=RecordLocation(offset=len(data), row=1),
             header=True,
             facts=opened.encoding.facts,
         )

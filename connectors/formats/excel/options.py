@@ -7,12 +7,12 @@ from typing import Annotated, BinaryIO, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
+from connectors.formats.column_names import Naming
 from connectors.formats.excel.area import Area, parse_area
 from connectors.formats.excel.reader import SheetLayout, read_excel
 from connectors.formats.excel.workbook import FILE_BYTES
-from connectors.formats.naming import Naming
 from connectors.formats.parser_process import IsolatedFormat
-from connectors.formats.stretch import Stretch
+from connectors.formats.record_chunk import RecordChunk
 
 
 def _is_area(text: str) -> str:
@@ -62,7 +62,7 @@ class Excel(IsolatedFormat):
         description="A name that two columns have: the file is not read, or the second is called `mass 2`.",
     )
 
-    def parse(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
+    def parse(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """As `connectors.formats.excel.reader.read_excel`."""
         layout = SheetLayout(
             area=parse_area(self.area) if self.area else Area(),

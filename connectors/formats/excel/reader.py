@@ -9,13 +9,13 @@ from typing import BinaryIO, Literal
 
 import polars as pl
 
+from connectors.formats.column_names import AS_USUAL, Naming, named_columns
 from connectors.formats.excel.area import Area, column_letters
 from connectors.formats.excel.cells import text_of
 from connectors.formats.excel.details import ByCell, Details
 from connectors.formats.excel.workbook import details_of, kind_of, open_sheet, read_workbook
 from connectors.formats.frames import frame_of
-from connectors.formats.naming import AS_USUAL, Naming, named_columns
-from connectors.formats.stretch import Place, Stretch
+from connectors.formats.record_chunk import RecordChunk, RecordLocation
 from ingestd.sdk import NOTICE, Reject, SourceBroken
 
 _ROWS = 10_000
@@ -44,7 +44,7 @@ class SheetLayout:
     naming: Naming = AS_USUAL
 
 
-def read_excel(file: BinaryIO, name: str, *, sheet: str | int | None, layout: SheetLayout) -> Iterator[Stretch]:
+def read_excel(file: BinaryIO, name: str, *, sheet: str | int | None, layout: SheetLayout) -> Iterator[RecordChunk]:
     """The records of a sheet; at least one stretch. A position is the row's number in the spreadsheet.
 
     Rows without any text are no records. An empty cell is the empty text, as it would be in the sheet's CSV. An error cell
@@ -64,7 +64,7 @@ def read_excel(file: BinaryIO, name: str, *, sheet: str | int | None, layout: Sh
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Top:
+class _SheetTop:
     names: tuple[str, ...]
     row: int
     facts: Mapping[str, str]
@@ -86,7 +86,7 @@ def _rows(raw: Iterator[Sequence[object]], left: int, area: Area, better: ByCell
         yield number, texts[area.left :]
 
 
-def _top(rows: Iterator[Row], layout: SheetLayout, merged: Sequence[tuple[Cell, Cell]], name: str) -> _Top:
+def _top(rows: Iterator[Row], layout: SheetLayout, merged: Sequence[tuple[Cell, Cell]], name: str) -> _SheetTop:
     """Read up to the first record."""
     first = next((row for row in rows if _begins_header(row, layout)), None)
     if first is None or (layout.header_row is not None and first[0] != layout.header_row):
@@ -104,7 +104,7 @@ def _top(rows: Iterator[Row], layout: SheetLayout, merged: Sequence[tuple[Cell, 
     if layout.units_row:
         units = next(rows, (0, []))[1]
         facts |= {f"units.{column}": unit.strip() for column, unit in zip(names, units, strict=False)}
-    return _Top(names=names, row=first[0], facts=facts)
+    return _SheetTop(names=names, row=first[0], facts=facts)
 
 
 def _begins_header(row: Row, layout: SheetLayout) -> bool:
@@ -122,9 +122,9 @@ def _spread(number: int, texts: list[str], merged: Sequence[tuple[Cell, Cell]], 
 
 
 def _stretches(
-    rows: Iterator[Row], top: _Top, details: Details, layout: SheetLayout, facts: Mapping[str, str]
-) -> Iterator[Stretch]:
-    width, place = len(top.names), Place(row=top.row)
+    rows: Iterator[Row], top: _SheetTop, details: Details, layout: SheetLayout, facts: Mapping[str, str]
+) -> Iterator[RecordChunk]:
+    width, place = len(top.names), RecordLocation(row=top.row)
     problems = details.problems
     unnamed = _UnnamedCells(width, layout.area.left)
     nothing = True
@@ -145,7 +145,7 @@ def _stretches(
                 continue
             records.append(fields)
             numbers.append(number)
-        place = Place(offset=0, row=block[-1][0])
+        place = RecordLocation(offset=0, row=block[-1][0])
         nothing = False
         yield _stretch(
             list(zip(numbers, records, strict=True)), rejects, top.names, place, {**facts, **unnamed.facts()}
@@ -201,10 +201,10 @@ def _stretch(
     records: Sequence[tuple[int, Sequence[str | None]]],
     rejects: Sequence[Reject],
     names: Sequence[str],
-    place: Place,
+    place: RecordLocation,
     facts: Mapping[str, str],
-) -> Stretch:
-    return Stretch(
+) -> RecordChunk:
+    return RecordChunk(
         records=frame_of([fields for _, fields in records], names),
         positions=pl.Series("position", [number for number, _ in records], dtype=pl.Int64),
         rejects=tuple(rejects),

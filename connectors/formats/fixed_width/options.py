@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from connectors.formats.fixed_width.reader import Column, read_fixed_width
 from connectors.formats.format import Format
-from connectors.formats.stretch import Stretch
+from connectors.formats.record_chunk import RecordChunk
 from connectors.formats.text import DETECT, EncodingName
 
 
@@ -40,7 +40,7 @@ class FixedWidth(Format):
             raise ValueError("columns names a field twice")
         return self
 
-    def read(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
+    def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """As `connectors.formats.fixed_width.reader.read_fixed_width`."""
         columns = [Column(column.name, column.start, column.width) for column in self.columns]
         return read_fixed_width(file, name, columns, skip_rows=self.skip_rows, trim=self.trim, encoding=self.encoding)

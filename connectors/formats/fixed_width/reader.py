@@ -8,7 +8,7 @@ from typing import BinaryIO, NamedTuple
 import polars as pl
 
 from connectors.formats.frames import frame_of
-from connectors.formats.stretch import BLOCK_BYTES, RECORD_BYTES, Place, Stretch, showable
+from connectors.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, RecordChunk, RecordLocation, showable
 from connectors.formats.text import DETECT, open_text
 from ingestd.sdk import Reject, SourceBroken
 
@@ -33,7 +33,7 @@ def read_fixed_width(
     encoding: str = DETECT,
     block_bytes: int = BLOCK_BYTES,
     record_bytes: int = RECORD_BYTES,
-) -> Iterator[Stretch]:
+) -> Iterator[RecordChunk]:
     """The records of a file with one a line; at least one stretch. Positions are line numbers from 1.
 
     Blank lines have a number but are no record. A line that ends before a field begins is parked. ``trim``: the spaces
@@ -43,8 +43,8 @@ def read_fixed_width(
         SourceBroken: the file is empty, or a line is beyond all bounds.
     """
     text = open_text(file, encoding)
-    reader = _Lines(columns, text.encoding.name, text.encoding.facts, trim=trim)
-    buffer, place, final, nothing = b"", Place(offset=text.encoding.mark), False, True
+    reader = _FixedWidthLines(columns, text.encoding.name, text.encoding.facts, trim=trim)
+    buffer, place, final, nothing = b"", RecordLocation(offset=text.encoding.mark), False, True
     while not final:
         more = text.read(block_bytes)
         final = not more
@@ -61,7 +61,7 @@ def read_fixed_width(
         raise SourceBroken(f"{name} is empty: it holds not a single line.")
 
 
-class _Lines:
+class _FixedWidthLines:
     def __init__(self, columns: Sequence[Column], encoding: str, facts: dict[str, str], *, trim: bool) -> None:
         self._names = [column.name for column in columns]
         self._cuts = [slice(column.start - 1, column.start - 1 + column.width) for column in columns]
@@ -70,7 +70,7 @@ class _Lines:
         self._facts = facts
         self._trim = trim
 
-    def stretch(self, block: bytes, place: Place, skip_rows: int) -> Stretch:
+    def stretch(self, block: bytes, place: RecordLocation, skip_rows: int) -> RecordChunk:
         lines = block.removesuffix(b"\n").split(b"\n")
         rows: list[list[str]] = []
         numbers: list[int] = []
@@ -85,11 +85,11 @@ class _Lines:
             fields = [line[cut] for cut in self._cuts]
             rows.append([field.strip(" \t") for field in fields] if self._trim else fields)
             numbers.append(number)
-        return Stretch(
+        return RecordChunk(
             records=frame_of(rows, self._names),
             positions=pl.Series("position", numbers, dtype=pl.Int64),
             rejects=tuple(rejects),
-            end=Place(offset=place.offset + len(block), row=place.row + len(lines)),
+            end=RecordLocation(offset=place.offset + len(block), row=place.row + len(lines)),
             header=True,
             facts=self._facts,
         )

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from connectors.formats.stretch import BLOCK_BYTES, RECORD_BYTES
+from connectors.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES
 from connectors.formats.text import TextFile
 from ingestd.sdk import SourceBroken
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from connectors.formats.format import Format
 from connectors.formats.json.reader import read_json
-from connectors.formats.stretch import Stretch
+from connectors.formats.record_chunk import RecordChunk
 from connectors.formats.text import DETECT, EncodingName
 
 
@@ -28,6 +28,6 @@ class Json(Format):
     )
     encoding: EncodingName = Field(default=DETECT, description="In which encoding the file is; as of csv.")
 
-    def read(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
+    def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """As `connectors.formats.json.reader.read_json`."""
         return read_json(file, name, path=self.records.split(".") if self.records else (), encoding=self.encoding)

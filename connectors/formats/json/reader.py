@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from connectors.formats.json.items import Items
 from connectors.formats.ndjson.block import CELLS, read_texts
-from connectors.formats.stretch import BLOCK_BYTES, RECORD_BYTES, Place, Stretch
+from connectors.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, RecordChunk, RecordLocation
 from connectors.formats.text import DETECT, open_text
 
 
@@ -20,7 +20,7 @@ def read_json(
     block_bytes: int = BLOCK_BYTES,
     record_bytes: int = RECORD_BYTES,
     cells: int = CELLS,
-) -> Iterator[Stretch]:
+) -> Iterator[RecordChunk]:
     """The records of a JSON document; at least one stretch.
 
     ``path``: the members that lead to the array of records; without it the document is that array, or one record.
@@ -32,7 +32,7 @@ def read_json(
     text = open_text(file, encoding)
     facts = text.encoding.facts
     items = Items(text, name, path, block_bytes=block_bytes, record_bytes=record_bytes)
-    place, held, size = Place(), list[bytes](), 0
+    place, held, size = RecordLocation(), list[bytes](), 0
     for item in items:
         held.append(item)
         size += len(item)

@@ -9,7 +9,7 @@ import polars as pl
 from connectors.formats.frames import frame_of_records, names_of
 from connectors.formats.ndjson.exact import LineUnreadable, Record, record_of
 from connectors.formats.ndjson.fast import TooManyCells, may_hold_minus_zero, read_flat
-from connectors.formats.stretch import Place, Stretch, showable
+from connectors.formats.record_chunk import RecordChunk, RecordLocation, showable
 from ingestd.sdk import Reject
 
 CELLS = 4_000_000
@@ -19,7 +19,7 @@ _BLANK = b" \t\r\n"
 _SHOWN_BYTES = 1000
 
 
-def read_block(block: bytes, place: Place, record_bytes: int, cells: int) -> Iterator[Stretch]:
+def read_block(block: bytes, place: RecordLocation, record_bytes: int, cells: int) -> Iterator[RecordChunk]:
     """The records of a block of lines that starts at ``place``."""
     lines = block.removesuffix(b"\n").split(b"\n")
     yield from read_texts(lines, place, record_bytes, cells, unit="Line", between=1, size=len(block))
@@ -27,7 +27,7 @@ def read_block(block: bytes, place: Place, record_bytes: int, cells: int) -> Ite
 
 def read_texts(
     texts: Sequence[bytes],
-    place: Place,
+    place: RecordLocation,
     record_bytes: int,
     cells: int,
     *,
@@ -35,7 +35,7 @@ def read_texts(
     between: int = 0,
     size: int | None = None,
     facts: Mapping[str, str] | None = None,
-) -> Iterator[Stretch]:
+) -> Iterator[RecordChunk]:
     """Records of JSON texts, the first of which is the one after ``place``; one stretch, or more where names differ much.
 
     ``unit``: what a text is called in a reason; ``between``: how many bytes part two of them; ``size``: how many bytes all of
@@ -62,14 +62,14 @@ def read_texts(
 def _stretch(
     texts: Sequence[bytes],
     size: int,
-    place: Place,
+    place: RecordLocation,
     *,
     record_bytes: int,
     cells: int,
     unit: str,
     facts: Mapping[str, str],
-) -> Stretch:
-    end = Place(offset=place.offset + size, row=place.row + len(texts))
+) -> RecordChunk:
+    end = RecordLocation(offset=place.offset + size, row=place.row + len(texts))
     numbers: Sequence[int] = range(place.row + 1, end.row + 1)
     if not all(texts):
         kept = [(number, text) for number, text in zip(numbers, texts, strict=True) if text]
@@ -80,7 +80,7 @@ def _stretch(
         records = read_flat(texts, cells)
     if records is None:
         records, numbers, rejects = _one_by_one(numbers, texts, record_bytes, cells, unit)
-    return Stretch(
+    return RecordChunk(
         records=records,
         positions=pl.Series("position", numbers, dtype=pl.Int64),
         rejects=tuple(rejects),

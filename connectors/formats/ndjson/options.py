@@ -9,7 +9,7 @@ from pydantic import Field
 
 from connectors.formats.format import Format
 from connectors.formats.ndjson.reader import read_ndjson
-from connectors.formats.stretch import Stretch
+from connectors.formats.record_chunk import RecordChunk
 from connectors.formats.text import DETECT, EncodingName
 
 
@@ -21,6 +21,6 @@ class Ndjson(Format):
     type: Literal["ndjson"] = "ndjson"
     encoding: EncodingName = Field(default=DETECT, description="In which encoding the file is; as of csv.")
 
-    def read(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
+    def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """As `connectors.formats.ndjson.reader.read_ndjson`."""
         return read_ndjson(file, name, encoding=self.encoding)

@@ -9,7 +9,7 @@ from typing import BinaryIO
 import polars as pl
 
 from connectors.formats.ndjson.block import CELLS, read_block
-from connectors.formats.stretch import BLOCK_BYTES, RECORD_BYTES, Place, Stretch
+from connectors.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, RecordChunk, RecordLocation
 from connectors.formats.text import DETECT, TextFile, open_text
 from ingestd.sdk import SourceBroken
 
@@ -19,11 +19,11 @@ def read_ndjson(
     name: str,
     *,
     encoding: str = DETECT,
-    start: Place | None = None,
+    start: RecordLocation | None = None,
     block_bytes: int = BLOCK_BYTES,
     record_bytes: int = RECORD_BYTES,
     cells: int = CELLS,
-) -> Iterator[Stretch]:
+) -> Iterator[RecordChunk]:
     """The records of a file with one JSON object a line; at least one stretch.
 
     Positions are line numbers from 1; blank lines have a number but are no record. Fields differ from record to record:
@@ -33,7 +33,7 @@ def read_ndjson(
         SourceBroken: the file is empty.
     """
     text = open_text(file, encoding)
-    place = start or Place(offset=text.encoding.mark)
+    place = start or RecordLocation(offset=text.encoding.mark)
     if start is not None:
         text.seek(start.offset)
     facts = text.encoding.facts
@@ -61,12 +61,14 @@ def read_ndjson(
     if nothing and start is None:
         raise SourceBroken(f"{name} is empty: it holds not a single line.")
     if nothing:
-        yield Stretch(
+        yield RecordChunk(
             records=pl.DataFrame(), positions=pl.Series("position", [], pl.Int64), rejects=(), end=place, facts=facts
         )
 
 
-def _skip(file: TextFile, buffer: bytes, place: Place, block_bytes: int, record_bytes: int) -> tuple[Stretch, bytes]:
+def _skip(
+    file: TextFile, buffer: bytes, place: RecordLocation, block_bytes: int, record_bytes: int
+) -> tuple[RecordChunk, bytes]:
     """Park a line that is larger than we care to hold; what was read beyond its end comes back."""
     parked = next(read_block(buffer, place, record_bytes, CELLS))
     offset = place.offset
@@ -74,10 +76,10 @@ def _skip(file: TextFile, buffer: bytes, place: Place, block_bytes: int, record_
         offset += len(buffer)
         buffer = file.read(block_bytes)
     end = buffer.find(b"\n") + 1
-    stretch = Stretch(
+    stretch = RecordChunk(
         records=parked.records,
         positions=parked.positions,
         rejects=parked.rejects,
-        end=Place(offset=offset + end, row=place.row + 1),
+        end=RecordLocation(offset=offset + end, row=place.row + 1),
     )
     return stretch, buffer[end:]

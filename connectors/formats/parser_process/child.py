@@ -26,9 +26,9 @@ from connectors.formats.parser_process.messages import (
     ConnectionEnded,
     Crashed,
     DiskFailed,
-    Ended,
     Last,
-    Order,
+    ParseOrder,
+    ParsingEnded,
     receive_order,
     send,
     send_stretch,
@@ -57,7 +57,7 @@ def main(channel_number: int, life: int, limits: ParserLimits) -> None:
                 send(channel, Accepted())
                 last = _parse(channel, order, cast("BinaryIO", file))
             send(channel, last)
-            if not (isinstance(last, Ended | Broken) and last.reusable):
+            if not (isinstance(last, ParsingEnded | Broken) and last.reusable):
                 return
 
 
@@ -77,7 +77,7 @@ def _end_with_parent(life: int) -> None:
     raise SystemExit(1)  # the parent ended before the signal was set up
 
 
-def _parse(channel: socket.socket, order: Order, file: BinaryIO) -> Last:
+def _parse(channel: socket.socket, order: ParseOrder, file: BinaryIO) -> Last:
     """Send every stretch; the message that ends the file."""
     try:
         kind: type[IsolatedFormat] = getattr(importlib.import_module(order.module), order.format)
@@ -94,7 +94,7 @@ def _parse(channel: socket.socket, order: Order, file: BinaryIO) -> Last:
         return _crashed(error)
     except BaseException as error:  # noqa: BLE001 - a panic of native code is none of Exception
         return _crashed(error)
-    return Ended(reusable=_is_small())
+    return ParsingEnded(reusable=_is_small())
 
 
 def _crashed(error: BaseException) -> Crashed:

@@ -13,9 +13,9 @@ import msgspec
 from pydantic import PrivateAttr
 
 from connectors.formats.format import Format
-from connectors.formats.parser_process.messages import Order
+from connectors.formats.parser_process.messages import ParseOrder
 from connectors.formats.parser_process.pool import DEFAULT, Parsers
-from connectors.formats.stretch import Stretch
+from connectors.formats.record_chunk import RecordChunk
 
 _CHUNK_BYTES = 2**20
 
@@ -29,7 +29,7 @@ class IsolatedFormat(Format):
     _parsers: Parsers = PrivateAttr(default_factory=lambda: DEFAULT)
 
     @abstractmethod
-    def parse(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
+    def parse(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """As `Format.read`, of a file on disk in which the parser may seek."""
 
     def using(self, parsers: Parsers) -> Self:
@@ -38,10 +38,10 @@ class IsolatedFormat(Format):
         bound._parsers = parsers  # noqa: SLF001 - our own copy
         return bound
 
-    def read(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
+    def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """As `Format.read`; the death of the parser process is a `SourceBroken`."""
         kind = type(self)
-        order = Order(
+        order = ParseOrder(
             module=kind.__module__,
             format=kind.__qualname__,
             settings=msgspec.Raw(self.model_dump_json().encode()),

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 import msgspec
 import polars as pl
 
-from connectors.formats.stretch import Place, Stretch
+from connectors.formats.record_chunk import RecordChunk, RecordLocation
 from ingestd.sdk import Reject
 
 _SIZES = struct.Struct("!IQ")
 _DESCRIPTOR_BYTE = b"f"
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True, tag="order"):
+class ParseOrder(msgspec.Struct, frozen=True, kw_only=True, tag="order"):
     """Parent to child: parse the file of the descriptor that comes with it.
 
     ``module`` and ``format`` name the class, ``settings`` are its fields; ``file`` is the file's name for errors.
@@ -54,7 +54,7 @@ class RejectedRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Broken(msgspec.Struct, frozen=True, kw_only=True, tag="broken"):
-    """The file can't be read, as ``sentence`` says; ``reusable`` as of `Ended`."""
+    """The file can't be read, as ``sentence`` says; ``reusable`` as of `ParsingEnded`."""
 
     sentence: str
     reusable: bool
@@ -73,16 +73,16 @@ class Crashed(msgspec.Struct, frozen=True, kw_only=True, tag="crashed"):
     no_memory: bool
 
 
-class Ended(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
+class ParsingEnded(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
     """The whole file was sent. ``reusable``: the process holds little memory and can take another file."""
 
     reusable: bool
 
 
-Last = Broken | DiskFailed | Crashed | Ended
+Last = Broken | DiskFailed | Crashed | ParsingEnded
 FromChild = Accepted | Chunk | Last
 
-_TO_CHILD = msgspec.json.Decoder(Order)
+_TO_CHILD = msgspec.json.Decoder(ParseOrder)
 _FROM_CHILD: msgspec.json.Decoder[FromChild] = msgspec.json.Decoder(FromChild)
 
 
@@ -90,7 +90,7 @@ class ConnectionEnded(Exception):
     """The other side closed the connection, or died."""
 
 
-def send_order(channel: socket.socket, order: Order, descriptor: int) -> None:
+def send_order(channel: socket.socket, order: ParseOrder, descriptor: int) -> None:
     """Send an order with its file.
 
     Raises:
@@ -100,7 +100,7 @@ def send_order(channel: socket.socket, order: Order, descriptor: int) -> None:
     _send(channel, msgspec.json.encode(order), b"")
 
 
-def receive_order(channel: socket.socket) -> tuple[Order, int]:
+def receive_order(channel: socket.socket) -> tuple[ParseOrder, int]:
     """The next order and the descriptor of its file.
 
     Raises:
@@ -118,7 +118,7 @@ def send(channel: socket.socket, message: FromChild) -> None:
     _send(channel, msgspec.json.encode(message), b"")
 
 
-def send_stretch(channel: socket.socket, stretch: Stretch) -> None:
+def send_stretch(channel: socket.socket, stretch: RecordChunk) -> None:
     """Send a stretch."""
     records, positions = _arrow(stretch.records), _arrow(stretch.positions.to_frame("position"))
     chunk = Chunk(
@@ -137,7 +137,7 @@ def send_stretch(channel: socket.socket, stretch: Stretch) -> None:
     _send(channel, msgspec.json.encode(chunk), records + positions)
 
 
-def receive(channel: socket.socket) -> Accepted | Last | Stretch:
+def receive(channel: socket.socket) -> Accepted | Last | RecordChunk:
     """The next message; a chunk as the stretch that it was.
 
     Raises:
@@ -149,14 +149,14 @@ def receive(channel: socket.socket) -> Accepted | Last | Stretch:
     if not isinstance(message, Chunk):
         return message
     size = message.records_bytes
-    return Stretch(
+    return RecordChunk(
         records=_frame(columns[:size]),
         positions=_frame(columns[size:]).get_column("position"),
         rejects=tuple(
             Reject(position=one.position, reason=one.reason, field=one.field, record=one.record)
             for one in message.rejects
         ),
-        end=Place(offset=message.offset, row=message.row),
+        end=RecordLocation(offset=message.offset, row=message.row),
         header=message.header,
         facts=message.facts,
     )

@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterator
 
 from connectors.formats.parser_process.limits import ParserLimits
-from connectors.formats.parser_process.messages import Order
+from connectors.formats.parser_process.messages import ParseOrder
 from connectors.formats.parser_process.process import ParserProcess
-from connectors.formats.stretch import Stretch
+from connectors.formats.record_chunk import RecordChunk
 from ingestd.sdk import SourceUnavailable
 
 
@@ -114,7 +114,7 @@ class Parsers:
         self._held: set[ParserProcess] = set()
         self.is_interrupted = False
 
-    def parse(self, order: Order, descriptor: int) -> Iterator[Stretch]:
+    def parse(self, order: ParseOrder, descriptor: int) -> Iterator[RecordChunk]:
         """As `ParserProcess.parse`, in a process that is this reading's alone until it ends.
 
         Raises:

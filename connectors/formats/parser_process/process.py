@@ -21,13 +21,13 @@ from connectors.formats.parser_process.messages import (
     ConnectionEnded,
     Crashed,
     DiskFailed,
-    Ended,
     Last,
-    Order,
+    ParseOrder,
+    ParsingEnded,
     receive,
     send_order,
 )
-from connectors.formats.stretch import Stretch
+from connectors.formats.record_chunk import RecordChunk
 from ingestd.sdk import SourceBroken, SourceUnavailable, child_environment, reports_no_memory
 
 _CHILD = "connectors.formats.parser_process.child"
@@ -74,7 +74,7 @@ class ParserProcess:
         self.is_reusable = False
         """Whether the last file was read to its end and another can follow."""
 
-    def parse(self, order: Order, descriptor: int) -> Iterator[Stretch]:
+    def parse(self, order: ParseOrder, descriptor: int) -> Iterator[RecordChunk]:
         """The stretches of one file. Where this ends before the file's end, `end` the process.
 
         Raises:
@@ -92,7 +92,7 @@ class ParserProcess:
                 message = receive(self._channel)
                 if isinstance(message, Accepted):
                     accepted = True
-                elif isinstance(message, Stretch):
+                elif isinstance(message, RecordChunk):
                     yield message
                 else:
                     self._finish(message, order.file)
@@ -108,7 +108,7 @@ class ParserProcess:
 
     def _finish(self, message: Last, file: str) -> None:
         match message:
-            case Ended(reusable=reusable):
+            case ParsingEnded(reusable=reusable):
                 self.is_reusable = reusable
             case Broken(sentence=sentence, reusable=reusable):
                 self.is_reusable = reusable

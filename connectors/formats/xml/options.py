@@ -8,7 +8,7 @@ from typing import BinaryIO, ClassVar, Literal
 from pydantic import Field
 
 from connectors.formats.format import Format
-from connectors.formats.stretch import Stretch
+from connectors.formats.record_chunk import RecordChunk
 from connectors.formats.xml.reader import read_xml
 
 
@@ -27,6 +27,6 @@ class Xml(Format):
         ),
     )
 
-    def read(self, file: BinaryIO, name: str) -> Iterator[Stretch]:
+    def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         """As `connectors.formats.xml.reader.read_xml`."""
         return read_xml(file, name, path=self.records.split("/"))

@@ -11,7 +11,7 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
 from connectors.formats.frames import frame_of_records, names_of
-from connectors.formats.stretch import RECORD_BYTES, Place, Stretch
+from connectors.formats.record_chunk import RECORD_BYTES, RecordChunk, RecordLocation
 from connectors.formats.xml.record import Record, local, record_of
 from ingestd.sdk import SourceBroken
 
@@ -22,7 +22,7 @@ _DEEPEST = 200
 
 def read_xml(
     file: BinaryIO, name: str, *, path: Sequence[str], rows: int = ROWS, record_bytes: int = RECORD_BYTES
-) -> Iterator[Stretch]:
+) -> Iterator[RecordChunk]:
     """The elements at ``path`` as records; at least one stretch. Positions are their numbers from 1.
 
     ``path``: names of elements below the root, ``*`` for any; empty: the root's children. Namespaces are left out.
@@ -30,7 +30,7 @@ def read_xml(
     Raises:
         SourceBroken: it is not well-formed (after the records before that), declares entities, or an element is too large.
     """
-    bounded = _Bounded(file, name, record_bytes)
+    bounded = _BoundedXml(file, name, record_bytes)
     held: list[Record] = []
     row = 0
     try:
@@ -52,7 +52,7 @@ def read_xml(
     yield _stretch(held, row + len(held))
 
 
-def _elements(file: _Bounded, path: tuple[str, ...], name: str) -> Iterator[Element]:
+def _elements(file: _BoundedXml, path: tuple[str, ...], name: str) -> Iterator[Element]:
     """The elements at the path; each is emptied once its record was taken."""
     open_elements: list[Element] = []
     for event, element in iterparse(file, events=("start", "end")):
@@ -76,7 +76,7 @@ def _fits(above: Sequence[Element], element: Element, path: Sequence[str]) -> bo
     return all(wanted in {"*", tag} for wanted, tag in zip(path, tags, strict=True))
 
 
-class _Bounded:
+class _BoundedXml:
     """A file of which only so much may pass without a record coming of it."""
 
     def __init__(self, file: BinaryIO, name: str, most: int) -> None:
@@ -100,8 +100,11 @@ class _Bounded:
         return data
 
 
-def _stretch(records: Sequence[Record], row: int) -> Stretch:
+def _stretch(records: Sequence[Record], row: int) -> RecordChunk:
     positions = pl.Series("position", range(row - len(records) + 1, row + 1), dtype=pl.Int64)
-    return Stretch(
-        records=frame_of_records(records, names_of(records)), positions=positions, rejects=(), end=Place(row=row)
+    return RecordChunk(
+        records=frame_of_records(records, names_of(records)),
+        positions=positions,
+        rejects=(),
+        end=RecordLocation(row=row),
     )

@@ -6,7 +6,7 @@ import click
 
 from ingestd.cli.rejected.drop import drop
 from ingestd.cli.rejected.export import export
-from ingestd.cli.rejected.listing import list_
+from ingestd.cli.rejected.list_verb import list_
 from ingestd.cli.rejected.retry import retry
 from ingestd.cli.rejected.show import show
 

@@ -7,10 +7,10 @@ import asyncio
 import click
 
 from ingestd.cli.options import observing
-from ingestd.cli.rejected.choosing import chosen, everything, meant
-from ingestd.daemon.asking import ask
+from ingestd.cli.rejected.selection import chosen, everything, meant
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.requests import DropRejected
+from ingestd.daemon.control_client import ask
 from ingestd.mirror.rejections import Selection
 from ingestd.process.logs import configure_logs
 from ingestd.telemetry import log_event

@@ -7,10 +7,10 @@ from typing import TextIO
 import click
 
 from ingestd.cli.options import observing
-from ingestd.cli.rejected.choosing import chosen
+from ingestd.cli.rejected.selection import chosen
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.exporting import Form, NotOneTable
-from ingestd.daemon.exporting import export as write_out
+from ingestd.daemon.rejected_export import Form, NotOneTable
+from ingestd.daemon.rejected_export import export as write_out
 from ingestd.daemon.status import observed
 from ingestd.mirror.rejections import Selection
 

@@ -7,10 +7,10 @@ import sys
 import click
 
 from ingestd.cli.options import observing
-from ingestd.cli.rejected.choosing import chosen, meant
-from ingestd.cli.rejected.telling import as_json, whole
+from ingestd.cli.rejected.presentation import as_json, whole
+from ingestd.cli.rejected.selection import chosen, meant
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.exporting import every
+from ingestd.daemon.rejected_export import every
 from ingestd.daemon.status import observed
 from ingestd.mirror.rejections import Selection
 

@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 
 from ingestd.daemon.control.address import short_address, socket_file
-from ingestd.daemon.control.refusal import Ended, Refused
+from ingestd.daemon.control.refusal import DaemonEnded, RequestRefused
 from ingestd.daemon.control.requests import LONGEST_LINE, Answer, Request, asked, read_answer
 
 
@@ -20,8 +20,8 @@ async def call(state: Path, request: Request) -> Answer:
 
     Raises:
         NobodyListens: none runs, or it has no socket.
-        Ended: it ended before it answered.
-        Refused: it can't, or its socket can't be used.
+        DaemonEnded: it ended before it answered.
+        RequestRefused: it can't, or its socket can't be used.
     """
     calling = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -32,12 +32,12 @@ async def call(state: Path, request: Request) -> Answer:
         raise NobodyListens from error
     except PermissionError as error:
         calling.close()
-        raise Refused(
+        raise RequestRefused(
             f"The daemon runs under another account; its socket {socket_file(state)} is not for this one. Use 'sudo -u'."
         ) from error
     except OSError as error:
         calling.close()
-        raise Refused(
+        raise RequestRefused(
             f"The daemon can't be asked by its socket {socket_file(state)}: {error.strerror or error}."
         ) from error
     except BaseException:
@@ -47,7 +47,7 @@ async def call(state: Path, request: Request) -> Answer:
         reader, writer = await asyncio.open_unix_connection(sock=calling, limit=LONGEST_LINE)
     except OSError:
         calling.close()
-        raise Ended from None
+        raise DaemonEnded from None
     try:
         writer.write(asked(request))
         await writer.drain()
@@ -57,5 +57,5 @@ async def call(state: Path, request: Request) -> Answer:
     finally:
         writer.close()
     if not line.endswith(b"\n"):
-        raise Ended
+        raise DaemonEnded
     return read_answer(request, line)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from ingestd.core.errors import IngestdError
 
 
-class Refused(IngestdError):
+class RequestRefused(IngestdError):
     """The daemon can't do what was asked; a sentence that says why and what to do."""
 
 
-class Ended(Refused):
+class DaemonEnded(RequestRefused):
     """The daemon ended before it answered; what it was asked for may be half done."""
 
     def __init__(self) -> None:

@@ -6,9 +6,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from ingestd.daemon.control.refusal import Refused
+from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.delivery.drift import Checked
-from ingestd.intake.notice import SourceNotice
+from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.rejections import Retried, Selection
 from ingestd.settings.drift import Mode
 
@@ -60,7 +60,7 @@ class ReadNotices(msgspec.Struct, frozen=True, kw_only=True, tag="read_notices")
 class SourceNotices(msgspec.Struct, frozen=True, kw_only=True):
     """The notices of all pipelines."""
 
-    notices: tuple[SourceNotice, ...]
+    notices: tuple[OperatorNotice, ...]
 
 
 class Reload(msgspec.Struct, frozen=True, kw_only=True, tag="reload"):
@@ -114,15 +114,15 @@ def read_request(line: bytes) -> Request:
     """The request of a line.
 
     Raises:
-        Refused: it is none that this version knows.
+        RequestRefused: it is none that this version knows.
     """
     try:
         found = msgspec.json.decode(line, type=_Asked)
         if found.version != VERSION:
-            raise Refused(_OTHER_VERSION)
+            raise RequestRefused(_OTHER_VERSION)
         request: Request = msgspec.json.decode(found.request, type=Request)
     except msgspec.DecodeError:
-        raise Refused(_OTHER_VERSION) from None
+        raise RequestRefused(_OTHER_VERSION) from None
     return request
 
 
@@ -140,13 +140,13 @@ def read_answer(request: Request, line: bytes) -> Answer:
     """What a line says to a request.
 
     Raises:
-        Refused: the daemon can't do it, or answers in a form of another version.
+        RequestRefused: the daemon can't do it, or answers in a form of another version.
     """
     try:
         found = msgspec.json.decode(line, type=_Answered)
         if found.refusal:
-            raise Refused(found.refusal)
+            raise RequestRefused(found.refusal)
         answer: Answer = msgspec.json.decode(found.answer, type=_ANSWERS[type(request)])
     except msgspec.DecodeError:
-        raise Refused(_OTHER_VERSION) from None
+        raise RequestRefused(_OTHER_VERSION) from None
     return answer

@@ -21,7 +21,7 @@ RETRY_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settlement:
+class DeferredSettlement:
     """``write`` writes one transaction and gives the claim back. ``segments``: those it is about. ``keys``: how many it holds."""
 
     write: Callable[[], None]
@@ -41,7 +41,7 @@ class DeferredSettlements:
         self._thread = thread
         self._on_written = on_written
         self._retry_seconds = retry_seconds
-        self._waiting: deque[Settlement] = deque()
+        self._waiting: deque[DeferredSettlement] = deque()
         self._segments: Counter[int] = Counter()
         self._keys = 0
         self._guard = threading.Lock()
@@ -52,7 +52,7 @@ class DeferredSettlements:
         """Return True if a settlement of one of these segments waits."""
         return any(segment in self._segments for segment in segments)
 
-    def settle(self, settlement: Settlement) -> None:
+    def settle(self, settlement: DeferredSettlement) -> None:
         """Write a settlement after those that wait, or keep it with them.
 
         Raises:

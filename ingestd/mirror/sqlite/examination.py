@@ -23,28 +23,28 @@ _STEPS = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class StateFinding:
     """One thing that was looked at; ``error`` is None if it is in order."""
 
     sentence: str
     error: MirrorError | None = None
 
 
-def examine(path: Path, *, seconds: float) -> Iterator[Finding]:
+def examine(path: Path, *, seconds: float) -> Iterator[StateFinding]:
     """Look at the folder, then at the file's structure for at most ``seconds``; what follows a failure is left out."""
     try:
         _usable(path)
     except OSError as error:
         failure = unopenable(error, path)
-        yield Finding(sentence=str(failure), error=failure)
+        yield StateFinding(sentence=str(failure), error=failure)
         return
     if not path.exists():
-        yield Finding(sentence=f"{path} can be made by the first run.")
+        yield StateFinding(sentence=f"{path} can be made by the first run.")
         return
     try:
-        yield Finding(sentence=_structure(path, seconds))
+        yield StateFinding(sentence=_structure(path, seconds))
     except MirrorError as failure:
-        yield Finding(sentence=str(failure), error=failure)
+        yield StateFinding(sentence=str(failure), error=failure)
 
 
 @contextmanager

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ingestd.mirror.sqlite.connection import StateFile, open_read_only
-from ingestd.mirror.sqlite.delivering import DeliverySide
-from ingestd.mirror.sqlite.drifting import DriftSide
+from ingestd.mirror.sqlite.delivery_store import DeliveryStore
+from ingestd.mirror.sqlite.drift_store import DriftStore
 from ingestd.mirror.sqlite.failed_parts import FailedPartStore
-from ingestd.mirror.sqlite.observing import Observer
-from ingestd.mirror.sqlite.reading import IntakeSide
-from ingestd.mirror.sqlite.retrying import RejectedSide
+from ingestd.mirror.sqlite.intake_store import IntakeStore
+from ingestd.mirror.sqlite.rejected_store import RejectedStore
 from ingestd.mirror.sqlite.sequence import SequenceFile
+from ingestd.mirror.sqlite.status_store import Observer
 
 
 class SqliteMirror:
@@ -37,13 +37,13 @@ class SqliteMirror:
         self.on_writable: Callable[[], None] | None = None
         state.on_unwritable = self._report_unwritable
         state.on_writable = self._report_writable
-        self.intake = IntakeSide(state, now=now, out=out, opened=opened, announce=self._announce)
+        self.intake = IntakeStore(state, now=now, out=out, opened=opened, announce=self._announce)
         watched: set[int] = set()
-        self.delivery = DeliverySide(
+        self.delivery = DeliveryStore(
             state, now=now, out=out, watched=watched, sequence=self.sequence, on_written=self._report_settled
         )
-        self.rejected = RejectedSide(state, now=now, announce=self._announce)
-        self.drift = DriftSide(state, now=now, out=out, opened=opened, watched=watched, announce=self._announce)
+        self.rejected = RejectedStore(state, now=now, announce=self._announce)
+        self.drift = DriftStore(state, now=now, out=out, opened=opened, watched=watched, announce=self._announce)
         self.failed_parts = FailedPartStore(state)
         self.status = Observer(state.reader())
 

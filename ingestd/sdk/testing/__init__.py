@@ -10,6 +10,6 @@ Three lines of a test module give all of it::
 
 from ingestd.sdk.testing.conformance import ConnectorConformance
 from ingestd.sdk.testing.rig import Rig
-from ingestd.sdk.testing.settling import settlement
+from ingestd.sdk.testing.settlements import settlement
 
 __all__ = ["ConnectorConformance", "Rig", "settlement"]

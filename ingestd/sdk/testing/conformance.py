@@ -8,9 +8,9 @@ import polars as pl
 
 from ingestd.core.errors import SourceError
 from ingestd.sdk.connector import Verifies
-from ingestd.sdk.testing.reading import check, partitions_of, read, records_of, skip
 from ingestd.sdk.testing.rig import Rig
-from ingestd.sdk.testing.settling import settlement
+from ingestd.sdk.testing.settlements import settlement
+from ingestd.sdk.testing.source_reader import check, partitions_of, read, records_of, skip
 
 
 class ConnectorConformance:

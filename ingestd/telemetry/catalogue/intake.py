@@ -91,7 +91,7 @@ class ContentKnown(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceTold(Event):
+class SourceNotice(Event):
     """A source has something to say about itself, such as how its folder is watched."""
 
     pipeline: str

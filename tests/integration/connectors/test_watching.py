@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from connectors import watching
+from connectors import folder_watch
+from connectors.folder_watch import FolderWatch
 from connectors.inotify import SHARED, FolderEvent
 from connectors.mounts import Mount
-from connectors.watching import FolderWatch
 from tests.support.daemon_process import ROOT
 
 DEADLINE_SECONDS = 10
@@ -149,7 +149,7 @@ class Deaf(FolderWatch):
 def test_where_no_event_comes_the_folder_is_polled_and_that_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "_PROBE_SECONDS", 0.05)
+    monkeypatch.setattr(folder_watch, "_PROBE_SECONDS", 0.05)
     with Deaf(tmp_path, Woken(), recursive=False) as watch:
         watch.rearm()
         assert watch.polling
@@ -164,7 +164,7 @@ def test_where_no_event_comes_the_folder_is_polled_and_that_is_said(
 def test_the_kind_of_file_system_decides_where_our_own_files_prove_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, kind: str, polling: bool, words: str
 ) -> None:
-    monkeypatch.setattr(watching, "mount_now", lambda _: Mount(point="/", kind=kind))
+    monkeypatch.setattr(folder_watch, "mount_now", lambda _: Mount(point="/", kind=kind))
     with FolderWatch(tmp_path, Woken(), recursive=False) as watch:
         watch.rearm()
         assert watch.polling is polling
@@ -184,7 +184,7 @@ def test_a_remounted_folder_is_tried_out_again(tmp_path: Path, monkeypatch: pyte
     told: list[str] = []
     with FolderWatch(folder, Woken(), recursive=False, tell=told.append) as watch:
         watch.rearm()
-        monkeypatch.setattr(watching, "mount_now", lambda _: Mount(point="/", kind="cifs"))
+        monkeypatch.setattr(folder_watch, "mount_now", lambda _: Mount(point="/", kind="cifs"))
         folder.rename(tmp_path / "old")
         folder.mkdir()
         watch.rearm()
@@ -321,7 +321,7 @@ LIMITED = """
 import os, sys
 from pathlib import Path
 from connectors.inotify import SHARED
-from connectors.watching import FolderWatch
+from connectors.folder_watch import FolderWatch
 from tests.support.daemon_process import ROOT
 limit, folder = Path(sys.argv[1]), Path(sys.argv[2])
 limit.write_text(sys.argv[3])

@@ -15,7 +15,7 @@ import pytest
 from ingestd.core.errors import MirrorFull
 from ingestd.daemon.control.address import short_address, socket_file
 from ingestd.daemon.control.caller import NobodyListens, call
-from ingestd.daemon.control.refusal import Refused
+from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.daemon.control.requests import Answer, DropRejected, Request, RetryRejected
 from ingestd.daemon.control.server import ControlServer
 from ingestd.mirror.rejections import Retried, Selection
@@ -128,7 +128,7 @@ async def test_what_the_daemon_can_t_do_is_told_to_who_asked(state: Path) -> Non
         raise MirrorFull("The disk is full.")
 
     async with listening(state, perform):
-        with pytest.raises(Refused, match=r"The disk is full\."):
+        with pytest.raises(RequestRefused, match=r"The disk is full\."):
             await call(state, DROP)
 
 
@@ -143,7 +143,7 @@ async def test_who_asks_a_daemon_that_stops_is_told_so(state: Path) -> None:
     async with listening(state, perform):
         asking = asyncio.create_task(call(state, DROP))
         await begun.wait()
-    with pytest.raises(Refused, match="The daemon is stopping"):
+    with pytest.raises(RequestRefused, match="The daemon is stopping"):
         await asking
 
 

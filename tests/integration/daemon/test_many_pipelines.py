@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from ingestd.daemon.assembly import Assembly, assembled
 from ingestd.daemon.configuration import Configuration, read_configuration
-from ingestd.daemon.wiring import Assembly, assembled
 from ingestd.intake import PassReport, Reader
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.telemetry import Event

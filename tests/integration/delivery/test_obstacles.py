@@ -10,7 +10,7 @@ import pytest
 
 from ingestd.client.transport import Timeouts
 from ingestd.core.address import SinkAddress
-from ingestd.delivery.pace import Pace
+from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.report import LaneReport
 from ingestd.telemetry.catalogue.delivery import DeliveryDelayed, DeliveryPaused, DeliveryResumed, SinkLost
 from tests.support.delivery_rig import QUICK, Rig, rig
@@ -62,7 +62,7 @@ async def test_an_unknown_key_pauses_the_lane_and_says_where_the_key_belongs(ser
 
 async def test_a_lane_that_was_paused_goes_on_when_the_right_is_given(server: DocumentServer) -> None:
     to = address(server.workspace())
-    pace = Pace(denied_seconds=0.02)
+    pace = DeliveryLimits(denied_seconds=0.02)
     server.fail(*[Refuse(status=403)] * 5)
     async with rig(url=server.url, pace=pace) as running:
         running.desire(to, {"a": ("1", "scalar")})
@@ -204,7 +204,7 @@ async def test_what_is_no_answer_of_the_service_is_no_success(
     server: DocumentServer, fault: Garbage, words: str
 ) -> None:
     to = address(server.workspace())
-    pace = Pace(retry=QUICK.retry, pause=QUICK.retry)
+    pace = DeliveryLimits(retry=QUICK.retry, pause=QUICK.retry)
     async with rig(url=server.url, pace=pace) as running:
         running.desire(to, {"a": ("1", "scalar")})
         await running.drained()
@@ -243,7 +243,7 @@ async def test_an_outage_turns_many_updates_of_a_key_into_one_write(server: Docu
 
 async def test_cancellation_lets_requests_in_flight_end_and_settles_them(server: DocumentServer) -> None:
     to = address(server.workspace())
-    eight = Pace(retry=QUICK.retry, pause=QUICK.pause, in_flight_at_first=8, in_flight_at_most=8)
+    eight = DeliveryLimits(retry=QUICK.retry, pause=QUICK.pause, in_flight_at_first=8, in_flight_at_most=8)
     async with rig(url=server.url, pace=eight) as running:
         running.desire(to, {"start": ("1", "scalar")})
         await running.drained()
@@ -262,7 +262,7 @@ async def test_cancellation_lets_requests_in_flight_end_and_settles_them(server:
 
 async def test_cancellation_drops_what_takes_longer_than_the_grace_and_keeps_it_pending(server: DocumentServer) -> None:
     to = address(server.workspace())
-    pace = Pace(retry=QUICK.retry, pause=QUICK.pause, grace_seconds=0.1)
+    pace = DeliveryLimits(retry=QUICK.retry, pause=QUICK.pause, grace_seconds=0.1)
     async with rig(url=server.url, pace=pace) as running:
         running.desire(to, {"start": ("1", "scalar")})
         await running.drained()

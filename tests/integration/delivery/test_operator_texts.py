@@ -18,14 +18,14 @@ from ingestd.cli.status import sink_line
 from ingestd.client.transport import Timeouts
 from ingestd.core.address import SinkAddress
 from ingestd.core.backoff import Backoff
-from ingestd.delivery.pace import Pace
+from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.support.delivery_rig import rig, waking
 from tests.support.document_server import Delay, DocumentServer, DropAfter, Fault, Garbage, Refuse, Truncate
 from tests.support.operator_texts import GOLDEN, expect_golden, logged, masked
 from tests.support.sqlite_desires import desire_all
 
-PATIENT = Pace(
+PATIENT = DeliveryLimits(
     retry=Backoff(base_seconds=3_600, cap_seconds=3_600),
     pause=Backoff(base_seconds=3_600, cap_seconds=3_600),
     grace_seconds=0,
@@ -44,7 +44,7 @@ class Situation:
     url: Callable[[DocumentServer], str] = lambda server: server.url
     to: SinkAddress = MASS_BUDGET
     key: str = "test-key"
-    pace: Pace = PATIENT
+    pace: DeliveryLimits = PATIENT
     read_seconds: float = 10
 
 

@@ -17,7 +17,7 @@ import httpx
 from ingestd.cli.status import sink_line
 from ingestd.client.transport import Timeouts
 from ingestd.core.address import SinkAddress
-from ingestd.delivery.pace import Pace
+from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.mirror.port import SinkStatus
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.telemetry.catalogue.delivery import BatchNarrowed, DeliveryDelayed, EntriesParked
@@ -42,7 +42,7 @@ async def delivering(
     url: str = "http://service.test",
     transport: httpx.AsyncBaseTransport | None = None,
     timeouts: Timeouts = PATIENTLY,
-    pace: Pace = PATIENT,
+    pace: DeliveryLimits = PATIENT,
 ) -> AsyncIterator[tuple[Rig, SqliteMirror]]:
     mirror = SqliteMirror.open(folder / "ingestd.db")
     try:

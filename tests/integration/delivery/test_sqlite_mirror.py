@@ -14,7 +14,7 @@ import pytest
 
 from ingestd.client.transport import Timeouts
 from ingestd.core.address import SinkAddress
-from ingestd.delivery.pace import Pace
+from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.support.bulk_service import BulkService
 from tests.support.chaos_transport import ChaosTransport
@@ -25,7 +25,7 @@ from tests.support.sqlite_desires import desire_all
 
 WORKSPACE = "0b6c5c4e-55a4-4c0e-9d5e-3f4f0a6a7b10"
 TO = SinkAddress(workspace=WORKSPACE, by="label", name="Mass budget")
-ABRUPT = Pace(retry=QUICK.retry, pause=QUICK.pause, grace_seconds=0)
+ABRUPT = DeliveryLimits(retry=QUICK.retry, pause=QUICK.pause, grace_seconds=0)
 
 
 def state(turn: int, count: int = 300) -> dict[str, Desired]:

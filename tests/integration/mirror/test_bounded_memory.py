@@ -12,7 +12,7 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.intake import Reader
 from ingestd.mirror.sqlite import SqliteMirror
-from ingestd.mirror.sqlite.pruning import RUNS_KEPT
+from ingestd.mirror.sqlite.pruner import RUNS_KEPT
 from ingestd.mirror.sqlite.snapshots import KEPT
 from tests.support.scripted_source import Row, Script, ScriptedConnector
 

@@ -89,10 +89,10 @@ class World:
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]]:
     monkeypatch.setattr("ingestd.mirror.sqlite.snapshots.KEPT", KEPT)
-    monkeypatch.setattr("ingestd.mirror.sqlite.reading.RUNS_APART", 1)
-    monkeypatch.setattr("ingestd.mirror.sqlite.pruning.KEPT", KEPT)
-    monkeypatch.setattr("ingestd.mirror.sqlite.pruning.RUNS_KEPT", RUNS_KEPT)
-    monkeypatch.setattr("ingestd.mirror.sqlite.pruning.RUNS_APART", RUNS_APART)
+    monkeypatch.setattr("ingestd.mirror.sqlite.intake_store.RUNS_APART", 1)
+    monkeypatch.setattr("ingestd.mirror.sqlite.pruner.KEPT", KEPT)
+    monkeypatch.setattr("ingestd.mirror.sqlite.pruner.RUNS_KEPT", RUNS_KEPT)
+    monkeypatch.setattr("ingestd.mirror.sqlite.pruner.RUNS_APART", RUNS_APART)
     worlds: list[World] = []
 
     def build(*, keeps: bool = False) -> World:

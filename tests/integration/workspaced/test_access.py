@@ -10,10 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
-from workspaced.access import store as access
 from workspaced.app import running
-from workspaced.settings import Settings
-from workspaced.storage.choice import transact
+from workspaced.security import key_store as access
+from workspaced.settings.model import Settings
+from workspaced.storage.factory import transact
 
 _EVERY_ROW = [
     ("GET", ""),

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tests.support.outsider import Outsider
-from workspaced.settings import Settings
+from workspaced.settings.model import Settings
 
 
 async def test_every_refusal_has_a_body_that_parses_a_string_error_and_a_request_id(

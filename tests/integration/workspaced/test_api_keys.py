@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from tests.support.outsider import Outsider
-from workspaced.access.key_form import key_id_of
-from workspaced.settings import Settings
+from workspaced.security.key_format import key_id_of
+from workspaced.settings.model import Settings
 
 _KEYS = "/v1/api-keys"
 

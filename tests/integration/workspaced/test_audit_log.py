@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from workspaced.app import running
-from workspaced.audit.log import SYSTEM, Deed, note
-from workspaced.settings import Limits, Settings
-from workspaced.storage.choice import transact
+from workspaced.security.audit_log import SYSTEM, AuditAction, note
+from workspaced.settings.model import Limits, Settings
+from workspaced.storage.factory import transact
 
 
 async def _actions(http: httpx.AsyncClient, **query: str) -> list[str]:
@@ -165,11 +165,11 @@ async def test_rows_are_dropped_when_they_have_had_their_time(
     settings: Settings, make_key: Callable[..., str], days: int, kept: int
 ) -> None:
     old = time.time_ns() // 1_000_000 - 2 * 86_400_000
-    transact(settings.database, lambda tx: note(tx, SYSTEM, Deed(action="old.deed", resource_id=""), now=old))
+    transact(settings.database, lambda tx: note(tx, SYSTEM, AuditAction(action="old.action", resource_id=""), now=old))
     headers = {"x-api-key": make_key()}
     async with (
         running(Settings(data=settings.data, postgres=settings.postgres, limits=Limits(audit_days=days))) as app,
         httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
     ):
         await app.keep_up()
-        assert len(await _actions(http, action="old.deed")) == kept
+        assert len(await _actions(http, action="old.action")) == kept

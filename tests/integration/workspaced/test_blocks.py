@@ -12,7 +12,7 @@ import pytest
 from ingestd.client import AsyncClient
 from ingestd.client.errors import Conflict, NotFound, Unprocessable
 from workspaced.app import running
-from workspaced.settings import Limits, Settings
+from workspaced.settings.model import Limits, Settings
 
 _ID = "123e4567-e89b-12d3-a456-426614174000"
 

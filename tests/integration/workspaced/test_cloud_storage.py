@@ -10,8 +10,8 @@ import pytest
 
 from tests.integration.workspaced.conftest import MakeKey
 from tests.support.cloud_files import FILES, CloudFiles
-from workspaced.settings import Settings
-from workspaced.storage.choice import transact
+from workspaced.settings.model import Settings
+from workspaced.storage.factory import transact
 
 ABSENT = "22222222-2222-4222-8222-222222222222"
 

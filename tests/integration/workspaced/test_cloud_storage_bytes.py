@@ -21,10 +21,10 @@ from tests.integration.workspaced.conftest import MakeKey
 from tests.integration.workspaced.deliveries.conftest import ManualClock
 from tests.support.cloud_files import FILES, CloudFiles
 from workspaced.app import Application, running
-from workspaced.blobs.disk import DiskBlobs
-from workspaced.blobs.port import Incoming
-from workspaced.problems import Unavailable
-from workspaced.settings import Limits, Settings
+from workspaced.core.problems import Unavailable
+from workspaced.settings.model import Limits, Settings
+from workspaced.storage.blobs.disk import DiskBlobs
+from workspaced.storage.blobs.port import Incoming
 
 
 @pytest.fixture

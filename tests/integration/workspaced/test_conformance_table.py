@@ -18,9 +18,9 @@ import pytest
 from tests.support.interface_rows import ROWS, Row
 from tests.support.one_of_each import World, one_of_each
 from workspaced.app import Application, running
-from workspaced.settings import Limits, Settings
+from workspaced.settings.model import Limits, Settings
 from workspaced.storage.address import postgres_address
-from workspaced.storage.choice import transact
+from workspaced.storage.factory import transact
 
 ABSENT: Final = "9c5b94b1-35ad-49bb-b118-8e8fc24abf80"
 UNSAFE: Final = "http://127.0.0.1/hook"

@@ -19,12 +19,12 @@ from tests.support.convertible import png_header
 from tests.support.json_schema import fits
 from tests.support.webhook_receiver import WebhookReceiver
 from workspaced.app import running
-from workspaced.cloud_storage import conversion_store
-from workspaced.cloud_storage.conversion_rules import ConversionPace
-from workspaced.cloud_storage.conversion_store import Claim
-from workspaced.egress.rules import EgressRules
-from workspaced.settings import Settings
-from workspaced.storage.choice import transact
+from workspaced.resources.cloud_storage import conversion_store
+from workspaced.resources.cloud_storage.conversion_store import Claim
+from workspaced.security.egress.rules import EgressRules
+from workspaced.settings.model import Settings
+from workspaced.settings.workers import ConversionSettings
+from workspaced.storage.factory import transact
 from workspaced.storage.port import StoreOfProcess, Transaction
 from workspaced.storage.postgres_store import PostgresStore
 from workspaced.storage.sqlite_store import SqliteStore
@@ -45,7 +45,7 @@ async def _service(settings: Settings, key: str, clock: ManualClock | None = Non
 
 
 def _paced(settings: Settings, **pace: Any) -> Settings:
-    return dataclasses.replace(settings, conversion=ConversionPace(**pace))
+    return dataclasses.replace(settings, conversion=ConversionSettings(**pace))
 
 
 async def _converting() -> set[int]:
@@ -242,7 +242,7 @@ async def test_a_lease_that_ran_out_is_taken_over(settings: Settings, make_key: 
     nobody = _paced(settings, at_once=0)
     async with _service(nobody, key, clock) as files:
         file = (await files.upload("mass.csv", CSV))["id"]
-        pace = ConversionPace()
+        pace = ConversionSettings()
         held = transact(
             settings.database, lambda tx: conversion_store.claim(tx, lease="gone/1", pace=pace, now=clock.now())
         )
@@ -265,7 +265,7 @@ async def test_a_file_that_kills_whoever_converts_it_is_given_up(settings: Setti
     clock = ManualClock()
     async with _service(_paced(settings, at_once=0), make_key(), clock) as files:
         file = (await files.upload("mass.csv", CSV))["id"]
-        pace = ConversionPace()
+        pace = ConversionSettings()
         for number in range(4):
             claimed = transact(
                 settings.database,

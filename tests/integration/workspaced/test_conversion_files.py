@@ -18,10 +18,10 @@ from PIL import Image
 
 from tests.support.conversion_processes import conversion_processes
 from tests.support.convertible import ods, pdf, pdf_bomb, png_header, rows, xlsx, zipped
-from workspaced.cloud_storage import job
-from workspaced.cloud_storage.conversion_rules import ConversionPace
-from workspaced.cloud_storage.converters.registry import kind_of
-from workspaced.cloud_storage.job import Done, Failed
+from workspaced.resources.cloud_storage import job
+from workspaced.resources.cloud_storage.converters.registry import kind_of
+from workspaced.resources.cloud_storage.job import Done, Failed
+from workspaced.settings.workers import ConversionSettings
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ async def _outcome(folder: Path, name: str, content: bytes, **pace: Any) -> tupl
     scratch.mkdir()
     kind = kind_of(name, "application/octet-stream")
     assert kind
-    return await job.run(kind, source, Path(name).suffix, scratch, pace=ConversionPace(**pace)), scratch / "made"
+    return await job.run(kind, source, Path(name).suffix, scratch, pace=ConversionSettings(**pace)), scratch / "made"
 
 
 async def _made(folder: Path, name: str, content: bytes) -> Made:
@@ -288,7 +288,7 @@ async def test_what_would_be_made_is_bounded(tmp_path: Path) -> None:
 
 
 async def test_processor_time_is_bounded(tmp_path: Path) -> None:
-    content = b"a,b\n" + b"1.5,xyz\n" * 6_000_000
+    content = b"a,b\n" + b"1.5,xyz\n" * 15_000_000
     error_class, sentence = await _failed(tmp_path, "a.csv", content, cpu_seconds=1)
     assert error_class == "timeout"
     assert "1 seconds of processor time" in sentence

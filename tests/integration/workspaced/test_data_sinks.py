@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from workspaced.app import running
-from workspaced.settings import Limits, Settings
+from workspaced.settings.model import Limits, Settings
 
 _ID = "123e4567-e89b-12d3-a456-426614174000"
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")

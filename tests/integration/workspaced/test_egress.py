@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from workspaced.egress.addresses import Address
-from workspaced.egress.backend import system_resolver
-from workspaced.egress.client import Bounds, EgressClient, Unreachable
-from workspaced.egress.rules import EgressRules
+from workspaced.security.egress.addresses import Address
+from workspaced.security.egress.backend import system_resolver
+from workspaced.security.egress.client import Bounds, EgressClient, Unreachable
+from workspaced.security.egress.rules import EgressRules
 
 OPEN = EgressRules(allow_http=True, allowed_networks=(ip_network("127.0.0.0/8"),))
 CLOSED = EgressRules(allow_http=True)

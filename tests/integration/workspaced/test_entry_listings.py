@@ -12,7 +12,7 @@ import pytest
 
 from tests.integration.workspaced.conftest import MakeKey
 from workspaced.app import running
-from workspaced.settings import Settings
+from workspaced.settings.model import Settings
 
 KEYS = ["engine.mass", "Engine.thrust", "a%b", "a_b", "aXb", "tank\\wall", "été"]
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.one_of_each import World, one_of_each
 from tests.support.service_table import DESCRIBED, OPERATIONS, Request, request_to
-from workspaced.web.operations import Operation
+from workspaced.http.operations import Operation
 
 ROWS_OF_THE_FIXED_BODY = ("data_sinks.list", "data_sinks.list_whole", "data_sinks.update", "data_sinks.mass")
 

@@ -12,10 +12,10 @@ import pytest
 
 from tests.support.cloud_files import FILES, CloudFiles
 from tests.support.workspaced_process import WorkspaceService, new_key, workspaced
-from workspaced.cloud_storage.restoring import every_file, restore
-from workspaced.problems import Conflict, NotFound
-from workspaced.settings import Settings
-from workspaced.storage.choice import transact
+from workspaced.core.problems import Conflict, NotFound
+from workspaced.resources.cloud_storage.deleted_files import every_file, restore
+from workspaced.settings.model import Settings
+from workspaced.storage.factory import transact
 
 
 @pytest.fixture

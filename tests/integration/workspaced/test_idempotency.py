@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from workspaced.app import running
-from workspaced.settings import Settings
+from workspaced.settings.model import Settings
 
 
 async def test_a_repeated_post_gets_the_first_answer_and_does_nothing(http: httpx.AsyncClient, sinks: str) -> None:

@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from workspaced.app import running
-from workspaced.settings import Limits, Settings
+from workspaced.security.trusted_proxies import Proxies
+from workspaced.settings.model import Limits, Settings
 from workspaced.storage.port import StorageUnusable
-from workspaced.web.addresses import Proxies
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from workspaced.web.lingering import MOST_BYTES
+from workspaced.http.body_drain import MOST_BYTES
 
 
 async def test_a_slash_in_a_key_is_addressed_with_percent_2f(http: httpx.AsyncClient, sink: str) -> None:

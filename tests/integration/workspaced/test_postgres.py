@@ -14,13 +14,13 @@ import psycopg
 import pytest
 
 from tests.support.postgres_databases import Databases
-from workspaced.access import store as access
 from workspaced.app import running
-from workspaced.problems import Unavailable
-from workspaced.settings import Settings
+from workspaced.core.problems import Unavailable
+from workspaced.security import key_store as access
+from workspaced.settings.model import Settings
 from workspaced.storage import migrations
 from workspaced.storage.address import PostgresAddress, postgres_address
-from workspaced.storage.choice import create_store, migrate, transact
+from workspaced.storage.factory import create_store, migrate, transact
 from workspaced.storage.port import StorageUnusable, StoreOfProcess, Transaction
 
 DEADLINE_SECONDS = 30

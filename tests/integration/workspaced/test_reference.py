@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from workspaced.app import running
-from workspaced.settings import Settings
+from workspaced.settings.model import Settings
 
 
 @pytest.mark.parametrize("path", ["/openapi.json", "/docs"])

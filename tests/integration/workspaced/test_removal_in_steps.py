@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from workspaced.app import Application
-from workspaced.data_sinks import store
-from workspaced.settings import Settings
-from workspaced.storage.choice import transact
+from workspaced.resources.data_sinks import store
+from workspaced.settings.model import Settings
+from workspaced.storage.factory import transact
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def without_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     async def finish(_job: object) -> int:
         return 0
 
-    monkeypatch.setattr("workspaced.incremental_jobs.IncrementalJob.finish", finish)
+    monkeypatch.setattr("workspaced.storage.incremental_job.IncrementalJob.finish", finish)
 
 
 def rows_of(settings: Settings) -> tuple[int, int]:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workspaced.data_sinks.repeats import least_of
-from workspaced.data_sinks.values import Change, StoredEntry, Tally
+from workspaced.resources.data_sinks.duplicate_keys import least_of
+from workspaced.resources.data_sinks.values import Change, StoredEntry, Tally
 
 _NOON, _LATER = "2026-05-01T12:00:00Z", "2026-05-01T13:00:00Z"
 

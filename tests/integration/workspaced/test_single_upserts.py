@@ -15,8 +15,8 @@ import pytest
 
 from tests.integration.workspaced.conftest import MakeKey
 from workspaced.app import running
-from workspaced.settings import Limits, Settings
-from workspaced.storage.choice import transact
+from workspaced.settings.model import Limits, Settings
+from workspaced.storage.factory import transact
 
 _TIMES = {None: None, 1: "2026-05-01T12:00:00Z", 2: "2026-05-01T13:00:00Z"}
 _QUOTA = 12

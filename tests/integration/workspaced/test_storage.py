@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from workspaced.problems import Conflict, Unavailable
+from workspaced.core.problems import Conflict, Unavailable
 from workspaced.storage import migrations, sqlite_schema
 from workspaced.storage.group_commit import GroupCommit
 from workspaced.storage.port import Reader, StorageUnusable, Transaction

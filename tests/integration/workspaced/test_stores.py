@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.outsider import Outsider
-from workspaced.problems import Conflict, Unavailable
+from workspaced.core.problems import Conflict, Unavailable
 from workspaced.storage.address import Address, PostgresAddress, sqlite_address
-from workspaced.storage.choice import create_store, migrate, transact
-from workspaced.storage.joint import Joint
+from workspaced.storage.batchable import BatchableWork
+from workspaced.storage.factory import create_store, migrate, transact
 from workspaced.storage.leases import JobLeases
 from workspaced.storage.port import Reader, StoreOfProcess, Transaction
 
@@ -133,7 +133,7 @@ async def test_of_those_who_share_a_transaction_only_who_fails_is_undone(store: 
     assert await store.read(_names) == ["a", "c", "d"]
 
 
-class _Pair(Joint[str]):
+class _Pair(BatchableWork[str]):
     """Puts a name; how it was done is written beside it."""
 
     def __init__(self, name: str, kind: str, *, fail: str = "") -> None:

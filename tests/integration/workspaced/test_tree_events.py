@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from tests.support.outsider import Outsider
-from workspaced.egress.rules import EgressRules
-from workspaced.settings import Settings
+from workspaced.security.egress.rules import EgressRules
+from workspaced.settings.model import Settings
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from ingestd.client import AsyncClient
 from ingestd.client.errors import NotFound
 from tests.support.json_schema import fits
 from workspaced.app import running
-from workspaced.settings import Limits, Settings
-from workspaced.storage.choice import transact
+from workspaced.settings.model import Limits, Settings
+from workspaced.storage.factory import transact
 
 _ID = "123e4567-e89b-12d3-a456-426614174000"
 _URL = "https://hooks.example/in"

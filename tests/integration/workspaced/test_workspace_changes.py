@@ -12,10 +12,10 @@ import pytest
 
 from ingestd.client import AsyncClient
 from workspaced.app import running
-from workspaced.problems import Conflict, NotFound
-from workspaced.settings import Limits, Settings
-from workspaced.storage.choice import transact
-from workspaced.workspaces import retention
+from workspaced.core.problems import Conflict, NotFound
+from workspaced.resources.workspaces import retention
+from workspaced.settings.model import Limits, Settings
+from workspaced.storage.factory import transact
 
 _ID = "123e4567-e89b-12d3-a456-426614174000"
 

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from workspaced.access.key_form import digest, key_id_of, new_key, new_key_id
-from workspaced.access.permissions import DATA_SINKS_PUSH, DATA_SINKS_WRITE, ROLES, Grant, principal_of
+from workspaced.security.key_format import digest, key_id_of, new_key, new_key_id
+from workspaced.security.permissions import DATA_SINKS_PUSH, DATA_SINKS_WRITE, ROLES, Grant, principal_of
 
 A, B = "00000000-0000-4000-8000-00000000000a", "00000000-0000-4000-8000-00000000000b"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workspaced.problems import Invalid
+from workspaced.core.problems import Invalid
 from workspaced.storage.bounded_walk import Walked, walk
 from workspaced.storage.port import Row
 

@@ -4,8 +4,8 @@ from ipaddress import ip_address
 
 import pytest
 
-from workspaced.egress.addresses import is_public
-from workspaced.egress.rules import EgressRules, UnsafeTarget, literal
+from workspaced.security.egress.addresses import is_public
+from workspaced.security.egress.rules import EgressRules, UnsafeTarget, literal
 
 HOSTILE = (
     "127.0.0.1",

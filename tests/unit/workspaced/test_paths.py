@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workspaced.web.paths import Routes, segments
+from workspaced.http.paths import Routes, segments
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workspaced.access import rate_limits
-from workspaced.access.rate_limits import RateLimit
-from workspaced.settings import visible_id_prefix
-from workspaced.web.addresses import Proxies
+from workspaced.security import rate_limits
+from workspaced.security.rate_limits import RateLimit
+from workspaced.security.trusted_proxies import Proxies
+from workspaced.settings.model import visible_id_prefix
 
 
 class _Clock:

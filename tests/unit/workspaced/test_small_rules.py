@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workspaced.data_sinks.addressing import ID_MULTIPLIER, SinkName, row_number, sink_name
-from workspaced.problems import PreconditionFailed
-from workspaced.settings import Limits
-from workspaced.text import as_uuid, has_controls
-from workspaced.timestamps import microseconds, stamp
-from workspaced.web.conditions import not_modified, require_match
+from workspaced.core.problems import PreconditionFailed
+from workspaced.core.text import as_uuid, has_controls
+from workspaced.core.timestamps import microseconds, stamp
+from workspaced.http.conditions import not_modified, require_match
+from workspaced.resources.data_sinks.sink_address import ID_MULTIPLIER, SinkName, row_number, sink_name
+from workspaced.settings.model import Limits
 
 
 @pytest.mark.parametrize(
@@ -46,10 +46,10 @@ def test_what_is_no_instant_is_refused(text: str) -> None:
 
 
 @given(st.integers(1, 1 << 40), st.integers(0, (1 << 48) - 1))
-def test_an_id_leads_back_to_its_row(number: int, scramble: int) -> None:
-    made = f"00000000-0000-4000-8000-{(number * ID_MULTIPLIER + scramble) & 0xFFFFFFFFFFFF:012x}"
-    assert row_number(made, scramble=scramble) == number
-    assert number * ID_MULTIPLIER + scramble < 1 << 63
+def test_an_id_leads_back_to_its_row(number: int, id_offset: int) -> None:
+    made = f"00000000-0000-4000-8000-{(number * ID_MULTIPLIER + id_offset) & 0xFFFFFFFFFFFF:012x}"
+    assert row_number(made, id_offset=id_offset) == number
+    assert number * ID_MULTIPLIER + id_offset < 1 << 63
 
 
 def test_a_path_names_a_sink_by_uuid_or_visible_id() -> None:

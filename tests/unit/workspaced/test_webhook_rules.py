@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from workspaced.egress.rules import EgressRules
-from workspaced.problems import Invalid, Unavailable, Unprocessable
-from workspaced.sealing import Vault, encryption_key
-from workspaced.settings import Limits, Settings
-from workspaced.webhooks.rules import header_of, merged_oauth, read_new_webhook, read_rotation
-from workspaced.webhooks.signing import key_of, masked, new_secret, signature_headers
-from workspaced.webhooks.values import GivenOAuth, OAuth
+from workspaced.core.problems import Invalid, Unavailable, Unprocessable
+from workspaced.resources.webhooks.rules import header_of, merged_oauth, read_new_webhook, read_rotation
+from workspaced.resources.webhooks.signature import key_of, masked, new_secret, signature_headers
+from workspaced.resources.webhooks.values import GivenOAuth, OAuth
+from workspaced.security.egress.rules import EgressRules
+from workspaced.security.secret_box import SecretBox, encryption_key
+from workspaced.settings.model import Limits, Settings
 
 URL = "https://hooks.example/in"
 
@@ -141,18 +141,18 @@ def test_a_secret_has_256_random_bits_and_shows_its_end_only() -> None:
 
 
 def test_what_is_sealed_opens_with_its_key_and_purpose_only() -> None:
-    vault = Vault(os.urandom(32))
-    sealed = vault.seal(b"secret", purpose="a")
+    secret_box = SecretBox(os.urandom(32))
+    sealed = secret_box.seal(b"secret", purpose="a")
     assert b"secret" not in sealed
-    assert vault.open(sealed, purpose="a") == b"secret"
-    for other, purpose in ((vault, "b"), (Vault(os.urandom(32)), "a"), (Vault(None), "a")):
+    assert secret_box.open(sealed, purpose="a") == b"secret"
+    for other, purpose in ((secret_box, "b"), (SecretBox(os.urandom(32)), "a"), (SecretBox(None), "a")):
         with pytest.raises(Unavailable, match="WORKSPACED_ENCRYPTION_KEY"):
             other.open(sealed, purpose=purpose)
 
 
 def test_without_a_key_it_is_stored_plainly_and_can_be_read_with_one() -> None:
-    stored = Vault(None).seal(b"secret", purpose="a")
-    assert Vault(os.urandom(32)).open(stored, purpose="a") == b"secret"
+    stored = SecretBox(None).seal(b"secret", purpose="a")
+    assert SecretBox(os.urandom(32)).open(stored, purpose="a") == b"secret"
 
 
 def test_a_key_that_is_none_is_told_without_quoting_it() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from connectors.directory import DirectoryConnector, after
-from connectors.files import durable
+from connectors.directory import DirectoryConnector, disposal
+from connectors.files import durable_write
 from connectors.files.identity import identity_of
 from ingestd.sdk import Batch, Partition, SourceUnavailable
 from ingestd.sdk.testing import settlement
@@ -101,15 +101,15 @@ def test_a_file_replaced_in_the_instant_of_the_move_goes_back_unread(
 ) -> None:
     path = drop.write("a.csv")
     identity = identity_of(path.stat())
-    reserve = durable.reserve
+    reserve = durable_write.reserve
 
     def replaced_meanwhile(target: Path) -> Path:
         (drop.base / "new").write_text("part\nnew\n")
         (drop.base / "new").replace(path)
         return reserve(target)
 
-    monkeypatch.setattr(after, "reserve", replaced_meanwhile)
-    assert not after.archive(path, drop.done, "a.csv", identity=identity, sha256="")
+    monkeypatch.setattr(disposal, "reserve", replaced_meanwhile)
+    assert not disposal.archive(path, drop.done, "a.csv", identity=identity, sha256="")
     assert tree(drop.folder) == {"a.csv": "part\nnew\n"}
     assert tree(drop.done) == {}
 
@@ -195,7 +195,7 @@ def test_a_full_disk_leaves_the_file(drop: Any, read_all: Read, monkeypatch: pyt
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(after, "reserve", full)
+        patched.setattr(disposal, "reserve", full)
         with pytest.raises(SourceUnavailable, match="No space left"):
             connector.settled(Partition(name="a.csv"), cursor, settlement())
     connector.settled(Partition(name="a.csv"), cursor, settlement())

@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from connectors.directory import DirectoryConnector
-from connectors.formats import Stretch
-from connectors.formats import stretch as stretch_module
+from connectors.formats import RecordChunk
+from connectors.formats import record_chunk as stretch_module
 from connectors.formats.csv import Csv, read_csv
 from connectors.formats.parser_process.pool import SHARED
 from connectors.formats.parser_process.process import ParserProcess
@@ -166,7 +166,7 @@ def test_a_parser_that_hangs_does_not_hold_up_the_stop(
 ) -> None:
     begun, parse = threading.Event(), ParserProcess.parse
 
-    def observed(process: ParserProcess, order: Any, descriptor: int) -> Iterator[Stretch]:
+    def observed(process: ParserProcess, order: Any, descriptor: int) -> Iterator[RecordChunk]:
         begun.set()
         return parse(process, order, descriptor)
 

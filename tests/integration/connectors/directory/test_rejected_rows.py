@@ -15,7 +15,7 @@ import openpyxl
 import pytest
 
 from connectors.directory import DirectoryConnector
-from connectors.files.returning import RESERVED
+from connectors.files.resubmission import RESERVED
 from tests.support.file_flow import FileFlow
 
 Open = Callable[..., FileFlow]

@@ -13,7 +13,7 @@ import pytest
 from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
-from connectors.formats import FORMATS, ConfiguredFormat, Format, Stretch, format_of
+from connectors.formats import FORMATS, ConfiguredFormat, Format, RecordChunk, format_of
 from ingestd.sdk import SourceBroken
 
 TABLES = Path(__file__).parents[3] / "golden" / "formats"
@@ -66,7 +66,7 @@ def columnar(case: dict[str, Any]) -> bytes:
     return out.getvalue()
 
 
-def rows(stretches: list[Stretch]) -> list[list[Any]]:
+def rows(stretches: list[RecordChunk]) -> list[list[Any]]:
     """Position and fields of each record; a field that the record has not is left out."""
     return [
         [position, {name: value for name, value in zip(stretch.records.columns, row, strict=True) if value is not None}]

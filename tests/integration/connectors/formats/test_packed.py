@@ -12,8 +12,8 @@ from collections.abc import Callable
 import pytest
 from backports import zstd
 
-from connectors.formats import Stretch, format_of
-from connectors.formats.packing import Packed
+from connectors.formats import RecordChunk, format_of
+from connectors.formats.compression import Packed
 from ingestd.sdk import SourceBroken
 
 CSV = b"part,mass\nA,0.10\nB\n"
@@ -33,7 +33,7 @@ def zipped(**members: bytes) -> bytes:
     return out.getvalue()
 
 
-def read(data: bytes, name: str, *, member: str = "*") -> list[Stretch]:
+def read(data: bytes, name: str, *, member: str = "*") -> list[RecordChunk]:
     return list(format_of(name, None, member=member).read(io.BytesIO(data), name))
 
 

@@ -17,7 +17,7 @@ import openpyxl
 import psutil
 import pytest
 
-from connectors.formats import Format, Stretch
+from connectors.formats import Format, RecordChunk
 from connectors.formats.columnar import Parquet
 from connectors.formats.excel import Excel
 from connectors.formats.parser_process import ParserLimits, ParserPool, Parsers
@@ -35,7 +35,7 @@ def pool() -> Iterator[ParserPool]:
     pool.close()
 
 
-def read(form: Format, pool: ParserPool, data: bytes = b"x", name: str = "a.odd") -> list[Stretch]:
+def read(form: Format, pool: ParserPool, data: bytes = b"x", name: str = "a.odd") -> list[RecordChunk]:
     return list(form.using(Parsers(pool)).read(io.BytesIO(data), name))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import openpyxl
 import pytest
 
-from connectors.formats import Stretch, format_of
+from connectors.formats import RecordChunk, format_of
 from connectors.formats.excel import Excel
 from ingestd.sdk import NOTICE, SourceBroken
 from tests.support.workbook_bytes import compound_file, xls, xlsb
@@ -26,7 +26,7 @@ ROWS: list[list[Any]] = [
 RECORDS = [("A", "1.5", "2026-01-02T00:00:00"), ("C", "3", "1899-12-28T12:00:00")]
 
 
-def read(data: bytes, name: str = "a.xlsx", **settings: Any) -> list[Stretch]:
+def read(data: bytes, name: str = "a.xlsx", **settings: Any) -> list[RecordChunk]:
     return list(Excel(**settings).read(io.BytesIO(data), name))
 
 

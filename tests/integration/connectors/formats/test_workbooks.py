@@ -12,7 +12,7 @@ import openpyxl
 import pytest
 from openpyxl.worksheet.worksheet import Worksheet
 
-from connectors.formats import Stretch
+from connectors.formats import RecordChunk
 from connectors.formats.excel import Excel
 from connectors.formats.excel import workbook as bounds
 from ingestd.sdk import SourceBroken
@@ -39,11 +39,11 @@ def table(*rows: list[Any]) -> bytes:
     return workbook(fill)
 
 
-def read(data: bytes, name: str = "a.xlsx", **settings: Any) -> list[Stretch]:
+def read(data: bytes, name: str = "a.xlsx", **settings: Any) -> list[RecordChunk]:
     return list(Excel(**settings).read(io.BytesIO(data), name))
 
 
-def one(data: bytes, **settings: Any) -> Stretch:
+def one(data: bytes, **settings: Any) -> RecordChunk:
     (stretch,) = read(data, **settings)
     return stretch
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from connectors.log import following, rows
+from connectors.log import rows, tail
 from ingestd.sdk import Partition, SourceBroken, SourceUnavailable
 
 Readings = Callable[..., Any]
@@ -152,8 +152,8 @@ def test_ndjson_is_read_by_line_with_its_values_as_written(bench: Any, reading: 
 def test_a_line_larger_than_a_row_may_be_is_parked_without_being_held(
     bench: Any, reading: Readings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(following, "BLOCK_BYTES", 50)
-    monkeypatch.setattr(following, "RECORD_BYTES", 200)
+    monkeypatch.setattr(tail, "BLOCK_BYTES", 50)
+    monkeypatch.setattr(tail, "RECORD_BYTES", 200)
     monkeypatch.setattr(rows, "RECORD_BYTES", 200)
     run, connector = reading(), bench.connector()
     bench.append("t,text\n0,a\n1," + "x" * 1000)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from connectors.log import arranging
+from connectors.log import rotation
 
 Readings = Callable[..., Any]
 
@@ -223,7 +223,7 @@ def test_files_that_do_not_keep_still_are_looked_at_again_at_once(
 ) -> None:
     run, connector = reading(), bench.connector()
     bench.append(HEADER + "0,a\n")
-    monkeypatch.setattr(arranging.Arranger, "_same", lambda *_: False)
+    monkeypatch.setattr(rotation.FileMatcher, "_same", lambda *_: False)
     assert run.look(connector) == []
     assert connector.waiting() == pytest.approx(0.05)
     monkeypatch.undo()

@@ -19,10 +19,10 @@ from structlog.testing import capture_logs
 from tests.integration.workspaced.deliveries.conftest import ManualClock, Rig, arrival
 from tests.support.webhook_receiver import Reply, WebhookReceiver
 from workspaced.app import running
-from workspaced.egress.addresses import Address
-from workspaced.egress.rules import EgressRules
-from workspaced.settings import Settings
-from workspaced.storage.choice import transact
+from workspaced.security.egress.addresses import Address
+from workspaced.security.egress.rules import EgressRules
+from workspaced.settings.model import Settings
+from workspaced.storage.factory import transact
 
 _DAY = 86_400
 
@@ -158,7 +158,7 @@ async def test_a_name_that_turns_inward_is_never_connected_to(settings: Settings
     guarded = dataclasses.replace(settings, egress=rules)
     with WebhookReceiver(200) as receiver:
         async with (
-            running(guarded, clock=clock, chance=lambda: 0.5, resolve=resolve) as app,
+            running(guarded, clock=clock, jitter=lambda: 0.5, resolve=resolve) as app,
             httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
         ):
             workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
@@ -259,7 +259,7 @@ async def test_one_receiver_gets_no_more_than_its_part_of_the_places(
     gate = threading.Event()
     with WebhookReceiver(Reply(gate=gate)) as slow, WebhookReceiver() as quick:
         async with (
-            running(narrow, clock=clock, chance=lambda: 0.5) as app,
+            running(narrow, clock=clock, jitter=lambda: 0.5) as app,
             httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
         ):
             workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
@@ -335,7 +335,7 @@ async def test_a_batch_is_bounded_in_events_and_bytes(settings: Settings, make_k
     gate = threading.Event()
     with WebhookReceiver(Reply(gate=gate), 200) as receiver:
         async with (
-            running(narrow, clock=clock, chance=lambda: 0.5) as app,
+            running(narrow, clock=clock, jitter=lambda: 0.5) as app,
             httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
         ):
             workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
@@ -540,7 +540,7 @@ async def test_an_attempt_that_raises_is_recorded_and_holds_up_nothing(
     clock = ManualClock()
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     async with (
-        running(settings, clock=clock, chance=lambda: 0.5, resolve=resolve) as app,
+        running(settings, clock=clock, jitter=lambda: 0.5, resolve=resolve) as app,
         httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
     ):
         workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]

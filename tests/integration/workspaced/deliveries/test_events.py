@@ -14,7 +14,7 @@ from tests.integration.workspaced.deliveries.conftest import Rig, arrival
 from tests.support.json_schema import fits
 from tests.support.outsider import Outsider
 from tests.support.webhook_receiver import WebhookReceiver
-from workspaced.storage.choice import transact
+from workspaced.storage.factory import transact
 
 
 async def _told(rig: Rig, receiver: WebhookReceiver, count: int) -> list[Any]:

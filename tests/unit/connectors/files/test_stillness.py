@@ -1,7 +1,7 @@
 """When a file has been still for long enough."""
 
 from connectors.files.identity import Identity
-from connectors.files.stillness import Stillness
+from connectors.files.stability import StabilityTracker
 
 
 def file(size: int = 1, mtime: float = 0, inode: int = 1) -> Identity:
@@ -9,24 +9,24 @@ def file(size: int = 1, mtime: float = 0, inode: int = 1) -> Identity:
 
 
 def test_at_the_start_a_file_that_has_long_been_still_is_taken_at_once() -> None:
-    assert Stillness(2).look({"a": file(mtime=100)}, now=102) == ["a"]
+    assert StabilityTracker(2).look({"a": file(mtime=100)}, now=102) == ["a"]
 
 
 def test_at_the_start_a_file_written_a_moment_ago_waits() -> None:
-    still = Stillness(2)
+    still = StabilityTracker(2)
     assert still.look({"a": file(mtime=101)}, now=102) == []
     assert still.next_seconds(102) == 1
     assert still.look({"a": file(mtime=101)}, now=103) == ["a"]
 
 
 def test_a_time_in_the_future_tells_nothing_so_the_file_is_watched() -> None:
-    still = Stillness(2)
+    still = StabilityTracker(2)
     assert still.look({"a": file(mtime=9000)}, now=100) == []
     assert still.look({"a": file(mtime=9000)}, now=102) == ["a"]
 
 
 def test_a_file_that_comes_later_must_be_seen_to_stand_however_old_it_says_it_is() -> None:
-    still = Stillness(2)
+    still = StabilityTracker(2)
     still.look({}, now=100)
     assert still.look({"a": file(mtime=0)}, now=101) == []
     assert still.look({"a": file(mtime=0)}, now=102.9) == []
@@ -34,7 +34,7 @@ def test_a_file_that_comes_later_must_be_seen_to_stand_however_old_it_says_it_is
 
 
 def test_every_change_starts_the_time_again() -> None:
-    still = Stillness(2)
+    still = StabilityTracker(2)
     still.look({}, now=100)
     for now, identity in [(101, file(1)), (102, file(2)), (103, file(2, mtime=5)), (104, file(2, mtime=5, inode=9))]:
         assert still.look({"a": identity}, now=now) == []
@@ -43,7 +43,7 @@ def test_every_change_starts_the_time_again() -> None:
 
 
 def test_a_file_that_went_and_came_back_is_a_new_one() -> None:
-    still = Stillness(2)
+    still = StabilityTracker(2)
     still.look({}, now=100)
     still.look({"a": file()}, now=101)
     still.look({}, now=102)
@@ -51,7 +51,7 @@ def test_a_file_that_went_and_came_back_is_a_new_one() -> None:
 
 
 def test_a_clock_that_is_set_back_makes_a_file_wait_its_time_and_no_longer() -> None:
-    still = Stillness(2)
+    still = StabilityTracker(2)
     still.look({}, now=1000)
     still.look({"a": file()}, now=1001)
     assert still.look({"a": file()}, now=500) == []
@@ -59,13 +59,13 @@ def test_a_clock_that_is_set_back_makes_a_file_wait_its_time_and_no_longer() -> 
 
 
 def test_without_a_settle_time_a_file_is_taken_at_first_sight() -> None:
-    still = Stillness(0)
+    still = StabilityTracker(0)
     assert still.look({"a": file(mtime=9000)}, now=1) == ["a"]
     assert still.next_seconds(1) is None
 
 
 def test_a_file_that_became_still_while_others_were_read_is_not_overlooked() -> None:
-    still = Stillness(2)
+    still = StabilityTracker(2)
     assert still.look({"a": file(mtime=100), "b": file(mtime=100.1)}, now=102.05) == ["a"]
     assert still.next_seconds(105) == 0
     assert still.look({"a": file(mtime=100), "b": file(mtime=100.1)}, now=105) == ["a", "b"]

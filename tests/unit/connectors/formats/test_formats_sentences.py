@@ -5,9 +5,9 @@ import io
 import pytest
 
 from connectors.formats import format_of
+from connectors.formats.column_names import Naming
 from connectors.formats.csv import Csv, read_csv
 from connectors.formats.csv.layout import Layout
-from connectors.formats.naming import Naming
 from connectors.formats.ndjson import Ndjson, read_ndjson
 from ingestd.sdk import Reject, SourceBroken
 

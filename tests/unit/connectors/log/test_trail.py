@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from connectors.log.cursor import CursorPart, LogCursor, Top, log_cursor_of
 from connectors.log.prefix import Prefix, common_prefix, holds
-from connectors.log.trail import Part, Top, Trail, trail_of
 
 
 def digest(data: bytes) -> str:
@@ -16,18 +16,20 @@ def digest(data: bytes) -> str:
 
 def test_a_trail_survives_json_with_all_that_it_knows() -> None:
     top = Top(encoding="cp1252", delimiter=";", header_row=3, end=40, rows=4)
-    part = Part(
+    part = CursorPart(
         device=1, inode=2, size=3, mtime_ns=4, offset=5, sha256="a", top=top, half=6, half_row=7, marks=((1, "b"),)
     )
-    trail = Trail(rows=9, parts=(Part(device=1, inode=1, packed=True, done=True, lost=True, skips=True), part))
-    assert trail_of(json.loads(json.dumps(trail.token()))) == trail
-    assert trail_of(None) == Trail()
+    trail = LogCursor(
+        rows=9, parts=(CursorPart(device=1, inode=1, packed=True, done=True, lost=True, skips=True), part)
+    )
+    assert log_cursor_of(json.loads(json.dumps(trail.token()))) == trail
+    assert log_cursor_of(None) == LogCursor()
 
 
 def test_marks_are_few_and_the_latest_are_all_there() -> None:
-    part = Part(device=1, inode=1, top=Top(encoding="utf-8"))
+    part = CursorPart(device=1, inode=1, top=Top(encoding="utf-8"))
     for offset in range(1, 1000):
-        part = Part(**{**{name: getattr(part, name) for name in part.__slots__}, "offset": offset}).marked()
+        part = CursorPart(**{**{name: getattr(part, name) for name in part.__slots__}, "offset": offset}).marked()
         assert len(part.marks) <= 16
     offsets = [offset for offset, _ in part.marks]
     assert offsets == sorted(offsets)

@@ -4,7 +4,7 @@ import pytest
 
 from ingestd.core.address import SinkAddress
 from ingestd.daemon.exit_codes import ExitCode
-from ingestd.daemon.syncing import SyncReport
+from ingestd.daemon.one_shot_sync import SyncReport
 from ingestd.delivery import LaneReport
 from ingestd.intake import PassReport
 

@@ -11,7 +11,7 @@ from ingestd.client.reply import Reply
 from ingestd.core.address import SinkAddress
 from ingestd.core.outcome import Facts, Fault, judge
 from ingestd.core.rate import Announced
-from ingestd.delivery.governor import Governor
+from ingestd.delivery.limiter import Limiter
 from ingestd.telemetry.catalogue.delivery import ServiceAway, ServiceBack
 from ingestd.telemetry.event import Event
 from tests.support.bulk_service import BulkService
@@ -26,10 +26,10 @@ class Clock:
         return self.now
 
 
-def governor(clock: Clock, events: list[Event] | None = None, *, at_first: int = 1) -> Governor:
+def governor(clock: Clock, events: list[Event] | None = None, *, at_first: int = 1) -> Limiter:
     told: list[Event] = events if events is not None else []
     pace = dataclasses.replace(QUICK, in_flight_at_first=at_first)
-    return Governor(service="s", pace=pace, emit=told.append, clock=clock, now=clock, random=lambda: 1.0)
+    return Limiter(service="s", pace=pace, emit=told.append, clock=clock, now=clock, random=lambda: 1.0)
 
 
 def reply(status: int | None = None, fault: Fault | None = None, **more: Any) -> Reply[Any]:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingestd.delivery.items import array, halves, joined, taken_apart
-from ingestd.mirror.port import Claim, Part
+from ingestd.mirror.port import Claim, ClaimPart
 
 ITEMS = st.lists(
     st.fixed_dictionaries({"key": st.text(max_size=5), "value": st.text(max_size=5)}), min_size=1, max_size=4
@@ -17,7 +17,7 @@ def claim_of(parts: list[list[dict[str, str]]]) -> Claim:
     return Claim(
         sink=1,
         parts=tuple(
-            Part(segment=number, kind="update", items=len(items), body=json.dumps(items).encode())
+            ClaimPart(segment=number, kind="update", items=len(items), body=json.dumps(items).encode())
             for number, items in enumerate(parts, start=1)
         ),
     )
@@ -45,7 +45,7 @@ def test_halves_are_never_empty_and_lose_nothing(count: int) -> None:
 
 def test_an_item_keeps_its_bytes() -> None:
     body = b'[ {"key":"a", "value":"\\u00e9", "dataType":"scalar"},{"key":"b","delete":true} ]'
-    items = taken_apart(Claim(sink=1, parts=(Part(segment=7, kind="delete", items=2, body=body),)))
+    items = taken_apart(Claim(sink=1, parts=(ClaimPart(segment=7, kind="delete", items=2, body=body),)))
     assert [item.raw for item in items] == [
         b'{"key":"a", "value":"\\u00e9", "dataType":"scalar"}',
         b'{"key":"b","delete":true}',

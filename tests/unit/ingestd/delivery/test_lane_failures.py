@@ -13,7 +13,7 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.errors import MirrorCorrupt, MirrorFull
 from ingestd.daemon.part_supervisor import PartSupervisor
 from ingestd.mirror.failed_parts import FailedPart
-from ingestd.mirror.port import Attempt, Claim, LaneState, Parked, Trouble
+from ingestd.mirror.port import Claim, DeliveryAttempt, LaneState, Parked, Trouble
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.daemon import PartFailed
 from tests.support.bulk_service import BulkService
@@ -54,22 +54,27 @@ class FailingMirror(MemoryMirror):
         self._meet("claim")
         return await super().claim(sink, max_items=max_items, max_bytes=max_bytes)
 
-    async def settle(self, claim: Claim, *, attempt: Attempt | None = None) -> None:
+    async def settle(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
         self._meet("settle")
         await super().settle(claim, attempt=attempt)
 
     async def settle_some(
-        self, claim: Claim, *, delivered: Sequence[str], parked: Sequence[Parked] = (), attempt: Attempt | None = None
+        self,
+        claim: Claim,
+        *,
+        delivered: Sequence[str],
+        parked: Sequence[Parked] = (),
+        attempt: DeliveryAttempt | None = None,
     ) -> None:
         self._meet("settle_some")
         await super().settle_some(claim, delivered=delivered, parked=parked, attempt=attempt)
 
-    async def release(self, claim: Claim, *, attempt: Attempt | None = None) -> None:
+    async def release(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
         if attempt is not None:
             self._meet("release")
         await super().release(claim, attempt=attempt)
 
-    async def note_attempt(self, sink: int, attempt: Attempt) -> None:
+    async def note_attempt(self, sink: int, attempt: DeliveryAttempt) -> None:
         self._meet("note_attempt")
         await super().note_attempt(sink, attempt)
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ingestd.delivery.settling import without_places
+from ingestd.delivery.claim_results import without_places
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.core.record import Cursor, Partition, Settlement
-from ingestd.intake import Reader, Supervisor, thread_pool
+from ingestd.intake import Reader, SourceSupervisor, thread_pool
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.process.change_signal import ChangeSignal
 from ingestd.sdk import SourceBroken, SourceUnavailable
@@ -106,14 +106,14 @@ class Heard:
 @asynccontextmanager
 async def supervised(
     path: Path, connector: WatchedConnector, *, scheduled: bool = False, parts: FailedParts | None = None
-) -> AsyncIterator[tuple[Supervisor, Heard, SqliteMirror]]:
+) -> AsyncIterator[tuple[SourceSupervisor, Heard, SqliteMirror]]:
     mirror = SqliteMirror.open(path / "state.db")
     heard = Heard()
     reader = Reader(
         pipeline="p", connector=connector, mapping=Mapping([EntrySpec(key="{k}", value="{v}")]),
         sink=SINK, mirror=mirror.intake, emit=heard.emit,
     )  # fmt: skip
-    supervisor = Supervisor(
+    supervisor = SourceSupervisor(
         [reader], emit=heard.emit, random=lambda: 0.01, keep_running=supervise(heard.emit, parts),
         scheduled={"p"} if scheduled else set(),
     )  # fmt: skip
@@ -209,7 +209,7 @@ async def test_reading_once_waits_for_what_is_about_to_be_ready(tmp_path: Path) 
         pipeline="p", connector=connector, mapping=Mapping([EntrySpec(key="{k}", value="{v}")]),
         sink=SINK, mirror=mirror.intake, emit=lambda event: None,
     )  # fmt: skip
-    supervisor = Supervisor([reader], emit=ignored, random=lambda: 0.0, keep_running=supervise(ignored))
+    supervisor = SourceSupervisor([reader], emit=ignored, random=lambda: 0.0, keep_running=supervise(ignored))
     reports = await supervisor.read_once(["p"])
     await supervisor.aclose()
     assert [len(report.read) for report in reports] == [0, 0, 1]
@@ -315,7 +315,9 @@ async def test_reading_once_reports_a_source_that_fails_as_broken_and_reads_the_
         reader_of(name, connector, mirror, events.append)
         for name, connector in (("bad", failing), ("good", WatchedConnector(good)))
     ]
-    supervisor = Supervisor(readers, emit=events.append, random=lambda: 0.0, keep_running=supervise(events.append))
+    supervisor = SourceSupervisor(
+        readers, emit=events.append, random=lambda: 0.0, keep_running=supervise(events.append)
+    )
     first, second = await supervisor.read_once()
     await supervisor.aclose()
     assert first.broken.startswith("The source failed while reading: RuntimeError: Symlink loop.")
@@ -350,7 +352,7 @@ async def test_what_is_settled_in_a_sink_concerns_the_pipelines_of_that_sink_onl
             return look()
 
         reader.acknowledge_settled = acknowledge  # type: ignore[method-assign]
-    supervisor = Supervisor(readers, emit=ignored, random=lambda: 0.0, keep_running=supervise(ignored))
+    supervisor = SourceSupervisor(readers, emit=ignored, random=lambda: 0.0, keep_running=supervise(ignored))
     running = asyncio.create_task(supervisor.run())
     async with asyncio.timeout(DEADLINE):
         assert {await looks.get() for _ in range(3)} == {"a", "b", "c"}
@@ -383,7 +385,7 @@ async def test_sources_that_hang_are_named_and_do_not_keep_the_others_waiting(
         *(reader_of(name, Hanging(Script()), mirror, heard.emit) for name in hanging),
         reader_of("good", WatchedConnector(good), mirror, heard.emit),
     ]
-    supervisor = Supervisor(readers, emit=heard.emit, random=lambda: 0.0, keep_running=supervise(heard.emit))
+    supervisor = SourceSupervisor(readers, emit=heard.emit, random=lambda: 0.0, keep_running=supervise(heard.emit))
     running = asyncio.create_task(supervisor.run())
     slow: list[str] = []
     while len(slow) < len(hanging):
@@ -415,7 +417,7 @@ async def test_rescans_of_idle_sources_are_spread_and_share_the_seconds_at_which
     mirror = SqliteMirror.open(tmp_path / "state.db")
     readers = [reader_of(f"p{number}", Idle(Script()), mirror, ignored) for number in range(200)]
     jitter = random.Random(1).random
-    supervisor = Supervisor(readers, emit=ignored, random=jitter, keep_running=supervise(ignored))
+    supervisor = SourceSupervisor(readers, emit=ignored, random=jitter, keep_running=supervise(ignored))
     running = asyncio.create_task(supervisor.run())
     async with asyncio.timeout(6 * DEADLINE):
         times = Counter([round(await due.get()) for _ in readers])

@@ -75,7 +75,7 @@ def test_a_library_is_heard_from_warning_on_with_its_name() -> None:
     logging.getLogger("httpx").info("HTTP Request: GET /")
     logging.getLogger("apscheduler.scheduler").warning("job %s was late", "mass")
     (line,) = lines(stream)
-    assert (line["level"], line["event"]) == ("warning", "library_spoke")
+    assert (line["level"], line["event"]) == ("warning", "library_log")
     assert (line["library"], line["message"]) == ("apscheduler.scheduler", "job mass was late")
 
 

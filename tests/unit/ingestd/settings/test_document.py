@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ingestd.settings.document import MAX_DEPTH, DocumentError, read_document
-from ingestd.settings.node import ListNode, Mapping, Node, Place, Scalar, dotted, find, nearest, resolve
+from ingestd.settings.node import ConfigLocation, ListNode, MappingNode, Node, Scalar, dotted, find, nearest, resolve
 
 
 def plain(node: Node) -> object:
@@ -12,7 +12,7 @@ def plain(node: Node) -> object:
             return node.value
         case ListNode():
             return [plain(item) for item in node.items]
-        case Mapping():
+        case MappingNode():
             return {key.text: plain(item) for key, item in node.items}
 
 
@@ -158,19 +158,19 @@ def test_a_character_of_a_value_has_its_column(text: str, position: int, column:
     found = find(read_document(text).root, ["k"]).node
     assert isinstance(found, Scalar)
     assert text[column - 1] == "{"
-    assert found.place_of(position) == Place(line=1, column=column)
+    assert found.place_of(position) == ConfigLocation(line=1, column=column)
 
 
 def test_a_character_of_a_text_on_several_lines_has_the_place_of_the_text() -> None:
     found = find(read_document("k: |\n  a\n  {b\n").root, ["k"]).node
     assert isinstance(found, Scalar)
-    assert found.place_of(2) == Place(line=1, column=4)
+    assert found.place_of(2) == ConfigLocation(line=1, column=4)
 
 
 def test_a_path_is_followed_as_far_as_the_file_has_it() -> None:
     root = read_document("a:\n  - b: {c: 1}\n").root
     found = find(root, ("a", 0, "b", "str", "c"))
-    assert (found.path, found.left, found.key_place) == (("a", 0, "b", "c"), ("str",), Place(line=2, column=9))
+    assert (found.path, found.left, found.key_place) == (("a", 0, "b", "c"), ("str",), ConfigLocation(line=2, column=9))
     assert find(root, ("a", 1, "x")).left == (1, "x")
     assert dotted(("pipelines", 0, "source", "path")) == "pipelines[0].source.path"
 

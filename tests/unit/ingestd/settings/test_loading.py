@@ -7,7 +7,7 @@ import pytest
 from ingestd.core.address import SinkAddress
 from ingestd.core.errors import ConfigurationError
 from ingestd.core.mapping import EntrySpec
-from ingestd.settings.loading import MAX_FILE_BYTES, find_configuration, load_settings
+from ingestd.settings.loader import MAX_FILE_BYTES, find_configuration, load_settings
 from ingestd.settings.model import PipelineSettings, Settings, SourceSettings
 from ingestd.settings.schedule import Cron, Every, OnChange
 from ingestd.settings.service import ServiceSettings, client_id_of

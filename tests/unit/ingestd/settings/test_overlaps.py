@@ -8,7 +8,7 @@ import pytest
 
 from ingestd.core.errors import ConfigurationError
 from ingestd.registry import connector_class
-from ingestd.settings.loading import load_settings
+from ingestd.settings.loader import load_settings
 
 
 def mistakes(folder: Path, first: str, second: str) -> list[str]:

@@ -1,0 +1,30 @@
+"""The rules by name. A new one is named here."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field
+
+from connectors.directory.readiness.complete import Complete
+from connectors.directory.readiness.manifest import Manifest
+from connectors.directory.readiness.marker import Marker
+from connectors.directory.readiness.not_open import NotOpen
+from connectors.directory.readiness.parts import Parts
+from connectors.directory.readiness.rule import ReadinessRule
+from connectors.directory.readiness.sidecar import Sidecar
+from connectors.directory.readiness.trailer import Trailer
+
+RuleName: TypeAlias = Literal["marker", "sha256", "not-open", "complete", "trailer", "manifest"]
+ConfiguredRule: TypeAlias = Annotated[
+    Marker | Sidecar | NotOpen | Complete | Trailer | Manifest | Parts, Field(discriminator="type")
+]
+
+_BY_NAME: dict[str, type[ReadinessRule]] = {
+    str(kind.model_fields["type"].default): kind for kind in (Marker, Sidecar, NotOpen, Complete, Trailer, Manifest)
+}
+
+
+def rule_of(configured: RuleName | ReadinessRule) -> ReadinessRule:
+    """A rule with its settings; one that is only named has the usual ones."""
+    return configured if isinstance(configured, ReadinessRule) else _BY_NAME[configured]()

@@ -1,0 +1,310 @@
+"""Which concrete part stands at which place: the only module that names a mirror, a client and connectors by class."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from ingestd.client.service import ServiceClient
+from ingestd.client.transport import Timeouts, TransportOptions, UnusableCertificate
+from ingestd.core.errors import ConfigurationError, Mistake
+from ingestd.core.mapping import Mapping
+from ingestd.daemon.command_handler import CommandHandler
+from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.drift_queue import DriftQueue
+from ingestd.daemon.explanation import explained
+from ingestd.daemon.ownership import OwnershipKeeper
+from ingestd.daemon.part_supervisor import PartSupervisor
+from ingestd.daemon.rejected_retention import RejectedRetention
+from ingestd.daemon.reload import Reloader
+from ingestd.daemon.source_digest import source_digests
+from ingestd.delivery import DeliveryLimits, Dispatcher
+from ingestd.delivery.drift import Checker
+from ingestd.intake import Reader, SourceSupervisor
+from ingestd.mirror.sqlite import SqliteMirror
+from ingestd.process.redaction import mask_secrets
+from ingestd.process.supervision import one_line
+from ingestd.registry import connector_class
+from ingestd.schedule import Schedule, Timing
+from ingestd.sdk import Batch, Connector, Cursor, Partition, SourceBroken, SourceContext
+from ingestd.settings import PipelineSettings, ServiceSettings, Settings
+from ingestd.settings.schedule import OnChange
+from ingestd.settings.secrets import PlaceholderError
+from ingestd.telemetry import Emit, Event
+from ingestd.telemetry.catalogue.daemon import (
+    KeyUnreadable,
+    PipelineDue,
+    PipelineRenamed,
+    StateUnwritable,
+    StateWritable,
+)
+from ingestd.telemetry.catalogue.drift import EarlierStateMissing, StateDoubted
+from ingestd.telemetry.catalogue.intake import SourceNotice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """Every part of a daemon, connected and at rest: nothing reads or sends before its ``run`` is awaited."""
+
+    configuration: Configuration
+    mirror: SqliteMirror
+    client: ServiceClient
+    readers: tuple[Reader, ...]
+    supervisor: SourceSupervisor
+    dispatcher: Dispatcher
+    schedule: Schedule
+    performer: CommandHandler
+    reloader: Reloader
+    bounds: RejectedRetention
+    ownership: OwnershipKeeper
+    rounds: DriftQueue
+    drift_schedule: Schedule
+    part_supervisor: PartSupervisor
+
+
+@asynccontextmanager
+async def assembled(configuration: Configuration, *, emit: Emit) -> AsyncIterator[Assembly]:
+    """Connect the parts, and put them down in the opposite order: connectors, client, state file.
+
+    Raises:
+        MirrorBusy: another process holds the state file.
+        MirrorFull: it can't be opened now; the same call may succeed later.
+        MirrorNewer, MirrorCorrupt, MirrorError: it can't be used.
+    """
+    settings = configuration.settings
+    loop = asyncio.get_running_loop()
+    async with AsyncExitStack() as stack:
+        mirror = await asyncio.to_thread(SqliteMirror.open, settings.state)
+        stack.push_async_callback(asyncio.to_thread, mirror.close)
+        mirror.on_unwritable = lambda sentence: emit(StateUnwritable(sentence=sentence))
+        mirror.on_writable = lambda: emit(StateWritable())
+        # Who writes which key is judged among the configured pipelines; one that is gone has given its keys free.
+        sources = source_digests(settings.pipelines)
+        for before, name in await asyncio.to_thread(mirror.intake.activate, list(sources), sources=sources):
+            emit(PipelineRenamed(pipeline=name, before=before))
+        client = await stack.enter_async_context(connect_service(settings, emit=emit))
+        bounds = RejectedRetention(settings.rejected, rejected=mirror.rejected, emit=emit)
+        part_supervisor = PartSupervisor(mirror.failed_parts, emit=emit, now=time.time, random=random.random)
+
+        checker = Checker(mirror=mirror.delivery, drift=mirror.drift, client=client, emit=emit)
+        ownership = OwnershipKeeper(
+            pipelines=settings.pipelines, status=mirror.status, check=checker.check, now=time.time, random=random.random
+        )
+        if mirror.sequence.notice:
+            doubts = len(await asyncio.to_thread(mirror.status.doubts))
+            sentence = mirror.sequence.notice
+            emit(StateDoubted(sentence=sentence, sinks=doubts) if doubts else EarlierStateMissing(sentence=sentence))
+
+        def tell(event: Event) -> None:
+            emit(event)
+            bounds.heard(event)
+            ownership.note_event(event)
+
+        mappings = {pipeline.name: Mapping(pipeline.entries) for pipeline in settings.pipelines}
+        mirror.delivery.columns_of = lambda pipeline, key, member: (
+            mappings[pipeline].columns_of(key, member) if pipeline in mappings else ()
+        )
+        readers = tuple(
+            Reader(
+                pipeline=pipeline.name,
+                connector=_opened(configuration, pipeline, emit=tell),
+                mapping=mappings[pipeline.name],
+                sink=pipeline.sink,
+                mirror=mirror.intake,
+                emit=tell,
+                on_pass=lambda report: _on_loop(loop, lambda: ownership.note_pass(report)),
+            )
+            for pipeline in settings.pipelines
+        )
+        by_name = {reader.pipeline: reader for reader in readers}
+        connectors = {reader.pipeline: reader.connector for reader in readers}
+        timings = _timings(settings)
+        supervisor = SourceSupervisor(
+            readers,
+            emit=emit,
+            random=random.random,
+            keep_running=part_supervisor,
+            scheduled=timings.keys(),
+        )
+        stack.push_async_callback(supervisor.aclose)
+        dispatcher = Dispatcher(
+            mirror=mirror.delivery,
+            client=client,
+            emit=tell,
+            now=time.time,
+            random=random.random,
+            on_settled=supervisor.settled,
+            keep_running=part_supervisor,
+            pace=pace_of(settings),
+        )
+        reloader = Reloader(configuration, client=client, dispatcher=dispatcher, emit=emit)
+        performer = CommandHandler(
+            pipelines=settings.pipelines,
+            rejected=mirror.rejected,
+            checker=checker,
+            again=lambda name: supervisor.again(name, now=name not in timings),
+            reloader=reloader,
+            explain=lambda request: explained(
+                connectors, request, unsettled=lambda pipeline, partition: by_name[pipeline].unsettled(partition)
+            ),
+            notices=supervisor.notices,
+            emit=emit,
+        )
+        rounds = DriftQueue(performer)
+        # Commits happen in threads of the intake; the dispatcher lives on the loop.
+        mirror.on_pending = lambda sink: _on_loop(loop, partial(dispatcher.wake, sink))
+        mirror.on_settled = lambda: _on_loop(loop, lambda: _settled_late(dispatcher, supervisor))
+        yield Assembly(
+            configuration=configuration,
+            mirror=mirror,
+            client=client,
+            readers=readers,
+            supervisor=supervisor,
+            dispatcher=dispatcher,
+            schedule=_schedule(timings, mirror, emit, supervisor.wake),
+            performer=performer,
+            reloader=reloader,
+            bounds=bounds,
+            ownership=ownership,
+            rounds=rounds,
+            drift_schedule=_drift_schedule(settings, mirror, rounds.due),
+            part_supervisor=part_supervisor,
+        )
+
+
+def _settled_late(dispatcher: Dispatcher, supervisor: SourceSupervisor) -> None:
+    """What was settled in memory is in the state file now: sources may be told, and parts of claims are free again."""
+    supervisor.settled()
+    dispatcher.wake()
+
+
+def connect_service(settings: Settings, *, emit: Emit | None = None) -> ServiceClient:
+    """A client of the configured service; connects with its first request. After a 401 it reads its key again.
+
+    Raises:
+        ConfigurationError: a certificate or its key can't be used.
+    """
+    service = settings.service
+    try:
+        return _client(service, emit or _nobody)
+    except UnusableCertificate as unusable:
+        file = str(service.ca_file or service.client_certificate)
+        mistake = Mistake(file=file, line=0, column=0, key="service", sentence=str(unusable))
+        raise ConfigurationError((mistake,)) from None
+
+
+def _client(service: ServiceSettings, emit: Emit) -> ServiceClient:
+    def read_api_key() -> str | None:
+        try:
+            found = service.read_api_key().get_secret_value()
+        except (PlaceholderError, ValueError) as error:
+            emit(KeyUnreadable(sentence=str(error)))
+            return None
+        mask_secrets([found])
+        return found
+
+    return ServiceClient(
+        url=service.url,
+        api_key=service.api_key.get_secret_value(),
+        client_id=service.client_id,
+        timeouts=Timeouts(
+            connect_seconds=service.connect_timeout_seconds,
+            read_seconds=service.read_timeout_seconds,
+            write_seconds=service.write_timeout_seconds,
+        ),
+        options=TransportOptions(
+            proxy=service.proxy.get_secret_value() if service.proxy else None,
+            ca_file=service.ca_file,
+            client_certificate=service.client_certificate,
+            client_key=service.client_key,
+            client_key_password=service.client_key_password.get_secret_value() if service.client_key_password else None,
+        ),
+        retry_after_cap_seconds=service.retry_after_at_most_seconds,
+        compress=service.compress == "auto",
+        read_api_key=read_api_key,
+    )
+
+
+def pace_of(settings: Settings) -> DeliveryLimits:
+    """How hard the service may be pressed."""
+    service = settings.service
+    return DeliveryLimits(
+        in_flight_at_most=service.requests_at_most,
+        gather_seconds=service.gather_seconds,
+        update_with=service.update_with,
+        missing_sink=service.missing_sink,
+    )
+
+
+def _nobody(_: Event) -> None:
+    """Where no daemon runs, nobody needs to be told."""
+
+
+def open_connector(configuration: Configuration, pipeline: PipelineSettings, *, emit: Emit = _nobody) -> Connector:
+    """The pipeline's source. What it needs it opens when it is first asked."""
+    source = pipeline.source
+
+    def tell(sentence: str) -> None:
+        emit(SourceNotice(pipeline=pipeline.name, sentence=sentence))
+
+    context = SourceContext(pipeline=pipeline.name, base=configuration.base, now=time.time, tell=tell)
+    return connector_class(source.connector)(source.options, context)
+
+
+def _opened(configuration: Configuration, pipeline: PipelineSettings, *, emit: Emit) -> Connector:
+    """The pipeline's source, or what says at each pass why it could not be opened; the other pipelines are served."""
+    try:
+        return open_connector(configuration, pipeline, emit=emit)
+    except Exception as error:  # noqa: BLE001 - a plug-in's failure must not stop the other sources
+        return _Unopened(error, SourceContext(pipeline=pipeline.name, base=configuration.base, now=time.time))
+
+
+class _Unopened(Connector):
+    def __init__(self, error: Exception, context: SourceContext) -> None:
+        super().__init__(None, context)
+        self._sentence = f"The connector failed when it was opened: {one_line(error)}. Please report it."
+
+    def partitions(self) -> Iterable[Partition]:
+        raise SourceBroken(self._sentence)
+
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - there is none
+        raise SourceBroken(self._sentence)
+
+
+def _on_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    if not loop.is_closed():  # a reading thread may commit its last batch after that
+        loop.call_soon_threadsafe(call)
+
+
+def _timings(settings: Settings) -> dict[str, Timing]:
+    """The pipelines that run by the clock; all others run when their source changes."""
+    return {
+        pipeline.name: pipeline.schedule
+        for pipeline in settings.pipelines
+        if not isinstance(pipeline.schedule, OnChange)
+    }
+
+
+def _schedule(timings: dict[str, Timing], mirror: SqliteMirror, emit: Emit, wake: Callable[[str], None]) -> Schedule:
+    def due(name: str) -> None:
+        emit(PipelineDue(pipeline=name))
+        wake(name)
+
+    ran = {found.name: found.last_run_at for found in mirror.status.pipelines() if found.last_run_at is not None}
+    return Schedule(timings, wake=due, last_run_at=ran, now=time.time)
+
+
+def _drift_schedule(settings: Settings, mirror: SqliteMirror, due: Callable[[str], None]) -> Schedule:
+    """When the sink of each pipeline is read back, counted from the last try."""
+    timings: dict[str, Timing] = {
+        pipeline.name: pipeline.drift.every for pipeline in settings.pipelines if pipeline.drift.every is not None
+    }
+    tried = {
+        name: min(one.tried_at for _, one in found) for name in timings if (found := mirror.status.drift_checks([name]))
+    }
+    return Schedule(timings, wake=due, last_run_at=tried, now=time.time)

@@ -1,0 +1,88 @@
+"""Whether everything that a configuration names can be reached and used, step by step, without changing anything."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from ingestd.core.errors import SourceError
+from ingestd.daemon.assembly import connect_service, open_connector
+from ingestd.daemon.configuration import Configuration
+from ingestd.mirror.sqlite import examine
+from ingestd.process.supervision import one_line
+from ingestd.sdk import Connector, Step, Verifies
+
+STATE_SECONDS = 20.0
+"""A large state file is read for no longer than this; the sentence then says so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckFinding:
+    """A step and what it is about: ``configuration``, ``state``, ``service`` or a pipeline's name."""
+
+    subject: str
+    step: Step
+
+
+def check_state(configuration: Configuration) -> Iterator[CheckFinding]:
+    """Whether this process can use the state file, and whether it is damaged; takes ``STATE_SECONDS`` at most."""
+    for found in examine(configuration.settings.state, seconds=STATE_SECONDS):
+        step = Step(name="usable", outcome="failed" if found.error else "passed", sentence=found.sentence)
+        yield CheckFinding(subject="state", step=step)
+
+
+def check_sources(configuration: Configuration) -> Iterator[CheckFinding]:
+    """What each pipeline's connector finds out about its access; may block as long as a server takes to answer."""
+    for pipeline in configuration.settings.pipelines:
+        connector: Connector | None = None
+        try:
+            connector = open_connector(configuration, pipeline)
+            if not isinstance(connector, Verifies):
+                sentence = f"The connector {pipeline.source.connector!r} has nothing that it could check beforehand."
+                yield CheckFinding(
+                    subject=pipeline.name, step=Step(name="access", outcome="skipped", sentence=sentence)
+                )
+                continue
+            for step in connector.verify():
+                yield CheckFinding(subject=pipeline.name, step=step)
+        except SourceError as error:
+            yield CheckFinding(subject=pipeline.name, step=Step(name="access", outcome="failed", sentence=str(error)))
+        except Exception as error:  # noqa: BLE001 - a plug-in's failure must not keep the others from being checked
+            yield _failed(pipeline.name, error)
+        finally:
+            try:
+                if connector is not None:
+                    connector.close()
+            except Exception as error:  # noqa: BLE001 - as above
+                yield _failed(pipeline.name, error)
+
+
+def _failed(pipeline: str, error: Exception) -> CheckFinding:
+    sentence = f"The connector failed: {one_line(error)}. Please report it."
+    return CheckFinding(subject=pipeline, step=Step(name="access", outcome="failed", sentence=sentence))
+
+
+async def check_service(configuration: Configuration) -> AsyncIterator[CheckFinding]:
+    """Whether the service answers, takes the key and shows each workspace that a pipeline names."""
+    async with connect_service(configuration.settings) as client:
+        reply = await client.list_workspaces()
+        if reply.value is None:
+            yield _service("reachable", "failed", f"{client.address}: {reply.outcome.sentence}")
+            return
+        yield _service("reachable", "passed", f"{client.address} answered in {reply.milliseconds:.0f} ms.")
+        labels = [workspace.label for workspace in reply.value]
+        ids = {workspace.id for workspace in reply.value}
+        for name in dict.fromkeys(pipeline.sink.workspace for pipeline in configuration.settings.pipelines):
+            if name in ids or labels.count(name) == 1:
+                yield _service("workspace", "passed", f"The key may see the workspace {name}.")
+            elif name in labels:
+                sentence = f"{labels.count(name)} workspaces are called {name!r}. Give the id of the one that is meant."
+                yield _service("workspace", "failed", sentence)
+            else:
+                sentence = f"The key may see no workspace {name!r}. Check its label or id, and what the key may do."
+                yield _service("workspace", "failed", sentence)
+
+
+def _service(name: str, outcome: Literal["passed", "failed"], sentence: str) -> CheckFinding:
+    return CheckFinding(subject="service", step=Step(name=name, outcome=outcome, sentence=sentence))

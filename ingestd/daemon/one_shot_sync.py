@@ -1,0 +1,109 @@
+"""`ingestd sync`: one pass over every source, then delivery until nothing is pending."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ingestd.daemon.assembly import Assembly, assembled
+from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.exit_codes import ExitCode
+from ingestd.daemon.failures import mirror_failures_alone
+from ingestd.daemon.shutdown import Shutdown
+from ingestd.daemon.signals import stop_signals
+from ingestd.delivery.report import LaneReport
+from ingestd.intake import PassReport
+from ingestd.telemetry import Emit, Event
+from ingestd.telemetry.catalogue.delivery import EntriesDelivered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncReport:
+    """What came of it.
+
+    ``delivered``: entries that were written in this run. ``pending``: entries that still wait, over all sinks.
+    ``rejected``: records and entries that are parked in the pipelines meant, by this run or an earlier one.
+    ``stuck``: sinks whose delivery a person has to free. ``interrupted``: a signal's name, ``timeout`` or empty.
+    """
+
+    passes: tuple[PassReport, ...]
+    delivered: int
+    pending: int
+    rejected: int
+    stuck: tuple[LaneReport, ...]
+    interrupted: str
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """A source that was not read says more than an entry that waits, and that more than one that was rejected."""
+        if any(one.away or one.broken for one in self.passes):
+            return ExitCode.SOURCE_FAILED
+        if self.pending or self.interrupted:
+            return ExitCode.PENDING
+        return ExitCode.REJECTED if self.rejected else ExitCode.DONE
+
+
+async def sync(
+    configuration: Configuration, names: Sequence[str], *, timeout_seconds: float | None, emit: Emit
+) -> SyncReport:
+    """Read the sources of ``names`` once, waiting for what is about to be ready, and deliver all that is pending.
+
+    Ends early where a signal asks for it, where ``timeout_seconds`` are over, and where all that is left waits for a
+    person (a key that the service refuses). Requests in flight then end in order, and what was settled is acknowledged.
+
+    Raises:
+        MirrorError: the state file can't be used, or became unusable.
+    """
+    delivered = 0
+
+    def count(event: Event) -> None:
+        nonlocal delivered
+        if isinstance(event, EntriesDelivered):
+            delivered += event.entries
+        emit(event)
+
+    stopping = Shutdown(emit=emit, overrun=ExitCode.PENDING)
+    passes: list[PassReport] = []
+    stuck: list[LaneReport] = []
+    with stop_signals(stopping.ask), mirror_failures_alone():
+        async with assembled(configuration, emit=count) as assembly:
+            async with asyncio.TaskGroup() as group:
+                delivering = group.create_task(assembly.dispatcher.run(), name="dispatcher")
+                working = group.create_task(_work(assembly, names, passes, stuck), name="sync")
+                asked = group.create_task(stopping.asked.wait(), name="signal")
+                await asyncio.wait([working, asked], timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
+                if not working.done():
+                    stopping.ask("timeout")
+                stopping.step = "ending the passes and the requests in flight"
+                for reader in assembly.readers:
+                    reader.stop()
+                for task in (working, asked, delivering):
+                    task.cancel()
+            await assembly.supervisor.acknowledge()
+            await assembly.bounds.apply()
+            status = assembly.mirror.status
+            rejected = sum(one.rejected for one in status.pipelines() if one.name in names)
+            pending = status.pending()
+        stopping.done()
+    return SyncReport(
+        passes=tuple(passes),
+        delivered=delivered,
+        pending=pending,
+        rejected=rejected,
+        stuck=tuple(stuck),
+        interrupted=stopping.signal,
+    )
+
+
+async def _work(assembly: Assembly, names: Sequence[str], passes: list[PassReport], stuck: list[LaneReport]) -> None:
+    # A source after the other, so that a timeout still knows what the first ones reported.
+    for name in names:
+        passes.extend(await assembly.supervisor.read_once([name]))
+    stuck.extend(await assembly.dispatcher.drained())
+
+    async def read_again(again: Sequence[str]) -> None:
+        await assembly.supervisor.read_once(again)
+
+    await assembly.ownership.compare(names, read=read_again)
+    stuck[:] = await assembly.dispatcher.drained()

@@ -1,0 +1,78 @@
+"""Taking over what a sink already holds, and starting over when the service no longer has it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Collection
+
+import polars as pl
+
+from ingestd.mirror.port import Kind
+from ingestd.mirror.sqlite.entry_writer import ADOPTED, known_entries, write_rows
+from ingestd.mirror.sqlite.segments import leave, queue, settle_entries
+from ingestd.mirror.sqlite.sql import SQL
+
+_PAGE = 50_000
+
+
+def adopt_entries(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame, *, out: Collection[int]) -> int:
+    """Compare the service's entries (key, value, data_type) with the mirror; how many pending ones need no request."""
+    held = entries.unique(subset="key", keep="last").sort("key")
+    joined = held.join(
+        known_entries(connection, sink, held["key"].to_list()), on="key", how="left", maintain_order="left"
+    )
+    # What no source has named is whatever the service says, also when it is read a second time.
+    strange = joined.filter(
+        pl.col("partition").is_null() | ((pl.col("partition") == ADOPTED) & pl.col("kind").is_null())
+    )
+    if strange.height:
+        keep_as_delivered(connection, sink, strange)
+    pending = joined.filter(pl.col("kind").is_in(["create", "update"]) & ~pl.col("segment").is_in(list(out)))
+    equal = (pl.col("value") == pl.col("old_value")) & (pl.col("data_type") == pl.col("old_type"))
+    settled = pending.filter(equal.fill_null(value=False))
+    settle_entries(connection, sink, settled["key"].to_list(), settled["segment"].unique().to_list())
+    _make_updates(connection, sink, pending.filter(~equal.fill_null(value=False) & (pl.col("kind") == "create")))
+    return settled.height
+
+
+def forget_entries(connection: sqlite3.Connection, sink: int) -> None:
+    """Everything that should be in the sink is pending again, as a create; what should be gone is gone."""
+    connection.execute(SQL["sink_forget_segments"], (sink,))
+    connection.execute(SQL["sink_forget_removed"], (sink,))
+    connection.execute(SQL["sink_forget_adopted"], (sink,))
+    connection.execute(SQL["rejected_of_sink"], (sink,))
+    after = ""
+    while rows := connection.execute(SQL["sink_page"], (sink, after, _PAGE)).fetchall():
+        page = pl.DataFrame(rows, schema=_PAGED, orient="row")
+        queue_again(connection, sink, "create", page)
+        after = rows[-1][0]
+
+
+def keep_as_delivered(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> None:
+    """What the service holds and no source has named: key, value, data_type."""
+    rows = entries.select(
+        "key", "value", "data_type", pl.lit(0).alias("row_hash"), pl.lit(None, dtype=pl.Int64).alias("position")
+    )
+    write_rows(connection, rows, sink=sink, segment=0, removed=False, partition=ADOPTED, run=0)
+
+
+def _make_updates(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> None:
+    """Pending creates of keys that the service turns out to know become updates, with the mirror's value."""
+    wanted = entries.select(
+        "key", pl.col("old_value").alias("value"), pl.col("old_type").alias("data_type"), "segment", "partition"
+    )
+    queue_again(connection, sink, "update", wanted)
+    leave(connection, Counter(entries["segment"].to_list()))
+
+
+def queue_again(connection: sqlite3.Connection, sink: int, kind: Kind, entries: pl.DataFrame) -> None:
+    """Point entries (key, value, data_type, partition) to new segments, each of the partition that its entries came from."""
+    for (partition,), group in entries.group_by("partition", maintain_order=True):
+        queued = queue(connection, sink=sink, partition=int(str(partition)), kind=kind, entries=group, over={})
+        for segment, piece in queued:
+            connection.execute(SQL["entries_point"], (segment, sink, json.dumps(piece["key"].to_list())))
+
+
+_PAGED = {"key": pl.String, "value": pl.String, "data_type": pl.String, "partition": pl.Int64}

@@ -1,0 +1,355 @@
+"""Delivery's side: what is pending is claimed, and settled, released or parked."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+
+import msgspec
+import polars as pl
+
+from ingestd.core.address import SinkAddress
+from ingestd.core.errors import MirrorFull
+from ingestd.mirror.port import Claim, ClaimPart, ColumnsOf, DeliveryAttempt, LaneState, Parked, Trouble
+from ingestd.mirror.sqlite.adoption import adopt_entries, forget_entries
+from ingestd.mirror.sqlite.connection import StateFile
+from ingestd.mirror.sqlite.deferred import DeferredSettlement, DeferredSettlements
+from ingestd.mirror.sqlite.rejected_rows import park_entries
+from ingestd.mirror.sqlite.segments import keys_of, live_body, settle_entries
+from ingestd.mirror.sqlite.sequence import SequenceFile
+from ingestd.mirror.sqlite.sql import SQL
+from ingestd.mirror.sqlite.threads import in_thread
+
+_PIECE = 10_000
+"""Entries that are adopted in one transaction; others write between two."""
+
+
+class DeliveryStore:
+    """Implements `ingestd.mirror.port.Deliverable` over a state file.
+
+    Claims read through a connection and a thread of their own, so that a large batch being written does not hold up what
+    is sent meanwhile. ``out`` holds the claimed segments; it lives as long as the process, because a claim that a crash
+    took is pending again. ``watched`` holds the sinks that are being read back: of those, removals are taken note of.
+
+    While the disk is full, what was delivered is settled in memory and written when there is room; ``on_written`` is then
+    called from a thread. ``columns_of`` names the columns that refused entries come from.
+    Records of attempts and of trouble are left out meanwhile. The other methods raise `MirrorFull`.
+    """
+
+    def __init__(
+        self,
+        state: StateFile,
+        *,
+        now: Callable[[], float],
+        out: set[int],
+        watched: set[int],
+        sequence: SequenceFile,
+        on_written: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._state = state
+        self._now = now
+        self._out = out
+        self._watched = watched
+        self._sequence = sequence
+        self.columns_of: ColumnsOf = lambda *_: ()
+        self._claiming = threading.Lock()
+        self._reader = state.reader()
+        self._reads = ThreadPoolExecutor(1, thread_name_prefix="mirror-claims")
+        self._writes = ThreadPoolExecutor(1, thread_name_prefix="mirror-settles")
+        self._deferred = DeferredSettlements(self._writes, on_written=on_written)
+
+    async def lanes(self) -> list[LaneState]:
+        """See `Deliverable.lanes`."""
+        return await in_thread(self._reads, self._lanes)
+
+    async def lane(self, sink: int) -> LaneState | None:
+        """See `Deliverable.lane`."""
+        return next(iter(await in_thread(self._reads, self._lanes, sink)), None)
+
+    async def remember_sink(self, sink: int, *, workspace_id: str, sink_id: str, adopted: bool) -> None:
+        """See `Deliverable.remember_sink`."""
+        await in_thread(self._writes, self._remember_sink, sink, workspace_id, sink_id, adopted)
+
+    async def forget_sink(self, sink: int) -> None:
+        """See `Deliverable.forget_sink`."""
+        await in_thread(self._writes, self._forget_sink, sink)
+
+    async def adopt(self, sink: int, entries: pl.DataFrame) -> int:
+        """See `Deliverable.adopt`."""
+        return await in_thread(self._writes, self._adopt, sink, entries)
+
+    async def claim(self, sink: int, *, max_items: int, max_bytes: int) -> Claim | None:
+        """See `Deliverable.claim`."""
+        return await in_thread(self._reads, self._claim, sink, max_items, max_bytes)
+
+    async def settle(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
+        """See `Deliverable.settle`."""
+        await in_thread(self._writes, self._settle, claim, attempt)
+
+    async def settle_some(
+        self,
+        claim: Claim,
+        *,
+        delivered: Sequence[str],
+        parked: Sequence[Parked] = (),
+        attempt: DeliveryAttempt | None = None,
+    ) -> None:
+        """See `Deliverable.settle_some`."""
+        await in_thread(self._writes, self._settle_some, claim, delivered, parked, attempt)
+
+    async def release(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
+        """See `Deliverable.release`."""
+        segments = [part.segment for part in claim.parts]
+        try:
+            if attempt:
+                await self.note_attempt(claim.sink, attempt)
+        finally:
+            if self._deferred.holds(segments):
+                # What was delivered of it must not be handed out again before it is settled.
+                back = DeferredSettlement(write=lambda: self._give_back(segments), segments=segments)
+                await in_thread(self._writes, self._deferred.settle, back)
+            else:
+                self._give_back(segments)
+
+    async def note_attempt(self, sink: int, attempt: DeliveryAttempt) -> None:
+        """See `Deliverable.note_attempt`."""
+        await in_thread(self._writes, self._note, sink, attempt)
+
+    async def note_trouble(self, sink: int, trouble: Trouble | None) -> None:
+        """See `Deliverable.note_trouble`."""
+        await in_thread(self._writes, self._note_trouble, sink, trouble)
+
+    def close(self) -> None:
+        """Wait for what is under way and end the threads. What there is no room for to the end is sent again later."""
+        self._deferred.stop()
+        self._writes.submit(_unless_full, self._deferred.write_all).result()
+        self._writes.shutdown()
+        self._reads.shutdown()
+        self._reader.close()
+
+    # ---------------------------------------------------------------------------------------- in the reading thread
+
+    def _lanes(self, sink: int | None = None) -> list[LaneState]:
+        return [
+            LaneState(
+                id=identity,
+                address=SinkAddress(workspace=workspace, by=by, name=name),
+                workspace_id=workspace_id,
+                sink_id=sink_id,
+                adopted=bool(adopted),
+                pending=pending,
+            )
+            for identity, workspace, by, name, workspace_id, sink_id, adopted, pending in self._reader.execute(
+                *((SQL["lanes"],) if sink is None else (SQL["lane"], (sink,)))
+            )
+        ]
+
+    def _claim(self, sink: int, max_items: int, max_bytes: int) -> Claim | None:
+        chosen = self._choose(sink, max_items, max_bytes)
+        self._sequence.hand_out(chosen)
+        parts = []
+        # The bodies are read after the segments were marked as out: what is superseded from now on knows of this claim.
+        for segment in chosen:
+            part = self._part(sink, segment, max_items, max_bytes)
+            if part is None:
+                self._out.discard(segment)
+            else:
+                parts.append(part)
+        return Claim(sink=sink, parts=tuple(parts)) if parts else None
+
+    def _choose(self, sink: int, max_items: int, max_bytes: int) -> list[int]:
+        chosen: list[int] = []
+        items, size, after = 0, 2, 0
+        with self._claiming:
+            # What this very claim picks up does not block: its bodies are read below, without what was superseded.
+            elsewhere = frozenset(self._out)
+            while rows := self._reader.execute(SQL["segments_pending"], (sink, after)).fetchall():
+                for segment, live, length, over in rows:
+                    after = segment
+                    if segment in elsewhere or not elsewhere.isdisjoint(json.loads(over)):
+                        continue
+                    if chosen and (items + live > max_items or size + length > max_bytes):
+                        return chosen
+                    self._out.add(segment)
+                    chosen.append(segment)
+                    items, size = items + live, size + length
+        return chosen
+
+    def _part(self, sink: int, segment: int, max_items: int, max_bytes: int) -> ClaimPart | None:
+        row = self._reader.execute(SQL["segment_body"], (segment,)).fetchone()
+        if row is None:
+            return None
+        kind, items, live, body = row
+        if live < items:
+            live, body = live_body(self._reader, sink, segment, body)
+        if not live:
+            return None
+        if live <= max_items and len(body) <= max_bytes:
+            return ClaimPart(segment=segment, kind=kind, items=live, body=body)
+        head: list[msgspec.Raw] = []
+        size = 2
+        for item in msgspec.json.decode(body, type=list[msgspec.Raw]):
+            size += len(bytes(item)) + 1
+            if head and (len(head) == max_items or size > max_bytes):
+                break
+            head.append(item)
+        return ClaimPart(segment=segment, kind=kind, items=len(head), body=msgspec.json.encode(head), whole=False)
+
+    def _give_back(self, segments: Iterable[int]) -> None:
+        with self._claiming:
+            self._out.difference_update(segments)
+
+    # ---------------------------------------------------------------------------------------- in the settling thread
+
+    def _remember_sink(self, sink: int, workspace_id: str, sink_id: str, adopted: bool) -> None:
+        self._deferred.write_all()
+        with self._state.writing() as connection:
+            earlier = self._sequence.is_earlier(sink_id)
+            was_adopted = connection.execute(SQL["sink_adoption"], (sink,)).fetchone()[0]
+            connection.execute(SQL["sink_remember"], (workspace_id, sink_id, int(adopted), sink))
+            if adopted and not was_adopted:
+                # Whatever a source names in a pass that begins from now on is no longer unexplained.
+                connection.execute(SQL["sink_adopted"], {"sink": sink, "at": self._now(), "earlier": int(earlier)})
+                connection.execute(SQL["pipelines_unread_of_sink"], (sink,))
+        if adopted:
+            self._sequence.add_sink(sink_id)
+
+    def _forget_sink(self, sink: int) -> None:
+        self._deferred.write_all()
+        with self._state.writing() as connection:
+            self._watched.discard(sink)
+            forget_entries(connection, sink)
+            connection.execute(SQL["sink_remember"], ("", "", 0, sink))
+
+    def _adopt(self, sink: int, entries: pl.DataFrame) -> int:
+        self._deferred.write_all()
+        settled = 0
+        for start in range(0, entries.height, _PIECE):
+            with self._state.writing() as connection:
+                settled += adopt_entries(connection, sink, entries[start : start + _PIECE], out=self._out)
+        return settled
+
+    def _settle(self, claim: Claim, attempt: DeliveryAttempt | None) -> None:
+        # What may have to wait in memory holds no bodies.
+        parts = [
+            _Delivered(
+                segment=part.segment,
+                whole=part.whole,
+                keys=keys_of(part.body) if part.kind == "delete" or not part.whole else (),
+            )
+            for part in claim.parts
+        ]
+        segments = [part.segment for part in parts]
+
+        def write() -> None:
+            with self._state.writing() as connection:
+                for part in parts:
+                    if not part.whole:
+                        self._settle_keys(connection, claim_sink, [part.segment], part.keys)
+                        continue
+                    if part.keys:
+                        keys = json.dumps(part.keys)
+                        if claim_sink in self._watched:
+                            connection.execute(SQL["gone_part"], (claim_sink, keys))
+                        connection.execute(SQL["entries_delete_removed"], (claim_sink, part.segment, keys))
+                    connection.execute(SQL["segment_drop"], (part.segment,))
+                connection.execute(SQL["trouble_over"], (claim_sink,))
+                self._add_attempt(connection, claim_sink, attempt)
+            self._give_back(segments)
+
+        claim_sink, count = claim.sink, sum(len(part.keys) for part in parts)
+        self._settle_in_order(DeferredSettlement(write=write, segments=segments, keys=count))
+
+    def _settle_some(
+        self, claim: Claim, delivered: Sequence[str], parked: Sequence[Parked], attempt: DeliveryAttempt | None
+    ) -> None:
+        sink, segments = claim.sink, [part.segment for part in claim.parts]
+        refused = {entry.key: entry for entry in parked}
+        keys = [*delivered, *refused]
+
+        def write() -> None:
+            with self._state.writing() as connection:
+                if refused:
+                    origins = connection.execute(
+                        SQL["entries_origin"], (sink, json.dumps(list(refused)), json.dumps(segments))
+                    ).fetchall()
+                    park_entries(connection, sink, self._now(), refused, origins, columns_of=self.columns_of)
+                self._settle_keys(connection, sink, segments, keys)
+                connection.execute(SQL["trouble_over"], (sink,))
+                self._add_attempt(connection, sink, attempt)
+
+        self._settle_in_order(DeferredSettlement(write=write, segments=segments, keys=len(keys)))
+
+    def _settle_in_order(self, settlement: DeferredSettlement) -> None:
+        try:
+            self._deferred.settle(settlement)
+        except BaseException:
+            # What could not be noted as delivered is pending again, and sent again.
+            self._give_back(settlement.segments)
+            raise
+
+    def _settle_keys(
+        self, connection: sqlite3.Connection, sink: int, segments: Sequence[int], keys: Sequence[str]
+    ) -> None:
+        """Settle entries of some segments; of those that were to be removed, nothing is kept."""
+        settle_entries(connection, sink, keys, segments)
+        settled = (sink, json.dumps(list(keys)))
+        if sink in self._watched:
+            connection.execute(SQL["gone_settled"], settled)
+        connection.execute(SQL["entries_delete_settled"], settled)
+
+    def _note_trouble(self, sink: int, trouble: Trouble | None) -> None:
+        _unless_full(lambda: self._write_trouble(sink, trouble))
+
+    def _write_trouble(self, sink: int, trouble: Trouble | None) -> None:
+        with self._state.writing() as connection:
+            if trouble is None:
+                connection.execute(SQL["trouble_over"], (sink,))
+            else:
+                told = (sink, trouble.standing, trouble.sentence, trouble.since, trouble.until)
+                connection.execute(SQL["trouble_note"], told)
+
+    def _note(self, sink: int, attempt: DeliveryAttempt) -> None:
+        _unless_full(lambda: self._write_attempt(sink, attempt))
+
+    def _write_attempt(self, sink: int, attempt: DeliveryAttempt) -> None:
+        with self._state.writing() as connection:
+            self._add_attempt(connection, sink, attempt)
+
+    def _add_attempt(self, connection: sqlite3.Connection, sink: int, attempt: DeliveryAttempt | None) -> None:
+        if attempt is None:
+            return
+        connection.execute(
+            SQL["attempt_add"],
+            (
+                sink,
+                self._now(),
+                attempt.operation,
+                attempt.items,
+                attempt.status,
+                attempt.milliseconds,
+                attempt.outcome,
+                attempt.sentence,
+            ),
+        )
+        connection.execute(SQL["attempt_prune"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Delivered:
+    """A part of a claim without its body. ``keys``: of removals, and of what the limits of the claim cut."""
+
+    segment: int
+    whole: bool
+    keys: Sequence[str]
+
+
+def _unless_full(write: Callable[[], None]) -> None:
+    """Write what delivery can do without while the disk is full."""
+    with suppress(MirrorFull):
+        write()

@@ -1,0 +1,202 @@
+"""What can't become an entry, or can't be delivered, is kept here with its reason until it is fixed, retried or dropped."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from ingestd.core.record import Position, Reject
+from ingestd.mirror.port import ColumnsOf, Parked
+from ingestd.mirror.sqlite.sql import SQL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectionLocation:
+    """Where and when something was parked; ``at`` in seconds since the epoch."""
+
+    partition: int
+    run: int
+    sink: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Past:
+    """A rejection that is parked anew: under which number, since when, how often it was judged so far."""
+
+    id: int | None
+    at: float
+    times: int
+
+
+def park_records(
+    connection: sqlite3.Connection, place: RejectionLocation, rejects: Sequence[tuple[Reject, int | None]]
+) -> None:
+    """Park records with their row hashes (None: the record could not be read); a record parked before is parked anew."""
+    before = _before(connection, place, rejects)
+    for reject, row_hash in rejects:
+        signed = _signed(row_hash) if row_hash is not None else None
+        known = before.get((signed, reject.position)) or before.get((signed, None)) or []
+        _add(
+            connection,
+            place,
+            subject="record",
+            reason=reject.reason,
+            field=reject.field,
+            position=reject.position,
+            row_hash=signed,
+            record=reject.record,
+            past=known.pop() if known else None,
+        )
+
+
+def _before(
+    connection: sqlite3.Connection, place: RejectionLocation, rejects: Sequence[tuple[Reject, int | None]]
+) -> dict[tuple[int | None, Position | None], list[_Past]]:
+    """Take away how these records were parked before: it is the same rejection, under the same number.
+
+    Known by row hash and position, by row hash alone where the record has moved, by position alone where it has no hash.
+    """
+    hashes = [_signed(row_hash) for _, row_hash in rejects if row_hash is not None]
+    places = [reject.position for reject, row_hash in rejects if row_hash is None]
+    rows: list[tuple[int, int | None, Position, float, int]] = []
+    if hashes:
+        rows += connection.execute(SQL["rejected_before"], (place.partition, json.dumps(hashes)))
+    if places:
+        rows += connection.execute(SQL["rejected_unread_before"], (place.partition, place.run, json.dumps(places)))
+    if rows:
+        connection.execute(SQL["rejected_drop"], (json.dumps([row[0] for row in rows]),))
+    standing = {(_signed(row_hash), reject.position) for reject, row_hash in rejects if row_hash is not None}
+    before: dict[tuple[int | None, Position | None], list[_Past]] = {}
+    for identity, row_hash, position, at, times in rows:
+        same = row_hash is None or (row_hash, position) in standing
+        known = before.setdefault((row_hash, position if same else None), [])
+        known.append(_Past(id=identity, at=at, times=times))
+    return before
+
+
+def park_partition(connection: sqlite3.Connection, place: RejectionLocation, reason: str) -> None:
+    """Park a partition of which nothing could be read; one that was parked before is parked anew."""
+    rows = connection.execute(SQL["rejected_partition"], (place.partition,)).fetchall()
+    past = [_Past(id=identity, at=at, times=times) for identity, at, times in rows]
+    _add(connection, place, subject="partition", reason=reason, past=past[0] if past else None)
+
+
+def park_conflicts(
+    connection: sqlite3.Connection,
+    place: RejectionLocation,
+    pipeline: str,
+    conflicts: Sequence[tuple[str, str]],
+    entries: pl.DataFrame,
+) -> None:
+    """Park entries that another pipeline writes; the sentence names both."""
+    if not conflicts:
+        return
+    owners = dict(conflicts)
+    rows = connection.execute(
+        SQL["rejected_conflicts_before"], (place.sink, place.partition, json.dumps(list(owners)))
+    ).fetchall()
+    before = {key: _Past(id=identity, at=at, times=times) for key, identity, at, times in rows}
+    for entry in entries.filter(pl.col("key").is_in(list(owners))).iter_rows(named=True):
+        _add(
+            connection,
+            place,
+            subject="conflict",
+            reason=f"Pipelines '{owners[entry['key']]}' and '{pipeline}' both write the key '{entry['key']}' of this sink; "
+            f"the value of '{owners[entry['key']]}' stays. Give one of them another key or sink.",
+            key=entry["key"],
+            value=entry["value"],
+            data_type=entry["data_type"],
+            position=entry["position"],
+            row_hash=entry["row_hash"],
+            past=before.get(entry["key"]),
+        )
+
+
+def park_entries(
+    connection: sqlite3.Connection,
+    sink: int,
+    at: float,
+    parked: Mapping[str, Parked],
+    origins: Sequence[tuple[object, ...]],
+    *,
+    columns_of: ColumnsOf,
+) -> None:
+    """Store entries that the service refused, and note the refusal.
+
+    ``origins``: key, value, data_type, partition, run, row_hash, position, removed.
+    """
+    partitions = json.dumps(sorted({origin[3] for origin in origins}, key=str))
+    pipelines = {row[0]: row[1] for row in connection.execute(SQL["partition_owners"], (partitions,))}
+    connection.execute(SQL["rejected_entries_before"], (sink, json.dumps(list(parked))))
+    for key, value, data_type, partition, run, row_hash, position, removed in origins:
+        refusal = parked[str(key)]
+        noted = {
+            "sink": sink, "key": key, "value": value, "data_type": data_type, "at": at, "operation": refusal.operation,
+            "status": refusal.status, "request_id": refusal.request_id, "words": refusal.reason,
+        }  # fmt: skip
+        connection.execute(SQL["refusal_others"], noted)
+        connection.execute(SQL["refusal_add"], noted)
+        connection.execute(SQL["refusal_prune"], noted)
+        first, times = connection.execute(SQL["refusal_past"], (sink, key)).fetchone()
+        columns = columns_of(pipelines.get(partition, ""), str(key), refusal.member)
+        connection.execute(
+            SQL["rejected_add"],
+            {
+                "id": None, "subject": "entry", "partition": partition, "run": run, "sink": sink, "key": key,
+                "value": value, "data_type": data_type, "removed": removed, "position": position, "row_hash": row_hash,
+                "field": ", ".join(columns), "reason": refusal.reason, "status": refusal.status, "record": "{}", "at": first,
+                "last_at": at, "times": times,
+            },
+        )  # fmt: skip
+
+
+def forget_vanished(connection: sqlite3.Connection, partition: int, run: int, standing: pl.Series) -> None:
+    """Records parked by earlier runs that a whole reading (``standing``: its row hashes, Int64) no longer met are gone."""
+    rows = connection.execute(SQL["rejected_rows"], (partition, run)).fetchall()
+    if rows:
+        parked = pl.DataFrame(rows, schema={"id": pl.Int64, "row_hash": pl.Int64}, orient="row")
+        gone = parked.filter(~pl.col("row_hash").is_in(standing.implode()).fill_null(value=False))
+        connection.execute(SQL["rejected_drop"], (json.dumps(gone["id"].to_list()),))
+
+
+def forget_mended(connection: sqlite3.Connection, partition: int, run: int, retries: int, *, whole: bool) -> None:
+    """What earlier runs parked and this one mapped again without parking it; ``whole``: it has mapped every record.
+
+    ``retries``: how often the partition had been asked for a retry when the run began; later ones are for the next run.
+    """
+    asked = {"partition": partition, "run": run, "retries": retries}
+    connection.execute(SQL["rejected_mended" if whole else "rejected_retried_mended"], asked)
+
+
+def _add(
+    connection: sqlite3.Connection,
+    place: RejectionLocation,
+    *,
+    subject: str,
+    reason: str,
+    field: str = "",
+    key: str | None = None,
+    value: str | None = None,
+    data_type: str | None = None,
+    position: Position | None = None,
+    row_hash: int | None = None,
+    record: Mapping[str, str | None] | None = None,
+    past: _Past | None = None,
+) -> None:
+    since = past or _Past(id=None, at=place.at, times=0)
+    row = {
+        "id": since.id, "subject": subject, "partition": place.partition, "run": place.run, "sink": place.sink, "key": key,
+        "value": value, "data_type": data_type, "removed": 0, "position": position, "row_hash": row_hash, "field": field,
+        "reason": reason, "status": None, "record": json.dumps(dict(record or {}), ensure_ascii=False), "at": since.at,
+        "last_at": place.at, "times": since.times + 1,
+    }  # fmt: skip
+    connection.execute(SQL["rejected_add"], row)
+
+
+def _signed(row_hash: int) -> int:
+    return row_hash - (1 << 64) if row_hash >= 1 << 63 else row_hash

@@ -1,0 +1,199 @@
+"""Working with what is parked: put back, dropped, or forgotten because the configuration bounds it.
+
+Whatever its number, what was chosen goes through a temporary table of ids and not through Python.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+
+import polars as pl
+
+from ingestd.mirror.port import Kind
+from ingestd.mirror.rejections import Retried, Selection
+from ingestd.mirror.sqlite.connection import StateFile
+from ingestd.mirror.sqlite.entry_writer import write_rows
+from ingestd.mirror.sqlite.segments import queue
+from ingestd.mirror.sqlite.snapshots import load_snapshot, store_snapshot
+from ingestd.mirror.sqlite.sql import SQL
+from ingestd.mirror.sqlite.status_store import select_rejected
+from ingestd.mirror.sqlite.threads import in_thread
+
+_PAGE = 5_000
+
+_ENTRY = {
+    "key": pl.String, "value": pl.String, "data_type": pl.String, "removed": pl.Int64, "partition": pl.Int64,
+    "run": pl.Int64, "row_hash": pl.Int64,
+}  # fmt: skip
+
+
+class RejectedStore:
+    """Implements `ingestd.mirror.rejections.RejectionKeeper` over a state file; ``announce`` gets a sink with news."""
+
+    def __init__(self, state: StateFile, *, now: Callable[[], float], announce: Callable[[int], None]) -> None:
+        self._state = state
+        self._now = now
+        self._announce = announce
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="mirror-rejected")
+
+    async def retry(self, selection: Selection) -> Retried:
+        """See `RejectionKeeper.retry`."""
+        return await in_thread(self._thread, self._retry, selection)
+
+    async def drop(self, selection: Selection) -> int:
+        """See `RejectionKeeper.drop`."""
+        return await in_thread(self._thread, self._drop, selection)
+
+    async def bound(self, *, keep_seconds: float | None, keep_rows: int | None) -> int:
+        """See `RejectionKeeper.bound`."""
+        return await in_thread(self._thread, self._bound, keep_seconds, keep_rows)
+
+    def close(self) -> None:
+        """Wait for what is under way."""
+        self._thread.shutdown()
+
+    def _retry(self, selection: Selection) -> Retried:
+        partitions: dict[int, str] = {}
+        records = entries = 0
+        for chosen in self._pages(selection):
+            with chosen as connection:
+                partitions |= dict(connection.execute(SQL["chosen_partitions"]).fetchall())
+                records += connection.execute(SQL["chosen_ask"]).rowcount
+                requeued, sinks = _requeue_chosen(connection)
+            entries += requeued
+            for sink in sinks:
+                self._announce(sink)
+        for partition in partitions:
+            with self._state.writing() as connection:
+                # Only now, when all of its records are asked for: a reading that began before leaves them to the next one.
+                retries = connection.execute(SQL["partition_asked"], (partition,)).fetchone()[0]
+                reopen(connection, partition, since=retries - 1)
+        return Retried(records=records, entries=entries, pipelines=tuple(sorted(set(partitions.values()))))
+
+    def _drop(self, selection: Selection) -> int:
+        count = 0
+        for chosen in self._pages(selection):
+            with chosen as connection:
+                count += _drop_chosen(connection)
+        return count
+
+    def _bound(self, keep_seconds: float | None, keep_rows: int | None) -> int:
+        now, count = self._now(), 0
+        while True:
+            with self._state.writing() as connection:
+                _choose(connection)
+                if keep_seconds is not None:
+                    connection.execute(SQL["chosen_old"], (now - keep_seconds, _PAGE))
+                if keep_rows is not None:
+                    beyond = connection.execute(SQL["rejected_total"]).fetchone()[0] - keep_rows
+                    connection.execute(SQL["chosen_oldest"], (min(max(beyond, 0), _PAGE),))
+                dropped = _drop_chosen(connection)
+                if dropped:
+                    connection.execute(SQL["bounded_add"], (dropped, now))
+            if not dropped:
+                return count
+            count += dropped
+
+    def _pages(self, selection: Selection) -> Iterator[AbstractContextManager[sqlite3.Connection]]:
+        """What is selected now, in pages: each a transaction in which ``temp.chosen`` holds the ids of the page.
+
+        Others write between them. What a crash leaves is still rejected.
+        """
+        with self._state.writing() as connection:
+            newest = connection.execute(SQL["rejected_newest"]).fetchone()[0]
+        after: int | None = 0
+        while after is not None:
+            page = _Page(self._state, selection, after=after, newest=newest)
+            yield page.writing()
+            after = page.last
+
+
+@dataclass(slots=True)
+class _Page:
+    """A page of a selection; ``last``: its last id, None if there is no page after it."""
+
+    state: StateFile
+    selection: Selection
+    after: int
+    newest: int
+    last: int | None = None
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        statement, asked = select_rejected(self.selection, after=self.after, limit=_PAGE)
+        with self.state.writing() as connection:
+            _choose(connection)
+            ids = [row for row in connection.execute(statement, asked).fetchall() if row[0] <= self.newest]
+            connection.executemany(SQL["chosen_add"], ids)
+            self.last = ids[-1][0] if len(ids) == _PAGE else None
+            yield connection
+
+
+def reopen(connection: sqlite3.Connection, partition: int, *, since: int) -> None:
+    """Let the next reading take the partition from its start and map what was asked for after ``since`` retries.
+
+    Of a snapshot partition only that: its hashes are taken out of those of the last reading.
+    """
+    if connection.execute(SQL["partition_retries"], (partition,)).fetchone()[0] <= since:
+        return
+    connection.execute(SQL["partition_reopen"], (partition,))
+    snapshot = load_snapshot(connection, partition)
+    cursor = connection.execute(SQL["retried_hashes"], (partition, since))
+    before = snapshot.len()
+    while rows := cursor.fetchmany(_PAGE * 10):
+        asked = pl.Series([row[0] for row in rows], dtype=pl.Int64).reinterpret(signed=False)
+        snapshot = snapshot.filter(~snapshot.is_in(asked.implode()))
+    if snapshot.len() < before:
+        store_snapshot(connection, partition, snapshot)
+
+
+def _choose(connection: sqlite3.Connection) -> None:
+    """Make ``temp.chosen`` empty."""
+    connection.execute(SQL["chosen_begin"])
+    connection.execute(SQL["chosen_clear"])
+
+
+def _drop_chosen(connection: sqlite3.Connection) -> int:
+    connection.execute(SQL["chosen_remember_dropped"])
+    connection.execute(SQL["chosen_drop_refusals"])
+    return connection.execute(SQL["chosen_drop"]).rowcount
+
+
+def _requeue_chosen(connection: sqlite3.Connection) -> tuple[int, set[int]]:
+    """Make the chosen entries pending again and return how many and in which sinks.
+
+    One that waits already, being something else by now, just is no longer rejected.
+    """
+    rows = connection.execute(SQL["chosen_entries"]).fetchall()
+    connection.execute(SQL["rejected_drop"], (json.dumps([row[0] for row in rows]),))
+    by_sink: dict[int, list[tuple[object, ...]]] = {}
+    for _, sink, key, value, data_type, removed, partition, run, row_hash, known, waits in rows:
+        # A removal stands for a row that went; if there is one again, it is another's.
+        if not waits and bool(known) != bool(removed):
+            by_sink.setdefault(sink, []).append((key, value, data_type, removed, partition, run, row_hash))
+    for sink, found in by_sink.items():
+        _requeue(connection, sink, pl.DataFrame(found, schema=_ENTRY, orient="row"))
+    return sum(map(len, by_sink.values())), set(by_sink)
+
+
+def _requeue(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> None:
+    """Nothing of these keys is pending or out: a refusal has settled them, so no older value is waited for."""
+    ordered = entries.sort("key")
+    for (partition, removed, run), group in ordered.group_by("partition", "removed", "run", maintain_order=True):
+        # Whether the service has heard of a refused entry is not known; an update of a key it lacks becomes a create.
+        kind: Kind = "delete" if removed else "update"
+        place = int(str(partition))
+        for segment, piece in queue(connection, sink=sink, partition=place, kind=kind, entries=group, over={}):
+            if removed:
+                # The row of an entry that was to be removed went when its refusal was settled.
+                rows = piece.with_columns(pl.lit(None, dtype=pl.Int64).alias("position"))
+                write_rows(
+                    connection, rows, sink=sink, segment=segment, removed=True, partition=place, run=int(str(run))
+                )
+            else:
+                connection.execute(SQL["entries_point"], (segment, sink, json.dumps(piece["key"].to_list())))

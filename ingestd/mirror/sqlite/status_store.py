@@ -1,0 +1,280 @@
+"""Looking at a mirror: numbers for status, and where a value came from."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ingestd.core.address import SinkAddress
+from ingestd.mirror.drift import START, DriftFinding, DriftPage, DriftStatus, UnexplainedPage
+from ingestd.mirror.failed_parts import FailedPart
+from ingestd.mirror.history import History
+from ingestd.mirror.port import (
+    DeliveryAttempt,
+    EntryOrigin,
+    PipelineStatus,
+    RunSummary,
+    SinkOwnership,
+    SinkStatus,
+    Trouble,
+)
+from ingestd.mirror.rejections import Forgotten, Refusal, Rejection, Selection
+from ingestd.mirror.sqlite.history import history
+from ingestd.mirror.sqlite.ownership import unexplained_count, unexplained_counts, unexplained_page
+from ingestd.mirror.sqlite.sql import SQL
+
+
+class Observer:
+    """Every reading side of the mirror over a reading connection; for several threads.
+
+    Implements `Observable`, `FailedPartReader`, `RejectionReader`, `DriftReader` and `HistoryReader`.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._guard = threading.Lock()
+
+    def sinks(self) -> list[SinkStatus]:
+        """See `Observable.sinks`."""
+        with self._view() as connection:
+            rows = connection.execute(SQL["status_sinks"]).fetchall()
+            troubles = _troubles(connection)
+            unexplained = unexplained_counts(connection)
+            doubts = _doubts(connection)
+        return [
+            SinkStatus(
+                address=address,
+                sink_id=sink_id,
+                entries=entries,
+                pending=pending,
+                rejected=rejected,
+                drift=_checked(row[7:15]),
+                last_attempt=_attempt(row[15:]),
+                trouble=troubles.get(address),
+                unexplained=unexplained.get(address, (0, True))[0],
+                read=unexplained.get(address, (0, True))[1],
+                doubt=doubts.get(address, ""),
+            )
+            for row in rows
+            for workspace, by, name, sink_id, entries, pending, rejected in [row[:7]]
+            for address in [SinkAddress(workspace=workspace, by=by, name=name)]
+        ]
+
+    def pipelines(self) -> list[PipelineStatus]:
+        """See `Observable.pipelines`."""
+        with self._view() as connection:
+            rows = connection.execute(SQL["status_pipelines"]).fetchall()
+            runs = {
+                run: connection.execute(SQL["status_run"], (run,)).fetchone() for *_, run in rows if run is not None
+            }
+        return [_pipeline(name, partitions, rejected, runs.get(run)) for name, partitions, rejected, run in rows]
+
+    def failed_parts(self) -> list[FailedPart]:
+        """See `FailedPartReader.failed_parts`."""
+        with self._view() as connection:
+            rows = connection.execute(SQL["failed_parts"]).fetchall()
+        return [
+            FailedPart(part=part, sentence=sentence, failures=failures, since=since, retry_at=retry_at)
+            for part, sentence, failures, since, retry_at in rows
+        ]
+
+    def pending(self) -> int:
+        """See `Observable.pending`."""
+        with self._view() as connection:
+            count: int = connection.execute(SQL["pending_total"]).fetchone()[0]
+        return count
+
+    def rejected(self) -> int:
+        """See `Observable.rejected`."""
+        with self._view() as connection:
+            count: int = connection.execute(SQL["rejected_total"]).fetchone()[0]
+        return count
+
+    def rejections(self, *, limit: int) -> list[Rejection]:
+        """See `Observable.rejections`."""
+        with self._view() as connection:
+            ids = connection.execute(SQL["rejections_newest"], (limit,)).fetchall()
+            return _told(connection, [identity for (identity,) in ids])[::-1]
+
+    def selected(self, selection: Selection, *, after: int = 0, limit: int) -> list[Rejection]:
+        """See `RejectionReader.selected`."""
+        with self._view() as connection:
+            chosen = connection.execute(*select_rejected(selection, after=after, limit=limit)).fetchall()
+            return _told(connection, [identity for (identity,) in chosen])
+
+    def count(self, selection: Selection) -> int:
+        """See `RejectionReader.count`."""
+        with self._view() as connection:
+            return sum(1 for _ in connection.execute(*select_rejected(selection)))
+
+    def refusals(self, rejection: int) -> list[Refusal]:
+        """See `RejectionReader.refusals`."""
+        with self._view() as connection:
+            rows = connection.execute(SQL["refusals"], (rejection,)).fetchall()
+        return [
+            Refusal(at=at, operation=operation, status=status, request_id=request_id, words=words)
+            for at, operation, status, request_id, words in rows
+        ]
+
+    def forgotten(self) -> Forgotten | None:
+        """See `RejectionReader.forgotten`."""
+        with self._view() as connection:
+            row = connection.execute(SQL["bounded"]).fetchone()
+        return Forgotten(count=row[0], at=row[1]) if row else None
+
+    def drift(self, pipelines: Collection[str], *, after: tuple[int, str] = START, limit: int) -> DriftPage:
+        """See `DriftReader.drift`."""
+        asked = {"names": json.dumps(list(pipelines)), "sink": after[0], "key": after[1], "limit": limit}
+        with self._view() as connection:
+            rows = connection.execute(SQL["drift_page"], asked).fetchall()
+        findings = tuple(
+            DriftFinding(
+                key=row[1], workspace=row[2], sink=row[3], what=row[4], pipeline=row[5] or "", wanted=row[6],
+                wanted_type=row[7], found=row[8], found_type=row[9] or "", since=row[10], answer=row[11],
+            )
+            for row in rows
+        )  # fmt: skip
+        return DriftPage(findings=findings, next=(rows[-1][0], rows[-1][1]) if len(rows) == limit else None)
+
+    def drift_checks(self, pipelines: Collection[str]) -> list[tuple[str, DriftStatus]]:
+        """See `DriftReader.drift_checks`."""
+        with self._view() as connection:
+            rows = connection.execute(SQL["drift_checks"], (json.dumps(list(pipelines)),)).fetchall()
+        return [(str(SinkAddress(workspace=row[0], by=row[1], name=row[2])), checked(row[3:])) for row in rows]
+
+    def unexplained(self, pipelines: Collection[str], *, after: tuple[int, str] = START, limit: int) -> UnexplainedPage:
+        """See `DriftReader.unexplained`."""
+        with self._view() as connection:
+            return unexplained_page(connection, pipelines, after=after, limit=limit)
+
+    def ownership(self, sink: SinkAddress) -> SinkOwnership | None:
+        """See `Observable.ownership`."""
+        with self._view() as connection:
+            row = connection.execute(SQL["sink_ownership"], (sink.workspace, sink.by, sink.name)).fetchone()
+        return None if row is None else SinkOwnership(rejected=row[0], doubt=row[1])
+
+    def unexplained_of(self, sink: SinkAddress) -> int:
+        """See `Observable.unexplained_of`."""
+        with self._view() as connection:
+            row = connection.execute(SQL["sink_id"], (sink.workspace, sink.by, sink.name)).fetchone()
+            return 0 if row is None else unexplained_count(connection, row[0])
+
+    def doubts(self) -> list[str]:
+        """The addresses of the sinks that may hold what the state file does not know."""
+        with self._view() as connection:
+            return [str(address) for address in _doubts(connection)]
+
+    def origins(self, key: str) -> list[EntryOrigin]:
+        """See `Observable.origins`."""
+        with self._view() as connection:
+            rows = connection.execute(SQL["origins"], (key,)).fetchall()
+        return [
+            EntryOrigin(
+                workspace=row[0], sink=row[1], key=row[2], value=row[3], data_type=row[4], removed=bool(row[5]),
+                pending=bool(row[6]), position=row[7], pipeline=row[8] or "", partition=row[9] or "", read_at=row[10],
+                facts=json.loads(row[11] or "{}"),
+            )
+            for row in rows
+        ]  # fmt: skip
+
+    def history(self, pipeline: str, partition: str) -> History | None:
+        """See `HistoryReader.history`."""
+        with self._view() as connection:
+            return history(connection, pipeline, partition)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._connection.close()
+
+    @contextmanager
+    def _view(self) -> Iterator[sqlite3.Connection]:
+        """One moment of the mirror."""
+        with self._guard:
+            self._connection.execute("BEGIN")
+            try:
+                yield self._connection
+            finally:
+                self._connection.execute("ROLLBACK")
+
+
+def select_rejected(selection: Selection, *, after: int = 0, limit: int = -1) -> tuple[str, dict[str, object]]:
+    """The statement that finds the ids of a selection, and its parameters; ``limit`` -1: no limit."""
+    asked: dict[str, object] = {
+        "after": after, "limit": limit, "pipeline": selection.pipeline, "reason": selection.reason,
+        "file": selection.file, "key": selection.key,
+    }  # fmt: skip
+    if not selection.ids:
+        return SQL["rejected_selected"], asked
+    return SQL["rejected_selected_among"], asked | {"ids": json.dumps(selection.ids)}
+
+
+def checked(row: Sequence[Any]) -> DriftStatus:
+    """A row of ``drift_check``."""
+    tried_at, at, entries, added, changed, removed, failure, unexplained = row
+    return DriftStatus(
+        tried_at=tried_at, at=at, entries=entries, added=added, changed=changed, removed=removed, failure=failure,
+        unexplained=unexplained,
+    )  # fmt: skip
+
+
+def _troubles(connection: sqlite3.Connection) -> dict[SinkAddress, Trouble]:
+    return {
+        SinkAddress(workspace=workspace, by=by, name=name): Trouble(
+            standing=standing, sentence=sentence, since=since, until=until
+        )
+        for workspace, by, name, standing, sentence, since, until in connection.execute(SQL["troubles"])
+    }
+
+
+def _doubts(connection: sqlite3.Connection) -> dict[SinkAddress, str]:
+    return {
+        SinkAddress(workspace=workspace, by=by, name=name): reason
+        for _, workspace, by, name, _, reason in connection.execute(SQL["doubts"])
+    }
+
+
+def _checked(row: Sequence[Any]) -> DriftStatus | None:
+    return None if row[0] is None else checked(row)
+
+
+def _told(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Rejection]:
+    return [
+        Rejection(
+            id=row[0], subject=row[1], pipeline=row[2] or "", partition=row[3] or "", workspace=row[4], sink=row[5],
+            position=row[6], field=row[7], key=row[8] or "", value=row[9], data_type=row[10] or "", removal=bool(row[11]),
+            reason=row[12], status=row[13], record=json.loads(row[14]), at=row[15], last_at=row[16], times=row[17],
+            retried=row[18] is not None,
+        )
+        for row in connection.execute(SQL["rejected_told"], (json.dumps(ids),))
+    ]  # fmt: skip
+
+
+def _attempt(row: Sequence[object]) -> DeliveryAttempt | None:
+    if row[0] is None:
+        return None
+    operation, items, status, milliseconds, outcome, sentence = row
+    return DeliveryAttempt(
+        operation=str(operation), items=int(str(items)), status=None if status is None else int(str(status)),
+        milliseconds=float(str(milliseconds)), outcome=str(outcome), sentence=str(sentence),
+    )  # fmt: skip
+
+
+def _pipeline(name: str, partitions: int, rejected: int, run: tuple[object, ...] | None) -> PipelineStatus:
+    if run is None:
+        return PipelineStatus(
+            name=name, partitions=partitions, last_run_at=None, last_run=None, rejected=rejected, failure=""
+        )
+    identity, started, _, *numbers, failure, notice = run
+    records, created, updated, unchanged, removed, parked = (int(str(number)) for number in numbers)
+    summary = RunSummary(
+        id=int(str(identity)), records=records, created=created, updated=updated, unchanged=unchanged, removed=removed,
+        rejected=parked, collided=False,
+    )  # fmt: skip
+    return PipelineStatus(
+        name=name, partitions=partitions, last_run_at=float(str(started)), last_run=summary, rejected=rejected,
+        failure=str(failure), notice=str(notice or ""),
+    )  # fmt: skip
