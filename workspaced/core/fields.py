@@ -1,6 +1,6 @@
 """Reading the members of a JSON object: strict types, every mistake with its pointer, unknown names noted.
 
-Absent and null are different things to a PATCH: absent is `msgspec.UNSET`, null is None (contract, G4, G5, G6, G7).
+Absent and null are different things to a PATCH: absent is `msgspec.UNSET`, null is None (contract G4, G5, G6, G7).
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Fields:
         return text
 
     def label(self, *, longest: int, required: bool) -> str | UnsetType:
-        """The member ``label``: trimmed, not blank, one line (S1)."""
+        """The member ``label``: trimmed, not blank, one line (contract S1)."""
         value = self.text("label", longest=longest + 1_000, required=required, one_line=True)
         if not isinstance(value, str):
             if value is None and not required:
@@ -92,7 +92,7 @@ class Fields:
         return trimmed
 
     def identifier(self, name: str, *, required: bool = False) -> str | None:
-        """A UUID in lower case; None where it is absent, null or wrong (G1)."""
+        """A UUID in lower case; None where it is absent, null or wrong (contract G1)."""
         value = self.raw(name)
         if value is UNSET or value is None:
             if required:
@@ -140,7 +140,7 @@ class Fields:
         return int(value)
 
     def texts(self, name: str, *, most: int, longest: int, distinct: bool = True) -> tuple[str, ...]:
-        """Strings in their order, each once where ``distinct``; one string counts as a list of one (G6)."""
+        """Strings in their order, each once where ``distinct``; one string counts as a list of one (contract G6)."""
         value = self.raw(name)
         if value is UNSET or value is None:
             return ()
@@ -155,7 +155,7 @@ class Fields:
         return tuple(dict.fromkeys(texts) if distinct else texts)
 
     def close(self) -> None:
-        """No more members will be asked for: the others are ignored, and told (G5)."""
+        """No more members will be asked for: the others are ignored, and told (contract G5)."""
         prefix = ".".join(part for part in self._pointer.split("/") if part and not part.isdigit())
         for name in self._values.keys() - self._asked:
             self._ignored[f"{prefix}.{name}" if prefix else name] = None

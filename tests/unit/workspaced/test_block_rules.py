@@ -55,6 +55,7 @@ def test_an_empty_body_changes_nothing() -> None:
 
 @pytest.mark.parametrize("number", [0, 7, Decimal("0.10"), Decimal("-1e300"), 10**63])
 def test_a_number_keeps_its_digits(number: int | Decimal) -> None:
+    # contract G6
     members = Fields({"n": number})
     assert str(members.number("n")) == str(number)
     assert members.finish() == ()
@@ -62,6 +63,7 @@ def test_a_number_keeps_its_digits(number: int | Decimal) -> None:
 
 @pytest.mark.parametrize("number", [True, "1", [], 10**301, -(10**4_000), Decimal("0." + "1" * 64)])
 def test_what_is_no_number_or_too_long_is_refused(number: object) -> None:
+    # contract G6
     members = Fields({"n": number})
     assert members.number("n") is UNSET
     with pytest.raises(Invalid):

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of the service, made from its own table of operations (contract, G23).
+"""The OpenAPI 3.1 document of the service, made from its own table of operations (contract G23).
 
 A slice describes its operations beside them, in ``described.py``: a `workspaced.http.openapi.description.ApiSection` whose
 descriptions are joined to the table by `Operation.name`. What follows from the table itself (the key and its scopes,

@@ -135,7 +135,7 @@ def _operation(
 
 
 def _public(operation: Operation) -> bool:
-    """Whether anybody may call it where the workspace is public (A6)."""
+    """Whether anybody may call it where the workspace is public (contract A6)."""
     return operation.method == "GET" and "{workspace}" in operation.path
 
 

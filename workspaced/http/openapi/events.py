@@ -1,4 +1,4 @@
-"""What is sent to webhooks, as OpenAPI's ``webhooks`` (contract, H6 to H9). Pure."""
+"""What is sent to webhooks, as OpenAPI's ``webhooks`` (contract H6, H7, H8, H9). Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a new key may be (contract, A2 to A5). Pure."""
+"""What a new key may be (contract A2, A3, A4, A5). Pure."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def read_new_key(body: object, limits: Limits, *, now: int) -> tuple[NewKey, tup
 
 
 def read_grace_ms(body: object) -> tuple[int, tuple[str, ...]]:
-    """A rotation's body: how many milliseconds the secrets so far stay valid, 24 hours unless it says otherwise (A4).
+    """A rotation's body: how many milliseconds the secrets so far stay valid, 24 hours unless it says otherwise (contract A4).
 
     Raises:
         Invalid: ``gracePeriodSeconds`` is no whole number from 0 to seven days.
@@ -72,7 +72,7 @@ def read_grace_ms(body: object) -> tuple[int, tuple[str, ...]]:
 
 
 def _expiry(fields: Fields, *, now: int, days: int) -> int | None:
-    """A date-time, or the word "never", which nobody gets by leaving something out (A3)."""
+    """A date-time, or the word "never", which nobody gets by leaving something out (contract A3)."""
     value = fields.raw("expiresAt")
     if value is UNSET or value is None:
         return now + days * DAY_MS

@@ -1,4 +1,4 @@
-"""A block as the document shows it, with the additive members of B3."""
+"""A block as the document shows it, with the additional members (contract B3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What blocks may be (contract, B2, B5, B7). Pure: bodies in, checked values or every mistake out."""
+"""What blocks may be (contract B2, B5, B7). Pure: bodies in, checked values or every mistake out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DEFAULTS = Content()
 
 
 def read_new_block(body: object, limits: Limits, *, workspace_id: str) -> tuple[NewBlock, tuple[str, ...]]:
-    """BL2's body and the ignored names.
+    """The checked body (contract BL2) and the ignored names.
 
     Raises:
         Invalid: something is wrong; ``workspace_mismatch`` where the body names another workspace than the path.
@@ -39,7 +39,7 @@ def read_new_block(body: object, limits: Limits, *, workspace_id: str) -> tuple[
 
 
 def read_block_changes(body: object, limits: Limits) -> tuple[BlockChanges, tuple[str, ...]]:
-    """BL5's body and the ignored names. Null gives a member its default back; so does an empty parentBlock.
+    """The checked body (contract BL5) and the ignored names. Null gives a member its default back; so does an empty parentBlock.
 
     Raises:
         Invalid: something is wrong.

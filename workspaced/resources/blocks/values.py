@@ -11,7 +11,7 @@ from msgspec import UnsetType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """What a block holds besides its place in the tree, with the defaults of what was not given (G4, B5).
+    """What a block holds besides its place in the tree, with the defaults of what was not given (contract G4, B5).
 
     Lists are compact JSON; ``multiplicity`` is the text of a JSON number.
     """

@@ -1,4 +1,4 @@
-"""What cloud storage shows of itself (contract, C1, C2, C6). Every shape stands here."""
+"""What cloud storage shows of itself (contract C1, C2, C6). Every shape stands here."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ConversionRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
 
 
 class FileRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The storage information of a file (C2). ``version`` counts uploads; of none, size, sha256 and versionId are null."""
+    """Storage information of a file (contract C2). ``version`` counts uploads; before one, some members are null."""
 
     id: str
     workspace_id: str

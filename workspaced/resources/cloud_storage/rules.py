@@ -1,4 +1,4 @@
-"""What may be said of files (contract, C1, C3, C4). Pure: bodies and queries in, checked values or every mistake out."""
+"""What may be said of files (contract C1, C3, C4). Pure: bodies and queries in, checked values or every mistake out."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _upload(fields: Fields, limits: Limits, *, content_type: str) -> NewUpload:
 
 
 def read_file_changes(body: object, limits: Limits) -> tuple[Given, tuple[str, ...]]:
-    """CS2's body and the ignored names. Null takes a description or tags away, and gives the type by the name back.
+    """The checked body (contract CS2, C3) and the ignored names. Null clears a text; the type then follows the name.
 
     Raises:
         Invalid: something is wrong.
@@ -98,7 +98,7 @@ def read_file_changes(body: object, limits: Limits) -> tuple[Given, tuple[str, .
 
 
 def read_metadata(body: object, limits: Limits) -> str:
-    """CS4's body as the text that is kept: an object of bounded size and depth.
+    """The body (contract CS4) as the text that is kept: an object of bounded size and depth.
 
     Raises:
         Invalid: it is not.
@@ -126,7 +126,7 @@ def read_completion(body: object) -> tuple[str | None, str | None, tuple[str, ..
 
 
 def read_force(body: object) -> tuple[bool, tuple[str, ...]]:
-    """The body of retry-conversion (C7) and the ignored names.
+    """The body of retry-conversion (contract C7) and the ignored names.
 
     Raises:
         Invalid: something is wrong.

@@ -33,7 +33,7 @@ def find_entry(reader: Reader, sink: StoredSink, key: str) -> StoredEntry | None
 
 
 def get_entry(reader: Reader, sink: StoredSink, segment: str) -> StoredEntry:
-    """The entry that a path's segment names: by key or, where no entry has it as key, by id (S7).
+    """The entry that a path's segment names: by key or, where no entry has it as key, by id (contract S7).
 
     Raises:
         NotFound: there is none.
@@ -124,7 +124,7 @@ def upsert_entry(
     now: int,
     limits: Limits,
 ) -> StoredEntry:
-    """Write one entry whether it is there (``existing``, as just read) or not; an older observation changes nothing (M6).
+    """Write one entry, new or ``existing`` (as just read); an older observation changes nothing (contract M6).
 
     Raises:
         Conflict: the id is in use, or the quota is reached.
@@ -166,7 +166,7 @@ def upsert_entry(
 def update_entry(
     tx: Transaction, sink: StoredSink, entry: StoredEntry, changes: EntryChanges, *, actor: str, now: int
 ) -> StoredEntry:
-    """Merge the changes; nothing given, nothing changed (S11)."""
+    """Merge the changes; nothing given, nothing changed (contract S11)."""
     if changes.value is UNSET and changes.data_type is UNSET:
         return entry
     tx.run(

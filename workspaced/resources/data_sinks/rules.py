@@ -1,4 +1,4 @@
-"""What sinks and entries may be (contract, S1 to S14). Pure: bodies in, checked values or every mistake out."""
+"""What sinks and entries may be (contract S1, S3, S7, S9, S10, S14). Pure: bodies in, checked values or every mistake out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DATA_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*", re.ASCII)
 
 
 def key_fault(key: str, limits: Limits) -> str | None:
-    """Why a text (in NFC) can't be a key, as the end of a sentence; None where it can (S7).
+    """Why a text (in NFC) can't be a key, as the end of a sentence; None where it can (contract S7).
 
     "." and ".." are refused because clients collapse them in URLs.
     """
@@ -33,12 +33,12 @@ def key_fault(key: str, limits: Limits) -> str | None:
 
 
 def is_data_type(text: str, limits: Limits) -> bool:
-    """Whether a text can be a data type; the vocabulary is open (S9)."""
+    """Whether a text can be a data type; the vocabulary is open (contract S9)."""
     return len(text) <= limits.data_type_length and _DATA_TYPE.fullmatch(text) is not None
 
 
 def read_new_sink(body: object, limits: Limits) -> tuple[NewSink, tuple[str, ...]]:
-    """DS5's body and the ignored names.
+    """The checked body (contract DS5) and the ignored names.
 
     Raises:
         Invalid: something is wrong; a second entry with a key is pointed at.
@@ -57,7 +57,7 @@ def read_new_sink(body: object, limits: Limits) -> tuple[NewSink, tuple[str, ...
 
 
 def read_sink_changes(body: object, limits: Limits) -> tuple[SinkChanges, tuple[str, ...]]:
-    """DS6's body and the ignored names.
+    """The checked body (contract DS6) and the ignored names.
 
     Raises:
         Invalid: something is wrong.
@@ -73,7 +73,7 @@ def read_sink_changes(body: object, limits: Limits) -> tuple[SinkChanges, tuple[
 
 
 def read_new_entry(body: object, limits: Limits) -> tuple[NewEntry, tuple[str, ...]]:
-    """DS8's body and the ignored names.
+    """The checked body (contract DS8) and the ignored names.
 
     Raises:
         Invalid: something is wrong.
@@ -84,7 +84,7 @@ def read_new_entry(body: object, limits: Limits) -> tuple[NewEntry, tuple[str, .
 
 
 def read_entry_changes(body: object, limits: Limits) -> tuple[EntryChanges, tuple[str, ...]]:
-    """DS9's body and the ignored names. Null clears the value; the data type can't be cleared.
+    """The checked body (contract DS9) and the ignored names. Null clears the value; the data type can't be cleared.
 
     Raises:
         Invalid: something is wrong.
@@ -181,7 +181,7 @@ def _entries(fields: Fields, limits: Limits) -> tuple[NewEntry, ...]:
 
 
 def _icon(fields: Fields, limits: Limits) -> Text:
-    """The icon as compact JSON with the given members only; an object, or a string that holds one (S3)."""
+    """The icon as compact JSON with the given members only; an object, or a string that holds one (contract S3)."""
     value = fields.raw("icon")
     if value is UNSET or value is None:
         return UNSET if value is UNSET else None

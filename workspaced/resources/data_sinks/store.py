@@ -1,4 +1,4 @@
-"""Sinks in the database. Every statement carries the workspace, so no id leads into another one (G15)."""
+"""Sinks in the database. Every statement carries the workspace, so no id leads into another one (contract G15)."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def create_sink(
 
 
 def update_sink(tx: Transaction, sink: StoredSink, changes: SinkChanges, *, actor: str, now: int) -> None:
-    """Merge the changes; nothing given, nothing changed (S11)."""
+    """Merge the changes; nothing given, nothing changed (contract S11)."""
     given = {
         name: value
         for name in ("label", "description", "tags", "icon")

@@ -1,4 +1,4 @@
-"""A webhook as the document shows it, and as much of it as the caller may see (contract, H3, H4, H5)."""
+"""A webhook as the document shows it, and as much of it as the caller may see (contract H3, H4, H5)."""
 
 from __future__ import annotations
 

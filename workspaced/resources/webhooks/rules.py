@@ -1,4 +1,4 @@
-"""What a webhook may be (contract, H1, H4, H5, H6, H15). Pure: bodies in, checked values or every mistake out."""
+"""What a webhook may be (contract H1, H4, H5, H6, H15). Pure: bodies in, checked values or every mistake out."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DEFAULT_GRACE = 86_400
 
 
 def read_new_webhook(body: object, limits: Limits, egress: EgressRules) -> tuple[NewWebhook, tuple[str, ...]]:
-    """WH2's body and the ignored names.
+    """The checked body (contract WH2) and the ignored names.
 
     Raises:
         Invalid: something is wrong with it.
@@ -59,7 +59,7 @@ def read_new_webhook(body: object, limits: Limits, egress: EgressRules) -> tuple
 
 
 def read_webhook_changes(body: object, limits: Limits, egress: EgressRules) -> tuple[WebhookChanges, tuple[str, ...]]:
-    """WH5's body and the ignored names.
+    """The checked body (contract WH5) and the ignored names.
 
     Raises:
         Invalid: something is wrong with it.
@@ -75,7 +75,7 @@ def read_webhook_changes(body: object, limits: Limits, egress: EgressRules) -> t
 
 
 def read_rotation(body: object) -> tuple[int, tuple[str, ...]]:
-    """WH6's optional body: for how many seconds the old secret goes on signing; and the ignored names.
+    """The optional body (contract WH6): for how many seconds the old secret goes on signing; and the ignored names.
 
     Raises:
         Invalid: something is wrong with it.
@@ -131,7 +131,7 @@ def merged_oauth(stored: OAuth | None, given: GivenOAuth | None) -> OAuth | None
 
 
 def header_of(text: str) -> tuple[str, str] | None:
-    """Name and value of a ``Name: value`` text; None where it is none, or names what is not its to set (H4)."""
+    """Name and value of a ``Name: value`` text; None where it is none, or names what is not its to set (contract H4)."""
     match = _HEADER.fullmatch(text)
     if not match or _HEADER_CONTROLS.search(match[2]):
         return None

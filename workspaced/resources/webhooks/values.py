@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuth:
-    """Client credentials: how to get the token that deliveries carry (H5)."""
+    """Client credentials: how to get the token that deliveries carry (contract H5)."""
 
     token_url: str
     client_id: str
@@ -20,7 +20,7 @@ class OAuth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """What its owner decides about a webhook (H1). ``headers`` are ``Name: value`` texts.
+    """What its owner decides about a webhook (contract H1). ``headers`` are ``Name: value`` texts.
 
     ``in_order``: first attempts go one at a time, in the order of the events. ``batch_entries``: events of entries share
     requests, which also keeps the order.

@@ -8,7 +8,7 @@ from typing import Final
 from workspaced.core.timestamps import stamp
 from workspaced.resources.workspaces.store import Collections, StoredWorkspace
 
-# No documented operation fills these yet (W4), and ids are never made up.
+# No documented operation fills these yet (contract W4), and ids are never made up.
 _EMPTY: Final = (
     "propertyDefinitions",
     "propertyInstances",

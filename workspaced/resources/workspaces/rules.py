@@ -17,12 +17,12 @@ FLAGS: Mapping[str, tuple[str, bool]] = {
     "exportsEnabled": ("exports_enabled", True),
     "guestsEnabled": ("guests_enabled", False),
 }
-"""Member, field and default of what opens or closes a workspace to others (A7)."""
+"""Member, field and default of what opens or closes a workspace to others (contract A7)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewWorkspace:
-    """A checked create body (W3, A7)."""
+    """A checked create body (contract W3, A7)."""
 
     id: str | None
     label: str
@@ -50,7 +50,7 @@ class WorkspaceChanges:
 
 
 def read_workspace_changes(body: object, limits: Limits) -> tuple[WorkspaceChanges, tuple[str, ...]]:
-    """The update body and the names of members that were ignored (W5).
+    """The update body and the names of members that were ignored (contract W5).
 
     Raises:
         Invalid: something is wrong with it.
