@@ -1,4 +1,4 @@
-# `make` alone lists what there is. Every target does its own set-up.
+# `make` without a target lists the targets. Each target performs its own set-up.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -41,7 +41,7 @@ lint: $(STAMP)
 words: $(STAMP) ## refuse the words of tests/language/deprecated_words.txt
 	@$(BIN)/codespell --config tests/language/codespell.cfg $(WORDED)
 
-# Too slow for CI beside the tests themselves: with Python 3.11 measuring doubles the time. The floors are what was measured, less 1.
+# Not in CI: it repeats tests, for two minutes of processor time. The floors are the measured percentages less 1.
 COVERED := tests/unit/ingestd tests/contract tests/property/test_mapping.py tests/integration/mirror tests/integration/delivery \
            tests/process/test_cli_check.py tests/process/test_cli_drift.py tests/packaging/test_delivery_page.py
 FLOORS  := core=97 mirror=93 delivery=94
@@ -92,4 +92,4 @@ release: $(STAMP) ## build, test and tag VERSION=x.y.z; DRY_RUN=1 leaves nothing
 	@$(BIN)/python scripts/release.py "$(VERSION)" $(if $(DRY_RUN),--dry-run) $(if $(ALLOW_MISSING),--allow-missing)
 
 clean: ## remove .venv and what the tools cached
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .coverage* dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -27,7 +27,7 @@ class InstrumentStatusConnector(Connector):
         self._seconds_to_wait: float | None = None
 
     def partitions(self) -> Iterable[Partition]:
-        """One partition for each file that has settled, by name.
+        """One partition for each file that is old enough (``settle_seconds``), by name.
 
         Raises:
             SourceUnavailable: the folder cannot be listed.
@@ -92,7 +92,7 @@ class InstrumentStatusConnector(Connector):
         )
 
     def waiting(self) -> float | None:
-        """Seconds until the next file has settled; None if no file waits."""
+        """Seconds until the next file is old enough; None if no file waits."""
         return self._seconds_to_wait
 
     def holds(self, name: str) -> bool:
