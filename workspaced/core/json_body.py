@@ -1,4 +1,4 @@
-"""Reading and writing JSON: strictly in, exactly out (contract, G6, G7, G10)."""
+"""Reading and writing JSON: strictly in, exactly out (contract G6, G7, G10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every refusal of a request, named for the condition and grouped by what the client has to do (contract, G13, G14).
+"""Every refusal of a request, named for the condition and grouped by what the client has to do (contract G13, G14).
 
 ::
 
@@ -76,7 +76,7 @@ class Invalid(Problem):
 
 
 class Unauthenticated(Problem):
-    """No key, or none that is good: the answer never tells which (A3)."""
+    """No key, or none that is good: the answer never tells which (contract A3)."""
 
     status = 401
     title = "Unauthenticated"
@@ -86,7 +86,7 @@ class Unauthenticated(Problem):
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """How to authenticate (A6)."""
+        """How to authenticate (contract A6)."""
         return (("WWW-Authenticate", 'ApiKey realm="edw", header="x-api-key"'),)
 
 

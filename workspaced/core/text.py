@@ -1,4 +1,4 @@
-"""What text may be: the rules for strings from outside (contract, G1, G7, G8)."""
+"""What text may be: the rules for strings from outside (contract G1, G7, G8)."""
 
 from __future__ import annotations
 

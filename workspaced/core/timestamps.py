@@ -1,4 +1,4 @@
-"""Instants: whole numbers inside, the document's text outside (contract, G3)."""
+"""Instants: whole numbers inside, the document's text outside (contract G3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GET /openapi.json and GET /docs (contract, G23): made once, when somebody first asks."""
+"""GET /openapi.json and GET /docs (contract G23): made once, when somebody first asks."""
 
 from __future__ import annotations
 
