@@ -142,6 +142,7 @@ def test_the_default_of_each_variable_is_read_as_the_default() -> None:
 
 
 def test_the_table_of_roles_is_that_of_the_code() -> None:
+    # contract A5
     scopes = sorted(frozenset().union(*ROLES.values()))
     rows = [
         f"| `{scope}` | " + " | ".join("x" if scope in ROLES[role] else " " for role in ROLES) + " |"

@@ -1,4 +1,4 @@
-"""Events on their way out, written in the transaction of the change they tell of: none is lost, none is made up (H7)."""
+"""Events on their way out, written in the transaction of the change they tell of: none is lost, none is made up (contract H7)."""
 
 from __future__ import annotations
 

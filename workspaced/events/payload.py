@@ -1,4 +1,4 @@
-"""The body of a delivery (contract, H8). Pure: identity, time and sequence are handed in."""
+"""The body of a delivery (contract H8). Pure: identity, time and sequence are handed in."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Origin(Protocol):
 
     @property
     def client_id(self) -> str | None:
-        """The originating client instance, so that it can tell its own echo (A8)."""
+        """The originating client instance, so that it can tell its own echo (contract A8)."""
 
     @property
     def now(self) -> int:

@@ -1,4 +1,4 @@
-"""Taking a request's body in, whole or piece by piece, no further than its limit (contract, G9)."""
+"""Taking a request's body in, whole or piece by piece, no further than its limit (contract G9)."""
 
 from __future__ import annotations
 

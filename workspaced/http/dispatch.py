@@ -1,9 +1,9 @@
-"""One request, in the order of checks that the contract lays down (G12).
+"""One request, in a fixed order of checks (contract G12).
 
 route and method → 401 → 429 → syntax of the workspace's id → 403 → 413 → 415 → 400 → then, in the transaction: 404, 412, 409 and
 422. It stands here as one function instead of a pile of middleware, so that the order can be read. FastAPI and
 Starlette's own routing are not used for it: they decode paths before routing, parse bodies before authorizing, and
-answer HEAD, 405 and trailing slashes otherwise (contract, E6).
+answer HEAD, 405 and trailing slashes otherwise (contract G12, G16, G24).
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class Dispatch:
         return principal, workspace_id
 
     async def _authenticated(self, key: str | None, scope: Scope, address: str) -> Principal | None:
-        """Who calls; a token of his bucket is used, or of his address's where he does not say who he is (G20).
+        """Who calls; a token of his bucket is used, or of his address's where he does not say who he is (contract G20).
 
         A question from inside names its caller, and need not be one that he sends.
 
@@ -338,7 +338,7 @@ def _query(scope: Scope) -> dict[str, str]:
 
 
 def _client_id(headers: Headers, longest: int, *, required: bool) -> str | None:
-    """The header ClientId (A8).
+    """The header ClientId (contract A8).
 
     Raises:
         Invalid: it is required and missing, or no visible ASCII text of the right length.

@@ -1,4 +1,4 @@
-"""Idempotency-Key on POST (contract, G18): the answer is kept in the transaction that does the work.
+"""Idempotency-Key on POST (contract G18): the answer is kept in the transaction that does the work.
 
 Kept are answers from the check of the body on. What is refused earlier (401, 403, 413, 415) is decided again each time,
 and so is a 5xx, after which nothing was changed.

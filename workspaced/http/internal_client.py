@@ -21,7 +21,7 @@ _PASSED_ON = frozenset({b"x-forwarded-for", b"x-forwarded-proto"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternalCaller:
-    """Who asks. ``counted``: the question takes a token of his rate, as one that he sends does (G20)."""
+    """Who asks. ``counted``: the question takes a token of his rate, as one that he sends does (contract G20)."""
 
     principal: Principal
     counted: bool = True

@@ -54,7 +54,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def actor(self) -> str:
-        """The name that records carry as createdBy and updatedBy (A9)."""
+        """The name that records carry as createdBy and updatedBy (contract A9)."""
         return self.principal.name if self.principal else "anonymous"
 
     @property
@@ -63,7 +63,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return self.names["workspace"]
 
     def note(self, tx: Transaction, action: AuditAction) -> None:
-        """Have the audit log say what this request does, in the transaction that does it (G26)."""
+        """Have the audit log say what this request does, in the transaction that does it (contract G26)."""
         actor = Actor(
             principal=self.actor,
             key_id=self.principal.key_id if self.principal else "",
@@ -133,8 +133,9 @@ class Sealing(Protocol):
 class Work:
     """What a write does inside the transaction. ``weight`` is roughly its number of rows; it must not block.
 
-    ``ignored`` names the members of the body that nobody knows (G5). ``secret_box``: the answer holds a secret, so what is kept
-    of it for a repetition (G18) is sealed. ``digest`` is that of a streamed body, by which a repetition is known.
+    ``ignored`` names the members of the body that nobody knows (contract G5). ``secret_box``: the answer holds a secret, so
+    what is kept of it for a repetition (contract G18) is sealed. ``digest`` is that of a streamed body, by which a repetition
+    is known.
     """
 
     act: Callable[[Transaction], Response]
@@ -157,8 +158,8 @@ class Operation:
     back the work, which then runs in a transaction shared with others; so does ``take``, after it has taken in a body
     that comes in pieces, and what it holds is let go after the commit. ``scope`` None: open to everybody. ``anywhere``:
     the scope need hold on any one workspace only. ``anonymous``: a read that itself sees to it that a caller without a
-    key is shown only what is public. ``client_id``: the header ClientId is required (A8). ``document_form``: a 400 is
-    exactly ``{"error":"Invalid request"}`` (G14). ``body_bytes`` 0: no body is read.
+    key is shown only what is public. ``client_id``: the header ClientId is required (contract A8). ``document_form``: a 400 is
+    exactly ``{"error":"Invalid request"}`` (contract G14). ``body_bytes`` 0: no body is read.
     """
 
     name: str

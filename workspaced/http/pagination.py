@@ -1,4 +1,4 @@
-"""take, skip, cursor, sortOrder and sortedBy on lists (contract, G19)."""
+"""take, skip, cursor, sortOrder and sortedBy on lists (contract G19, G27, G28)."""
 
 from __future__ import annotations
 

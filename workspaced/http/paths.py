@@ -1,4 +1,4 @@
-"""Paths are routed as they were sent: split at the slashes first, decoded second (contract, G16).
+"""Paths are routed as they were sent: split at the slashes first, decoded second (contract G16).
 
 A router that decodes first can't tell ``a%2Fb`` from ``a/b``, so a key with a slash would have no address.
 """

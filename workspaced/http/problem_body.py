@@ -1,4 +1,4 @@
-"""The body of every refusal (contract, G14; RFC 9457)."""
+"""The body of every refusal (contract G14; RFC 9457)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operation answers (contract, G11, G17)."""
+"""What an operation answers (contract G11, G17)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers of any length: a short one whole, a long one in pieces out of one consistent view (contract, G19)."""
+"""Answers of any length: a short one whole, a long one in pieces out of one consistent view (contract G34)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outermost layer: every request has an id, is counted, and has an answer even where we fail (contract, G21).
+"""The outermost layer: every request has an id, is counted, and has an answer even where we fail (contract G21).
 
 The log has a line for what was refused and what broke, and one for every request where that is wanted.
 """

@@ -1,4 +1,4 @@
-"""The form of an API key (A1): ``edw_<8 characters: key id>_<43 random><6 checksum>``.
+"""The form of an API key (contract A1): ``edw_<8 characters: key id>_<43 random><6 checksum>``.
 
 The checksum stops a mistyped key before the database is asked; 43 characters of base 62 hold 256 bits, so a plain
 SHA-256 is enough to store.

@@ -56,7 +56,7 @@ def create_key(
 ) -> str:
     """A new key, and the role for its principal, who bears the key's name; returns the key, which is stored nowhere.
 
-    ``scopes`` None: all that the role has. ``guest``: the grants hold only in workspaces that let guests in (A7).
+    ``scopes`` None: all that the role has. ``guest``: the grants hold only in workspaces that let guests in (contract A7).
     """
     key_id = new_key_id(secrets.choice)
     key = new_key(key_id, secrets.choice)
@@ -127,7 +127,7 @@ def revoke_key(tx: Transaction, *, key_id: str, now: int) -> None:
 
 
 def rotate_key(tx: Transaction, *, key_id: str, now: int, overlap_ms: int) -> str:
-    """A new secret under the same id; the old ones end after the overlap (A4). Returns the new key."""
+    """A new secret under the same id; the old ones end after the overlap (contract A4). Returns the new key."""
     key = new_key(key_id, secrets.choice)
     tx.run(_SQL["drop_ended_secrets"], {"id": key_id, "now": now})
     tx.run(_SQL["end_secrets"], {"id": key_id, "until": now + overlap_ms})

@@ -25,12 +25,12 @@ SELECT principal, scopes, guest, expires_at, last_used_at, revoked_at FROM api_k
 SELECT sha256, valid_until FROM api_key_secret WHERE key_id = :id
 
 -- name: grants_of_principal
--- A grant on a workspace that is not there, or is deleted, gives nothing: the caller learns no more than of any other (G15).
+-- A grant on a workspace that is not there, or is deleted, gives nothing: the caller learns no more than of any other (contract G15).
 SELECT g.workspace_id, g.role FROM access_grant g LEFT JOIN workspace w ON w.id = g.workspace_id
 WHERE g.principal = :principal AND (g.workspace_id = '' OR (w.id IS NOT NULL AND w.deleted_at IS NULL))
 
 -- name: grants_of_guest
--- A grant on all workspaces is one on each that lets guests in, and none beyond workspaces (A7).
+-- A grant on all workspaces is one on each that lets guests in, and none beyond workspaces (contract A7).
 SELECT w.id, g.role FROM access_grant g JOIN workspace w ON g.workspace_id IN (w.id, '')
 WHERE g.principal = :principal AND w.deleted_at IS NULL AND w.guests_enabled = 1
 

@@ -1,4 +1,4 @@
-"""Scopes, roles, grants, and what follows from them (A5). Pure: tables and set operations."""
+"""Scopes, roles, grants, and what follows from them (contract A5). Pure: tables and set operations."""
 
 from __future__ import annotations
 

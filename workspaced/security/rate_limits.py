@@ -1,4 +1,4 @@
-"""How often a caller may come (contract, G20): a bucket of tokens each, refilled all the time. Per process."""
+"""How often a caller may come (contract G20): a bucket of tokens each, refilled all the time. Per process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets at rest (contract, H3): AES-256-GCM, or plainly where the service was given no key."""
+"""Secrets at rest (contract H3): AES-256-GCM, or plainly where the service was given no key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a request comes from, through proxies that are known (contract, P6). Pure."""
+"""Where a request comes from, through proxies that are known (contract P6). Pure."""
 
 from __future__ import annotations
 

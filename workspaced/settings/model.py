@@ -19,7 +19,7 @@ _PREFIX = re.compile(r"[A-Za-z]{1,8}", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much is accepted (contract, G8, G9, G19, M3). Lengths count code points unless the name says bytes.
+    """How much is accepted (contract G8, G9, G19, G35, M3). Lengths count code points unless the name says bytes.
 
     A quota or a rate (``…_per_…``) of 0 means none. Rates are counted by each process for itself (see `divided`).
     """
@@ -140,7 +140,7 @@ class Settings:
     postgres: PostgresAddress | None = None
 
     def of_one_of(self, processes: int) -> Settings:
-        """The settings of each of several processes that serve together: rates are counted by each for itself (G20)."""
+        """The settings of each of several processes that serve together: rates are counted by each for itself (contract G20)."""
         return dataclasses.replace(self, limits=self.limits.divided(processes))
 
     @property

@@ -1,4 +1,4 @@
-"""Settings that the first start decides for as long as the data lives, since records that clients know show them (S4)."""
+"""Settings that the first start decides for the life of the data, since records show them (contract S4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kept answers (contract, G18), read and written inside the business transaction."""
+"""Kept answers (contract G18), read and written inside the business transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs that one process at a time does (contract, P4): a row for each, held while the job runs, free when its holder died."""
+"""Jobs that one process at a time does (contract P4): a row for each, held while the job runs, free when its holder died."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from workspaced.storage.leases import JobLeases
 
 
 class MaintenanceJobs:
-    """Jobs that come round, one after the other; of several processes one does a job (contract, P4).
+    """Jobs that come round, one after the other; of several processes one does a job (contract P4).
 
     Each must be harmless when done twice: a lease can run out.
     """

@@ -1,4 +1,4 @@
-"""PostgreSQL as this service uses it (contract, P2): READ COMMITTED, rows held by whoever will change them."""
+"""PostgreSQL as this service uses it (contract P2): READ COMMITTED, rows held by whoever will change them."""
 
 from __future__ import annotations
 

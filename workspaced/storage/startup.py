@@ -1,4 +1,4 @@
-"""What a process does before it serves, tried again for as long as its database is away or behind (contract, P3)."""
+"""What a process does before it serves, tried again for as long as its database is away or behind (contract P3)."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ class Pages:
     async def _sign_in(
         self, form: Mapping[str, str], headers: Headers, session: Session | None, scope: Scope
     ) -> Response:
-        """The form, or what comes of it. A key that is not good counts against its address as it does by the API (G20)."""
+        """The form, or what comes of it. A wrong key counts against its address as it does by the API (contract G20)."""
         asked = form if scope["method"] == "POST" else _readable(QueryParams(scope["query_string"]))
         going_on = safe_return(asked.get("next", ""))
         problem: Problem | None = None

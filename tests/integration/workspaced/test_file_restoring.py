@@ -1,4 +1,4 @@
-"""Deleted files are brought back by who runs the service, and by nobody else (contract, G25)."""
+"""Deleted files are brought back by who runs the service, and by nobody else (contract G25)."""
 
 from __future__ import annotations
 
@@ -84,6 +84,7 @@ async def test_all_files_are_known_with_their_state_and_those_of_one_workspace_b
 
 
 def test_the_commands_list_and_restore_while_the_service_runs(tmp_path: Path) -> None:
+    # contract G25
     data = tmp_path / "data"
     key = new_key(data)
     where = ("--data", str(data))

@@ -40,6 +40,7 @@ async def fill(http: httpx.AsyncClient, sink: str, entries: list[dict[str, Any]]
 async def test_a_deleted_sink_is_absent_at_once_and_removed_step_by_step(
     without_jobs: None, http: httpx.AsyncClient, sinks: str, sink: str, settings: Settings
 ) -> None:
+    # contract G2, S13
     ids = [str(uuid.uuid4()) for _ in range(3)]
     supplied = [{"key": f"own{index}", "value": "1", "id": one} for index, one in enumerate(ids)]
     await fill(http, sink, supplied + [{"key": f"k{index}", "value": "1"} for index in range(247)])

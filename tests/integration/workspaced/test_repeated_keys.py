@@ -71,7 +71,7 @@ def test_the_least_ends_as_all_of_them_do(changes: list[Change], before: StoredE
 
 
 def _end(changes: list[Change], before: StoredEntry | None) -> tuple[tuple[Any, ...] | None, Tally]:
-    """One change after the other, as the contract has it (M2, M6, M8)."""
+    """One change after the other, as the service does it (contract M2, M6, M8)."""
     state = (before.value, before.data_type, before.observed_at) if before else None
     total = Tally()
     for _, value, kind, _, observed, remove in changes:

@@ -61,7 +61,7 @@ class _Push:
     answer: tuple[str, str, str, bool] = ("", "", "", False)
 
     def after(self, before: _State | None) -> tuple[int, _State | None, bool]:
-        """Status, state and whether it was too old, as the contract has it (M1, M2, M6)."""
+        """Status, state and whether it was too old, as the service does it (contract M1, M2, M6)."""
         if before is None:
             if not self.create:
                 return 404, None, False

@@ -298,6 +298,7 @@ async def test_somebody_in_the_way_is_told_as_busy_and_work_goes_on_afterwards(
 async def test_a_job_is_done_by_one_process_at_a_time_and_by_the_next_when_that_one_died(
     store: StoreOfProcess, other: StoreOfProcess
 ) -> None:
+    # contract P4
     now = [1_000_000]
     ours, theirs = (JobLeases(each, now=lambda: now[0], seconds=60) for each in (store, other))
     async with ours.held("purge") as first, theirs.held("purge") as second, theirs.held("another") as third:
@@ -316,6 +317,7 @@ async def test_a_job_is_done_by_one_process_at_a_time_and_by_the_next_when_that_
     names=st.sets(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=6), max_size=40)
 )
 def test_text_is_kept_exactly_and_sorts_by_its_code_points(address: Address, names: set[str]) -> None:
+    # contract P2
     def put(tx: Transaction) -> list[str]:
         tx.run("DELETE FROM fixed_setting")
         tx.load("INSERT INTO fixed_setting (name, value) VALUES", [(name, "v") for name in names])

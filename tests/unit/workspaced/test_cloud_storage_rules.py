@@ -163,6 +163,7 @@ def test_a_converter_is_chosen_by_ending_then_by_type(name: str, content_type: s
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "a\\b", "..", ".", " . ", "", "   ", "a\nb", "x" * 256])
 def test_a_name_that_is_a_path_or_none_is_refused(name: str) -> None:
+    # contract C3
     with pytest.raises(Invalid) as refused:
         read_upload_link({"workspaceId": WORKSPACE, "fileName": name}, LIMITS)
     assert refused.value.mistakes[0].pointer == "/fileName"
@@ -213,6 +214,7 @@ def test_metadata_is_kept_in_one_order_with_the_digits_of_its_numbers() -> None:
 
 
 def test_metadata_is_an_object_of_bounded_size_and_depth() -> None:
+    # contract C4
     deep: object = {}
     for _ in range(16):
         deep = {"a": deep}
@@ -230,6 +232,7 @@ def test_a_public_url_is_http_or_https() -> None:
 
 
 def test_only_a_known_proxy_says_by_which_scheme_the_caller_came() -> None:
+    # contract P6
     proxies = Proxies.from_environment({"WORKSPACED_TRUSTED_PROXIES": "10.0.0.0/8"})
     assert proxies.scheme("10.0.0.1", "https", own="http") == "https"
     assert proxies.scheme("192.0.2.1", "https", own="http") == "http"

@@ -84,6 +84,7 @@ def test_every_link_leads_to_an_operation_and_fills_its_path(made: dict[str, Any
 
 
 def test_limits_are_published_as_they_are_set(settings: Settings) -> None:
+    # contract G8
     limits = Limits(key_length=17, bulk_items=3, client_id_length=9, page_length=50)
     made = create_app(dataclasses.replace(settings, limits=limits)).publication.document
     schemas = made["components"]["schemas"]

@@ -10,6 +10,7 @@ _DAY = 86_400_000
 
 
 def test_the_pauses_are_those_of_the_standard() -> None:
+    # contract H11
     pauses = [due_again(_PACE, tries, now=0, jitter=0.5, retry_after=None) for tries in range(1, 11)]
     assert pauses[:-1] == [1_000 * s for s in (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)]
     assert pauses[-1] is None
@@ -17,6 +18,7 @@ def test_the_pauses_are_those_of_the_standard() -> None:
 
 @pytest.mark.parametrize(("jitter", "due"), [(0.0, 4_000), (0.5, 5_000), (1.0, 6_000)])
 def test_a_pause_varies_by_a_fifth(jitter: float, due: int) -> None:
+    # contract H11
     assert due_again(_PACE, 1, now=0, jitter=jitter, retry_after=None) == due
 
 

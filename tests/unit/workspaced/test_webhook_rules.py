@@ -74,6 +74,7 @@ def test_what_is_wrong_is_pointed_at(body: object, pointer: str) -> None:
     ],
 )
 def test_an_unsafe_url_is_well_formed_and_impossible(body: object) -> None:
+    # contract H15
     with pytest.raises(Unprocessable) as refused:
         _read(body)
     assert refused.value.code == "unsafe_url"
@@ -84,11 +85,13 @@ def test_an_unsafe_url_is_well_formed_and_impossible(body: object) -> None:
     ["Host", "content-length", "Content-Type", "Transfer-Encoding", "Connection", "Proxy-Authorization", "WEBHOOK-id"],
 )
 def test_headers_that_the_delivery_sets_are_refused(name: str) -> None:
+    # contract H4
     assert header_of(f"{name}: x") is None
 
 
 @pytest.mark.parametrize("text", ["", ":", "a b: x", "X: a\nb", "X: a\rb", "X: a\0b", "Ü: x", "X : y"])
 def test_what_is_no_header_is_refused(text: str) -> None:
+    # contract H4
     assert header_of(text) is None
 
 
@@ -98,6 +101,7 @@ def test_a_header_is_name_and_value() -> None:
 
 
 def test_the_client_secret_is_kept_unless_it_would_go_elsewhere() -> None:
+    # contract H5
     stored = OAuth(token_url=URL, client_id="c", client_secret="hidden", scope="a")
     given = GivenOAuth(token_url=URL, client_id="d", client_secret=None, scope="", audience="x")
     merged = merged_oauth(stored, given)
@@ -122,6 +126,7 @@ def test_a_grace_may_be_left_out(body: object, seconds: int) -> None:
 
 
 def test_a_signature_is_verified_by_the_standards_own_library_with_each_secret() -> None:
+    # contract H9
     secrets = [new_secret(os.urandom), new_secret(os.urandom)]
     body = '{"a": "ü"}'.encode()
     now = int(datetime.now(UTC).timestamp())
@@ -134,6 +139,7 @@ def test_a_signature_is_verified_by_the_standards_own_library_with_each_secret()
 
 
 def test_a_secret_has_256_random_bits_and_shows_its_end_only() -> None:
+    # contract H3
     secret = new_secret(os.urandom)
     assert len(key_of(secret) or b"") == 32
     assert masked(secret) == f"whsec_…{secret[-4:]}"

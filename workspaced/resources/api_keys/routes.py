@@ -1,4 +1,4 @@
-"""API keys over HTTP, for who administers the whole service (A2): list, get, create, rotate, revoke."""
+"""API keys over HTTP, for who administers the whole service (contract A2): list, get, create, rotate, revoke."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SECRET = (("Cache-Control", "no-store"),)
 
 
 class _Withheld:
-    """What is kept of an answer for a repetition (G18) has no key in it: a key is shown once and stored nowhere (A1)."""
+    """What is kept of an answer for a repetition has no key in it, which is shown once and stored nowhere (contract A1, G18)."""
 
     def seal(self, text: bytes, *, purpose: str) -> bytes:
         """The answer without the key."""
@@ -96,7 +96,7 @@ def create_key(call: Call) -> Work:
 
 
 def rotate_key(call: Call) -> Work:
-    """A new secret under the same id; the old ones hold for a while (A4)."""
+    """A new secret under the same id; the old ones hold for a while (contract A4)."""
     rotation, ignored = read_body(KeyRotation, call.json() if call.body else {}, call.settings.limits)
 
     def act(tx: Transaction) -> Response:
@@ -111,7 +111,7 @@ def rotate_key(call: Call) -> Work:
 
 
 def revoke_key(call: Call) -> Work:
-    """End a key and every secret of it; answers the record. What is revoked already is as absent here (G25)."""
+    """End a key and every secret of it; answers the record. What is revoked already is as absent here (contract G25)."""
 
     def act(tx: Transaction) -> Response:
         found = _found(tx, call)

@@ -1,4 +1,4 @@
-"""GET /v1/audit-log (G26)."""
+"""GET /v1/audit-log (contract G26)."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def change_block(tx: Transaction, call: Call, before: Placed, changes: Mapping[s
 
 
 def change_root(tx: Transaction, call: Call, root_id: str, *, promoted: str | None, changes: Mapping[str, Any]) -> None:
-    """Change the root block or, where another block is named, make that the root and change it (W5).
+    """Change the root block or, where another block is named, make that the root and change it (contract W5).
 
     Raises:
         Unprocessable: it is no block of this workspace, or the tree would be too deep.

@@ -1,4 +1,4 @@
-"""What changes of blocks are in the audit log (G26) and as events (H7)."""
+"""What changes of blocks are in the audit log (contract G26) and as events (contract H7)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def emit_updated(tx: Transaction, call: Call, *, before: Placed, after: Placed) 
 
 
 def emit_deleted(tx: Transaction, call: Call, block_id: str, *, count: int, gone: Sequence[Placed]) -> None:
-    """A block is gone with all below it, ``count`` in all; ``gone``, as they were, are told one by one (B6)."""
+    """A block is gone with all below it, ``count`` in all; ``gone``, as they were, are told one by one (contract B6)."""
     workspace_id = call.workspace_id
     action = AuditAction(
         action="block.deleted", resource_id=block_id, workspace_id=workspace_id, counts={"deleted": count}

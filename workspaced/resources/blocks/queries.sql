@@ -1,11 +1,11 @@
 -- Blocks. The columns of a whole block are in the order of values.StoredBlock; a block of a workspace that is deleted is
--- as absent, and every statement carries the workspace, so that no id leads into another one (G15).
+-- as absent, and every statement carries the workspace, so that no id leads into another one (contract G15).
 
 -- name: find_workspace
 SELECT number, root_block FROM workspace WHERE id = :workspace_id AND deleted_at IS NULL
 
 -- name: lock_workspace
--- Whoever changes the shape of a tree holds its workspace's row, so two moves can't make a circle of each other (B4).
+-- Whoever changes the shape of a tree holds its workspace's row, so two moves can't make a circle of each other (contract B4).
 UPDATE workspace SET version = version WHERE id = :workspace_id AND deleted_at IS NULL RETURNING number, root_block
 
 -- name: grow_workspace

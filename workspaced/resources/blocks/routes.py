@@ -1,4 +1,4 @@
-"""The blocks' operations: BL1 to BL5."""
+"""The blocks' operations (contract BL1, BL2, BL3, BL4, BL5)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ONE = f"{_COLLECTION}/{{block}}"
 
 
 async def list_blocks(call: Call) -> Response:
-    """BL1: all blocks, by depth and orderIndex unless another order is asked for."""
+    """List blocks (contract BL1): all blocks, by depth and orderIndex unless another order is asked for."""
     page = read_page(call.query, longest=call.settings.limits.page_length, sortable=SORTABLE)
     parent, kind = call.query.get("parentBlock"), call.query.get("type")
     if parent is not None and (parent := as_uuid(parent)) is None:
@@ -53,7 +53,7 @@ async def list_blocks(call: Call) -> Response:
 
 
 def create_block(call: Call) -> Work:
-    """BL2."""
+    """Create a block (contract BL2)."""
     limits = call.settings.limits
     new, ignored = read_body(NewBlock, call.json(), limits)
     if new.workspace != call.workspace_id:
@@ -72,7 +72,7 @@ def create_block(call: Call) -> Work:
 
 
 async def get_block(call: Call) -> Response:
-    """BL3."""
+    """Get a block (contract BL3)."""
     placed = await call.store.read(lambda reader: _found(reader, call))
     tag = etag(placed.block.version)
     if call.has_seen(placed.block.version):
@@ -81,7 +81,7 @@ async def get_block(call: Call) -> Response:
 
 
 def delete_block(call: Call) -> Work:
-    """BL4."""
+    """Delete a block (contract BL4)."""
     force = call.flag("force", default=False)
 
     def act(tx: Transaction) -> Response:
@@ -94,7 +94,7 @@ def delete_block(call: Call) -> Work:
 
 
 def update_block(call: Call) -> Work:
-    """BL5: answers the types only, as the document has it, unless the whole record is preferred."""
+    """Update a block (contract BL5): answers the types only, as the document has it, unless the whole record is preferred."""
     wanted, ignored = read_changes(BlockChanges, call.json(), call.settings.limits)
     whole = call.prefers_representation()
 

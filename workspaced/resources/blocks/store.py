@@ -1,4 +1,4 @@
-"""Blocks in the database, and their tree: one root, no circle, at most so deep (B4)."""
+"""Blocks in the database, and their tree: one root, no circle, at most so deep (contract B4)."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def require_block(reader: Reader, workspace_id: str, block_id: str) -> None:
 
 
 def require_deletable(tx: Transaction, placed: Placed, *, force: bool) -> None:
-    """Hold a delete back that would take more than was asked for (B6); the workspace is locked from here on.
+    """Hold a delete back that would take more than was asked for (contract B6); the workspace is locked from here on.
 
     Raises:
         Conflict: it is the root block, or it has children and ``force`` was not asked for.
@@ -185,7 +185,7 @@ def purge(tx: Transaction, workspace: int, most: int) -> int:
 
 
 def promote(tx: Transaction, workspace_id: str, block_id: str, *, actor: str, now: int, limits: Limits) -> None:
-    """Make a block the root; the old root becomes its last child (W5). The root itself stays what it is.
+    """Make a block the root; the old root becomes its last child (contract W5). The root itself stays what it is.
 
     Raises:
         Unprocessable: the old root's subtree would be too deep below it.
@@ -233,7 +233,7 @@ def _path(reader: Reader, home: Home, block_id: str) -> tuple[str, ...]:
 
 
 def _last(reader: Reader, home: Home, parent_id: str) -> float:
-    """The orderIndex after the last child (B5)."""
+    """The orderIndex after the last child (contract B5)."""
     row = reader.one(_SQL["last_order_index"], {"workspace": home.number, "parent_id": parent_id})
     return 0.0 if row is None or row[0] is None else float(row[0]) + 1
 

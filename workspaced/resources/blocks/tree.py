@@ -31,7 +31,7 @@ class Tree:
             children.sort(key=lambda place: (place.order_index, place.id))
 
     def __iter__(self) -> Iterator[Place]:
-        """Every place: by depth, then orderIndex, then id (G19)."""
+        """Every place: by depth, then orderIndex, then id (contract G19)."""
         level = self._children.get(None, [])
         while level:
             yield from sorted(level, key=lambda place: (place.order_index, place.id))

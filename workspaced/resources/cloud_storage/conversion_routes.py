@@ -1,4 +1,4 @@
-"""CS5: have a conversion done once more."""
+"""Retry a conversion (contract CS5): have a conversion done once more."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workspaced.storage.port import Transaction
 
 
 def retry_conversion(call: Call) -> Work:
-    """CS5. No body at all is an empty one; what is to be done anyway is not done twice (C7)."""
+    """Retry a conversion; one that is to be done anyway is not done twice (contract CS5, C7)."""
     retry, ignored = read_body(ConversionRetry, call.json() if call.body else {}, call.settings.limits)
 
     def act(tx: Transaction) -> Response:

@@ -1,4 +1,4 @@
-"""How a conversion goes from state to state (contract, C6, C7). Pure.
+"""How a conversion goes from state to state (contract C6, C7). Pure.
 
 ::
 

@@ -54,7 +54,7 @@ def begin(tx: Transaction, version: int, *, file_name: str, content_type: str, n
 
 
 def ask_again(tx: Transaction, conversion: int, *, force: bool, now: int) -> bool:
-    """Have it done once more; whether that changed anything, which it does not while it is to be done anyway (C7)."""
+    """Have it done once more; whether that changed anything, which it does not while it is to be done anyway (contract C7)."""
     changed = tx.run(_SQL["ask_again"], {"number": conversion, "force": int(force), "now": now})
     if changed:
         tx.run(_SQL["drop_outputs"], {"number": conversion})

@@ -1,4 +1,4 @@
-"""Deleted files that are brought back before they are purged (G25)."""
+"""Deleted files that are brought back before they are purged (contract G25)."""
 
 from __future__ import annotations
 

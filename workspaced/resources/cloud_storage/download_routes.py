@@ -1,4 +1,4 @@
-"""The bytes of a file: whole or a range of them, of any version, or of what its conversion made (C8)."""
+"""The bytes of a file: whole or a range of them, of any version, or of what its conversion made (contract C8)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from workspaced.storage.port import Reader
 
 
 class ExportsDisabled(Forbidden):
-    """The workspace gives no files away (A7)."""
+    """The workspace gives no files away (contract A7)."""
 
     def __init__(self) -> None:
         super().__init__()

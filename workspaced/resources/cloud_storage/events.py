@@ -1,4 +1,4 @@
-"""What changes of files are in the audit log (G26) and as events (H7)."""
+"""What changes of files are in the audit log (contract G26) and as events (contract H7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files as records: CS1 to CS4, and get, list and version-list beside them (C1)."""
+"""Files as records (contract CS1, CS2, CS3, CS4), and get, list and version-list beside them (contract C2, C11)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SORTABLE_VERSIONS: Final = frozenset(_VERSION_FIELDS)
 
 
 def delete_file(call: Call) -> Work:
-    """CS1: soft. The query names the workspace, which must be the file's (C5)."""
+    """Delete a file (contract CS1): soft. The query names the workspace, which must be the file's (contract C5)."""
     workspace_id = read_workspace_id(call.query)
 
     def act(tx: Transaction) -> Response:
@@ -52,7 +52,7 @@ def delete_file(call: Call) -> Work:
 
 
 def update_file(call: Call) -> Work:
-    """CS2. No body at all is an empty one (C3)."""
+    """Update the storage information of a file (contract CS2). No body at all is an empty one (contract C3)."""
     given, ignored = read_changes(FileChanges, call.json() if call.body else {}, call.settings.limits)
 
     def act(tx: Transaction) -> Response:
@@ -72,7 +72,7 @@ def update_file(call: Call) -> Work:
 
 
 async def get_metadata(call: Call) -> Response:
-    """CS3."""
+    """Get the metadata of a file (contract CS3)."""
     file = await call.store.read(lambda reader: permission.readable_file(reader, call))
     if call.has_seen(file.version):
         return Response(status=304, headers=(etag(file.version),))
@@ -81,7 +81,7 @@ async def get_metadata(call: Call) -> Response:
 
 
 def replace_metadata(call: Call) -> Work:
-    """CS4: whole; no body at all leaves it (C4)."""
+    """Replace the metadata of a file (contract CS4): whole; no body at all leaves it (contract C4)."""
     metadata = read_metadata(call.json(), call.settings.limits) if call.body else None
 
     def act(tx: Transaction) -> Response:

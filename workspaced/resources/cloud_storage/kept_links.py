@@ -1,4 +1,4 @@
-"""An upload link as it is kept for a repeated request (contract, G18): without its signature, which is made again.
+"""An upload link as it is kept for a repeated request (contract G18): without its signature, which is made again.
 
 Who reads the database or a backup of it finds no link that takes bytes.
 """

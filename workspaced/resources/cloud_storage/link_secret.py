@@ -1,4 +1,4 @@
-"""The secret behind upload links as the database keeps it: sealed, where the service has an encryption key (H3)."""
+"""The secret behind upload links as the database keeps it: sealed, where the service has an encryption key (contract H3)."""
 
 from __future__ import annotations
 

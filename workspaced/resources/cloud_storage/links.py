@@ -1,4 +1,4 @@
-"""Links by which bytes may be sent without an API key: signed, for one upload, for a quarter of an hour (C1). Pure."""
+"""Links by which bytes may be sent without an API key: signed, for one upload, for a quarter of an hour (contract C1). Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what with files (contract, A6, C9): what is absent, foreign or forbidden is refused with the same words."""
+"""Who may do what with files (contract A6, C9): what is absent, foreign or forbidden is refused with the same words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is dropped when its time is over (G25): deleted files, uploads that never came, bytes that nothing names."""
+"""What is dropped when its time is over (contract G25): deleted files, uploads that never came, bytes that nothing names."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def locked_home(tx: Transaction, workspace_id: str) -> Home:
     """The workspace, held against others who add to it.
 
     Raises:
-        Forbidden: there is none (C9).
+        Forbidden: there is none (contract C9).
     """
     row = tx.one(_SQL["lock_home"], {"workspace_id": workspace_id})
     if row is None:
@@ -73,7 +73,7 @@ def target(reader: Reader, new: NewUpload) -> StoredFile | None:
     """The file that an upload adds a version to; None where it begins one.
 
     Raises:
-        Conflict: the id is that of something else, which is not told (G2).
+        Conflict: the id is that of something else, which is not told (contract G2).
     """
     if new.id is None:
         return None
@@ -86,7 +86,7 @@ def target(reader: Reader, new: NewUpload) -> StoredFile | None:
 
 
 def require_room(reader: Reader, home: Home, file: StoredFile | None, *, size: int, limits: Limits) -> None:
-    """Hold an upload back that would go over a quota (G19).
+    """Hold an upload back that would go over a quota (contract G35).
 
     Raises:
         Conflict: it would.
@@ -155,7 +155,7 @@ def update_metadata(tx: Transaction, file: StoredFile, metadata: str, *, actor: 
 
 
 def delete_file(tx: Transaction, file: StoredFile, *, actor: str, now: int) -> None:
-    """From now on it is as absent; its bytes are kept until it is purged (G25)."""
+    """From now on it is as absent; its bytes are kept until it is purged (contract G25)."""
     tx.run(_SQL["delete_file"], {"number": file.number, "actor": actor, "now": now})
     _show_workspace_anew(tx, file, actor=actor, now=now)
 

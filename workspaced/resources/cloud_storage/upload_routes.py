@@ -1,4 +1,4 @@
-"""How files come to exist (C1): by a signed link in three steps, or in one request."""
+"""How files come to exist (contract C1, C10): by a signed link in three steps, or in one request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Carries conversions out, beside the requests of the same process. Any number of processes may do so (contract, C6).
+"""Carries conversions out, beside the requests of the same process. Any number of processes may do so (contract C6).
 
 A commit that queues something wakes the worker; what is due later has a timer. Besides, it looks from time to time for
 what another process left behind when it died, or had no room for: that nobody signals.

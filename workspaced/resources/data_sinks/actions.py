@@ -1,4 +1,4 @@
-"""What changes of sinks and entries are in the audit log (contract, G26): one row a request, values never."""
+"""What changes of sinks and entries are in the audit log (contract G26): one row a request, values never."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def note_sink(tx: Transaction, call: Call, *, before: StoredSink | None, after: 
 
 
 def note_entry(tx: Transaction, call: Call, *, before: StoredEntry | None, after: StoredEntry | None) -> None:
-    """An entry, before and after; a write of equal values is one (M5), a stale one that was ignored (M6) is none."""
+    """An entry, before and after; a write of equal values is one, an ignored stale one is none (contract M5, M6)."""
     entry = after or before
     if entry is None or (before and after and before.version == after.version):
         return

@@ -1,6 +1,6 @@
-"""Pages of a sink's entries: what DS1's query may ask for beyond the document (G19), and how they are read.
+"""Pages of a sink's entries, and how they are read (contract DS1, G19, G27, G28, S15).
 
-The document's DS1 has all entries of a sink. ``take``, ``skip``, ``cursor``, ``sortedBy``, ``sortOrder`` and ``search`` make
+By default the response has all entries of a sink. ``take``, ``skip``, ``cursor``, ``sortedBy``, ``sortOrder`` and ``search`` make
 it a page of them. They are query parameters, since every word below a sink's path can be an entry's key.
 
 The work of a page is bounded, whatever the size of the sink: it walks an index from the cursor on, and passes over at most

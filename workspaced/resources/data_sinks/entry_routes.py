@@ -1,4 +1,4 @@
-"""Operations on single entries: DS4, DS8, DS9, DS10."""
+"""Operations on single entries (contract DS4, DS8, DS9, DS10)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from workspaced.storage.port import Reader, Transaction
 
 
 async def get_entry(call: Call) -> Response:
-    """DS4."""
+    """Get an entry (contract DS4)."""
     sink, entry = await call.store.read_brief(lambda reader: _found(reader, call))
     if call.has_seen(entry.version):
         return Response(status=304, headers=(etag(entry.version),))
@@ -27,7 +27,7 @@ async def get_entry(call: Call) -> Response:
 
 
 def create_entry(call: Call) -> Work:
-    """DS8."""
+    """Create an entry (contract DS8)."""
     new, ignored = read_body(NewDataSinkEntry, call.json(), call.settings.limits)
 
     def act(tx: Transaction) -> Response:
@@ -44,7 +44,7 @@ def create_entry(call: Call) -> Work:
 
 
 def update_entry(call: Call) -> Work:
-    """DS9."""
+    """Update an entry (contract DS9)."""
     changes, ignored = read_changes(DataSinkEntryChanges, call.json(), call.settings.limits)
 
     def act(tx: Transaction) -> Response:
@@ -61,7 +61,7 @@ def update_entry(call: Call) -> Work:
 
 
 def delete_entry(call: Call) -> Work:
-    """DS10."""
+    """Delete an entry (contract DS10)."""
 
     def act(tx: Transaction) -> Response:
         sink, entry = _found(tx, call)

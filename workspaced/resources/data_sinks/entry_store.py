@@ -30,7 +30,7 @@ def find_entry(reader: Reader, sink: StoredSink, key: str) -> StoredEntry | None
 
 
 def get_entry(reader: Reader, sink: StoredSink, segment: str) -> StoredEntry:
-    """The entry that a path's segment names: by key or, where no entry has it as key, by id (S7).
+    """The entry that a path's segment names: by key or, where no entry has it as key, by id (contract S7).
 
     Raises:
         NotFound: there is none.
@@ -121,7 +121,7 @@ def upsert_entry(
     now: int,
     limits: Limits,
 ) -> StoredEntry:
-    """Write one entry whether it is there (``existing``, as just read) or not; an older observation changes nothing (M6).
+    """Write one entry, new or ``existing`` (as just read); an older observation changes nothing (contract M6).
 
     Raises:
         Conflict: the id is in use, or the quota is reached.
@@ -163,7 +163,7 @@ def upsert_entry(
 def update_entry(
     tx: Transaction, sink: StoredSink, entry: StoredEntry, changes: Mapping[str, str | None], *, actor: str, now: int
 ) -> StoredEntry:
-    """Merge the changes; nothing given, nothing changed (S11)."""
+    """Merge the changes; nothing given, nothing changed (contract S11)."""
     if not changes:
         return entry
     current = {"value": entry.value, "data_type": entry.data_type}

@@ -1,4 +1,4 @@
-"""What the changes of sinks and entries are as events (contract, H7)."""
+"""What the changes of sinks and entries are as events (contract H7)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ENTRY = "data_sink.entry"
 def emit_entry(
     tx: Transaction, origin: Origin, sink: StoredSink, *, before: StoredEntry | None, after: StoredEntry | None
 ) -> None:
-    """One entry, before and after; what is equal in both (M5) is nothing to tell. Nothing is made for nobody."""
+    """One entry, before and after; what is equal in both (contract M5) is nothing to tell. Nothing is made for nobody."""
     if not has_subscribers(tx):
         return
     events = _entry_events(sink, before, after)
@@ -52,7 +52,7 @@ def emit_entry_changes(tx: Transaction, origin: Origin, sink: StoredSink, change
 
 
 def emit_new_sink(tx: Transaction, origin: Origin, sink: StoredSink, record: bytes) -> None:
-    """``record`` is the JSON of the sink with its entries; they are told with it and not one by one (S14)."""
+    """``record`` is the JSON of the sink with its entries; they are told with it and not one by one (contract S14)."""
     emit(tx, origin, sink.workspace_id, Event(type="data_sink.created", id=sink.id, record=msgspec.Raw(record)))
 
 

@@ -1,4 +1,4 @@
-"""The body of a mass update: the document's single form, or the bulk form (contract, M1, M3, M6, M8). Pure.
+"""The body of a mass update: the document's single form, or the bulk form (contract M1, M3, M6, M8). Pure.
 
 A well-made bulk body of 5 000 items is checked without a Python call an item: it is decoded straight into typed items,
 and what must hold of every key is asked of all keys at once. Wherever that can't say yes, the careful way decides, item

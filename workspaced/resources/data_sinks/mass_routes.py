@@ -1,4 +1,4 @@
-"""Mass update, DS11: the document's single form under ``/mass`` or under the entry's key, and the bulk forms (M1 to M9)."""
+"""Mass update: one entry, under ``/mass`` or under its key, or many (contract DS11, M1, M2, M3, M8)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workspaced.storage.port import Transaction
 
 
 def update_mass(call: Call) -> Work:
-    """DS11."""
+    """Set one entry or many (contract DS11)."""
     may_create = call.flag("create", default=call.settings.mass_creates)
     partial = call.flag("partial", default=False)
     match read_mass(call.body, call.settings.limits, key=call.names.get("key")):

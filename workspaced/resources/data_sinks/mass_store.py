@@ -1,4 +1,4 @@
-"""Many entries at once: set-based SQL over a staging table (contract, M3 to M6, M8)."""
+"""Many entries at once: set-based SQL over a staging table (contract M3, M4, M5, M6, M8)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def rounds(changes: Sequence[Change]) -> list[list[Change]]:
     """The changes so that no round has a key twice and each key's changes keep their order, each round sorted by key.
 
     Sorted, since neighbours in the index are then written together, and since two bulks that lock rows in one order
-    can't deadlock (M4).
+    can't deadlock (contract M4).
     """
     if len({change[0] for change in changes}) == len(changes):
         return [sorted(changes, key=_key)]
@@ -78,7 +78,7 @@ def upsert_each(
 ) -> list[tuple[StoredEntry | None, StoredEntry]]:
     """Write entries of different keys, without ids of their own; each before and after, in the order of the changes.
 
-    An older observation changes nothing (M6).
+    An older observation changes nothing (contract M6).
     """
     _stage(tx, sorted(changes, key=_key))
     before = _staged_entries(tx, sink) if sink.entry_count else {}

@@ -41,7 +41,7 @@ SET label = :label, description = :description, tags = :tags, icon = :icon, vers
 WHERE number = :number
 
 -- name: touch_sink
--- A written entry is a change of its sink (S12).
+-- A written entry is a change of its sink (contract S12).
 UPDATE data_sink
 SET entry_count = entry_count + :added, version = version + 1,
     updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor

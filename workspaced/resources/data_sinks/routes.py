@@ -1,4 +1,4 @@
-"""The table of the data sinks' operations: the document's eleven rows, and row 11 under an entry's key (M1)."""
+"""The table of the data sinks' operations: the document's eleven rows, and row 11 under an entry's key (contract M1)."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ STALE_WRITE = "X-Stale-Write"
 
 @dataclass(frozen=True, slots=True)
 class SingleUpsert(BatchableWork[Response]):
-    """The work of DS11's single form. ``change`` removes nothing."""
+    """The work of the single form (contract DS11). ``change`` removes nothing."""
 
     call: Call
     change: Change

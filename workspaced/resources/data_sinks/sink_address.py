@@ -1,4 +1,4 @@
-"""How a path names a sink, and how an entry's id tells where its row is. Pure (contract, S5, S7)."""
+"""How a path names a sink, and how an entry's id tells where its row is. Pure (contract S5, S7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations on sinks: DS1, DS2, DS3, DS5, DS6, DS7."""
+"""Operations on sinks (contract DS1, DS2, DS3, DS5, DS6, DS7)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SORTABLE = frozenset({"serial", "label", "createdAt", "updatedAt", "id"})
 
 
 async def get_sink(call: Call) -> Response:
-    """DS1: with every entry, as documented, or with those that the query asks for."""
+    """Get a sink (contract DS1): with every entry, as documented, or with those that the query asks for."""
     listing = read_listing(call.query, call.settings.limits)
 
     def contents(reader: Reader) -> Contents:
@@ -54,7 +54,7 @@ async def get_sink(call: Call) -> Response:
 
 
 async def list_whole_sinks(call: Call) -> Response:
-    """DS2."""
+    """List sinks with their entries (contract DS2)."""
     page = read_page(call.query, longest=call.settings.limits.page_length, sortable=SORTABLE)
 
     def contents(reader: Reader) -> Contents:
@@ -69,7 +69,7 @@ async def list_whole_sinks(call: Call) -> Response:
 
 
 async def list_sinks(call: Call) -> Response:
-    """DS3."""
+    """List sinks without their entries (contract DS3)."""
     page = read_page(call.query, longest=call.settings.limits.page_length, sortable=SORTABLE)
     total, sinks = await call.store.read(lambda reader: _listed(reader, call, page))
     headers = page.headers(total=total, path=call.path, query=call.query)
@@ -77,7 +77,7 @@ async def list_sinks(call: Call) -> Response:
 
 
 def create_sink(call: Call) -> Work:
-    """DS5."""
+    """Create a sink (contract DS5)."""
     new, ignored = read_body(NewDataSink, call.json(), call.settings.limits)
     sink_id = new.id or str(uuid.uuid4())
 
@@ -104,7 +104,7 @@ def create_sink(call: Call) -> Work:
 
 
 def update_sink(call: Call) -> Work:
-    """DS6."""
+    """Update a sink (contract DS6)."""
     changes, ignored = read_changes(DataSinkChanges, call.json(), call.settings.limits)
 
     def act(tx: Transaction) -> Response:
@@ -120,7 +120,7 @@ def update_sink(call: Call) -> Work:
 
 
 def delete_sink(call: Call) -> Work:
-    """DS7."""
+    """Delete a sink (contract DS7)."""
 
     def act(tx: Transaction) -> Response:
         sink = store.get_sink(tx, call.workspace_id, named(call))

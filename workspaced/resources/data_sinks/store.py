@@ -1,4 +1,4 @@
-"""Sinks in the database. Every statement carries the workspace, so no id leads into another one (G15)."""
+"""Sinks in the database. Every statement carries the workspace, so no id leads into another one (contract G15)."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def create_sink(
 
 
 def update_sink(tx: Transaction, sink: StoredSink, changes: Mapping[str, str | None], *, actor: str, now: int) -> None:
-    """Merge the changes; nothing given, nothing changed (S11)."""
+    """Merge the changes; nothing given, nothing changed (contract S11)."""
     if not changes:
         return
     current = {"label": sink.label, "description": sink.description, "tags": sink.tags, "icon": sink.icon}

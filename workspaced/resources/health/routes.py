@@ -1,4 +1,4 @@
-"""For those who run the service: is the process up, and can it serve (contract, G23)."""
+"""For those who run the service: is the process up, and can it serve (contract G23)."""
 
 from __future__ import annotations
 

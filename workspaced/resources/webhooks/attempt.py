@@ -1,4 +1,4 @@
-"""One attempt at one delivery: sign, send, judge (contract, H5, H9, H11)."""
+"""One attempt at one delivery: sign, send, judge (contract H5, H9, H11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which waiting deliveries of a webhook may be sent now (contract, H12). Pure.
+"""Which waiting deliveries of a webhook may be sent now (contract H12). Pure.
 
 First attempts of one resource go one at a time, in the order of their numbers; different resources do not wait for each
 other. An entry is known by its sink and key, so that one that is deleted and created again keeps its order. What happens to

@@ -1,4 +1,4 @@
-"""Looking after deliveries: the log, once more, a trial (contract, H13)."""
+"""Looking after deliveries: the log, once more, a trial (contract H13)."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _behind(cursor: Cursor) -> str:
 
 
 async def get_delivery(secret_box: SecretBox, call: Call) -> Response:
-    """With its attempts; what was sent and what came back is shown to the owner only (H15)."""
+    """With its attempts; what was sent and what came back is shown to the owner only (contract H13)."""
 
     def question(reader: Reader) -> DeliveryWithAttemptsRecord:
         webhook, delivery = _found(reader, secret_box, call)

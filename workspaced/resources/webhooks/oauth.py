@@ -1,4 +1,4 @@
-"""Tokens for receivers that want one (contract, H5): client credentials of RFC 6749, 4.4."""
+"""Tokens for receivers that want one (contract H5): client credentials of RFC 6749, 4.4."""
 
 from __future__ import annotations
 

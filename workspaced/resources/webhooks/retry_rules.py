@@ -1,4 +1,4 @@
-"""When a delivery is tried again, and when a receiver is given up (contract, H11). Pure: time and jitter are handed in."""
+"""When a delivery is tried again, and when a receiver is given up (contract H11). Pure: time and jitter are handed in."""
 
 from __future__ import annotations
 

@@ -42,12 +42,12 @@ def owner_of(call: Call) -> str:
 
 
 def sees_all(call: Call) -> bool:
-    """Whether everybody's webhooks are open to the caller (H2)."""
+    """Whether everybody's webhooks are open to the caller (contract H2)."""
     return call.principal is not None and call.principal.may(ADMIN)
 
 
 def sees_secrets(call: Call, webhook: StoredWebhook) -> bool:
-    """Whether the caller is shown what is secret about it (H3)."""
+    """Whether the caller is shown what is secret about it (contract H3)."""
     principal = call.principal
     return principal is not None and webhook.owner == principal.name and principal.may_somewhere(WRITE)
 
@@ -63,7 +63,7 @@ def found(reader: Reader, secret_box: SecretBox, call: Call) -> StoredWebhook:
 
 
 async def list_webhooks(secret_box: SecretBox, call: Call) -> Response:
-    """WH1."""
+    """List webhooks (contract WH1)."""
     query = {**_DEFAULTS, **{name: text for name, text in call.query.items() if text or name == "search"}}
     page = read_page(query, longest=call.settings.limits.page_length, sortable=SORTABLE)
     wanted = call.query.get("search", "").casefold()
@@ -83,7 +83,7 @@ async def list_webhooks(secret_box: SecretBox, call: Call) -> Response:
 
 
 def create_webhook(secret_box: SecretBox, call: Call) -> Work:
-    """WH2."""
+    """Create a webhook (contract WH2)."""
     new, ignored = read_new_webhook(call.json(), call.settings.limits, call.settings.egress)
     webhook_id = new.id or str(uuid.uuid4())
 
@@ -97,7 +97,7 @@ def create_webhook(secret_box: SecretBox, call: Call) -> Work:
 
 
 async def get_webhook(secret_box: SecretBox, call: Call) -> Response:
-    """WH3."""
+    """Get a webhook (contract WH3)."""
     webhook = await call.store.read(lambda reader: found(reader, secret_box, call))
     if call.has_seen(webhook.version):
         return Response(status=304, headers=(etag(webhook.version), *NO_STORE))
@@ -105,7 +105,7 @@ async def get_webhook(secret_box: SecretBox, call: Call) -> Response:
 
 
 def delete_webhook(secret_box: SecretBox, call: Call) -> Work:
-    """WH4: what waits for it is cancelled."""
+    """Delete a webhook (contract WH4): what waits for it is cancelled."""
 
     def act(tx: Transaction) -> Response:
         webhook = found(tx, secret_box, call)
@@ -118,7 +118,7 @@ def delete_webhook(secret_box: SecretBox, call: Call) -> Work:
 
 
 def update_webhook(secret_box: SecretBox, call: Call) -> Work:
-    """WH5."""
+    """Update a webhook (contract WH5)."""
     egress = call.settings.egress
     changes, ignored = read_webhook_changes(call.json(), call.settings.limits, egress)
     secret = changes.pop("secret", None)
@@ -143,7 +143,7 @@ def update_webhook(secret_box: SecretBox, call: Call) -> Work:
 
 
 def rotate_secret(secret_box: SecretBox, call: Call) -> Work:
-    """WH6."""
+    """Rotate the secret of a webhook (contract WH6)."""
     body = decode(call.body) if call.body.strip() else {}
     rotation, ignored = read_body(SecretRotation, body, call.settings.limits)
 
@@ -155,7 +155,7 @@ def rotate_secret(secret_box: SecretBox, call: Call) -> Work:
 
 
 async def list_event_types(_call: Call) -> Response:
-    """Which events there are, and what is sent for each (H6)."""
+    """Which events there are, and what is sent for each (contract H6)."""
     return json_response(
         [
             EventTypeRecord(type=kind.name, description=kind.description, schema=schema_of(kind))
@@ -184,7 +184,7 @@ def _shown(webhook: StoredWebhook, call: Call) -> Response:
 
 
 def operations(limits: Limits, secret_box: SecretBox) -> tuple[Operation, ...]:
-    """In the document's order. The paths hold no workspace: a scope on any one suffices, ownership decides (H2)."""
+    """In the document's order. The paths hold no workspace: a scope on any one suffices, ownership decides (contract H2)."""
     size = limits.body_bytes
     return (
         Operation(

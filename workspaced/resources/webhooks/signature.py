@@ -1,4 +1,4 @@
-"""Signatures by Standard Webhooks 1.0 (contract, H3, H9). Pure: time and random bytes are handed in."""
+"""Signatures by Standard Webhooks 1.0 (contract H3, H9). Pure: time and random bytes are handed in."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def list_webhooks(reader: Reader, secret_box: SecretBox, *, owner: str, everybod
 def get_webhook(
     reader: Reader, secret_box: SecretBox, webhook_id: str | None, *, owner: str, everybody: bool
 ) -> StoredWebhook:
-    """The one with this id, where it is the owner's or everybody's are open (H2).
+    """The one with this id, where it is the owner's or everybody's are open (contract H2).
 
     Raises:
         NotFound: there is none.

@@ -1,4 +1,4 @@
-"""Carries deliveries out, beside the requests of the same process. Any number of processes may do so (contract, H14).
+"""Carries deliveries out, beside the requests of the same process. Any number of processes may do so (contract H14).
 
 A commit that queues something wakes the worker; what is due later has a timer. Besides, it looks from time to time for
 what another process left behind when it died: that nobody signals.

@@ -1,4 +1,4 @@
-"""The query parameter ``filters`` (contract, W2): a JSON object of conditions, or a part of the label. Pure."""
+"""The query parameter ``filters`` (contract W2): a JSON object of conditions, or a part of the label. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workspaces after their deletion: restored, or purged when nobody has for so long (G25, W7)."""
+"""Workspaces after their deletion: restored, or purged when nobody has for so long (contract G25, W7)."""
 
 from __future__ import annotations
 

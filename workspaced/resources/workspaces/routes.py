@@ -1,4 +1,4 @@
-"""The workspaces' operations: WS1 to WS5."""
+"""The workspaces' operations (contract WS1, WS2, WS3, WS4, WS5)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ONE = "/v1/workspace/{workspace}"
 
 
 async def list_workspaces(call: Call) -> Response:
-    """WS1: those that the key may read."""
+    """List workspaces (contract WS1): those that the key may read."""
     page = read_page(call.query, longest=call.settings.limits.page_length, sortable=FIELDS)
     accepts = read_filters(call.query.get("filters"))
     principal = call.principal
@@ -55,7 +55,7 @@ async def list_workspaces(call: Call) -> Response:
 
 
 def create_workspace(call: Call) -> Work:
-    """WS2: the workspace, its root block and the creator's ownership in one transaction."""
+    """Create a workspace (contract WS2): the workspace, its root block and the creator's ownership in one transaction."""
     new, ignored = read_body(NewWorkspace, call.json(), call.settings.limits)
     workspace_id = new.id or str(uuid.uuid4())
     root_block = str(uuid.uuid4())
@@ -73,7 +73,7 @@ def create_workspace(call: Call) -> Work:
 
 
 async def get_workspace(call: Call) -> Response:
-    """WS3."""
+    """Get a workspace (contract WS3)."""
 
     def question(reader: Reader) -> tuple[store.StoredWorkspace, store.Collections]:
         workspace = store.get_workspace(reader, call.workspace_id)
@@ -86,7 +86,7 @@ async def get_workspace(call: Call) -> Response:
 
 
 def delete_workspace(call: Call) -> Work:
-    """WS4: soft, so that it can be restored for a while; answers what it was."""
+    """Delete a workspace (contract WS4): soft, so that it can be restored for a while; answers what it was."""
 
     def act(tx: Transaction) -> Response:
         workspace = store.get_workspace(tx, call.workspace_id)
@@ -101,7 +101,7 @@ def delete_workspace(call: Call) -> Work:
 
 
 def update_workspace(call: Call) -> Work:
-    """WS5. No body at all is an empty one (W5)."""
+    """Update a workspace (contract WS5). No body at all is an empty one (contract W5)."""
     given, ignored = read_changes(WorkspaceChanges, call.json() if call.body else {}, call.settings.limits)
     root = given.pop("root", None)
 
@@ -133,7 +133,7 @@ def _require_ownership(call: Call, changed: Mapping[str, object]) -> None:
 
 
 async def is_public(service_store: Store, workspace_id: str) -> bool:
-    """Whether anybody may read below this workspace (A6)."""
+    """Whether anybody may read below this workspace (contract A6)."""
     workspace = await service_store.read_brief(lambda reader: store.find_workspace(reader, workspace_id))
     return workspace is not None and workspace.public_can_read
 

@@ -36,7 +36,7 @@ class StoredWorkspace:
 
 
 class Collections(NamedTuple):
-    """The ids of what is in a workspace: its blocks, the root first, and its available files, the oldest first (W4)."""
+    """The ids of what is in a workspace: its blocks, the root first, and its available files, the oldest first (contract W4)."""
 
     blocks: tuple[str, ...] = ()
     attachments: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ def update_workspace(
 
 
 def delete_workspace(tx: Transaction, workspace: StoredWorkspace, *, actor: str, now: int) -> None:
-    """From now on it is as absent, with all that is in it, until somebody restores it (W6)."""
+    """From now on it is as absent, with all that is in it, until somebody restores it (contract W6)."""
     tx.run(_SQL["delete_workspace"], {"number": workspace.number, "now": now, "actor": actor})
 
 

@@ -1,6 +1,6 @@
 """Which addresses belong to the public internet. Pure.
 
-Neither ``is_global`` nor ``is_private`` of `ipaddress` is a guard (contract, E8): the one lets NAT64, 6to4, multicast and
+Neither ``is_global`` nor ``is_private`` of `ipaddress` is a guard (contract H15): the one lets NAT64, 6to4, multicast and
 IPv4-compatible addresses pass, the other lets shared address space pass, and both change with the version of Python.
 """
 

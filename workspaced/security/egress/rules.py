@@ -1,4 +1,4 @@
-"""What may be reached: the settings of the guard, and its two judgements, on URLs and on addresses. Pure (contract, H15)."""
+"""What may be reached: the settings of the guard, and its two judgements, on URLs and on addresses. Pure (contract H15)."""
 
 from __future__ import annotations
 

@@ -30,6 +30,7 @@ def waiting(rig: Rig) -> int:
 async def test_events_of_a_large_bulk_come_in_order_and_later_ones_behind_them(
     rig: Rig, receiver: WebhookReceiver
 ) -> None:
+    # contract H18
     await rig.webhook(receiver.url, dataEvents=["data_sink.entry.*"], inOrder=True)
     await rig.webhook("http://127.0.0.1:9009/", dataEvents=["data_sink.entry.created"])
     await rig.webhook("http://127.0.0.1:9009/", dataEvents=["block.*"])
@@ -51,6 +52,7 @@ async def test_events_of_a_large_bulk_come_in_order_and_later_ones_behind_them(
 
 
 async def test_who_gets_an_event_is_decided_at_its_commit(rig: Rig, receiver: WebhookReceiver) -> None:
+    # contract H18
     held = pytest.MonkeyPatch()
     held.setattr("workspaced.storage.incremental_job.IncrementalJob.finish", _nothing)
     try:
@@ -110,6 +112,7 @@ async def test_updates_that_wait_are_coalesced_however_many_come_at_once(rig: Ri
 
 
 async def test_a_deleted_webhook_is_gone_at_once_and_its_deliveries_in_steps(rig: Rig) -> None:
+    # contract H19
     webhook = await rig.webhook("http://127.0.0.1:9009/", dataEvents=["data_sink.entry.*"])
     sink = await rig.sink()
     await bulk(rig, sink, 450, "1")

@@ -59,6 +59,7 @@ CHUNKED = (b"transfer-encoding", b"chunked")
 
 
 async def test_what_is_on_its_way_is_dropped_and_the_answer_ends_after_it() -> None:
+    # contract G33
     taken, sent = await _sent(_body(b"a", b"b", b"c"), CHUNKED)
     assert (taken, sent[-1]) == (3, END)
     assert sent[1] == {"type": "http.response.body", "body": b"no", "more_body": True}

@@ -24,6 +24,7 @@ async def body(content: bytes, *, coding: str = "gzip", limit: int = 1_000, cut:
 
 @given(content=st.binary(max_size=1_000), cut=st.integers(1, 1_000))
 async def test_a_packed_body_is_read_as_what_was_packed(content: bytes, cut: int) -> None:
+    # contract G32
     assert await body(gzip.compress(content), cut=cut) == content
 
 
@@ -53,6 +54,7 @@ async def test_what_is_no_whole_gzip_is_refused(content: bytes) -> None:
 
 @pytest.mark.parametrize("coding", ["br", "gzip, gzip", "deflate"])
 async def test_another_coding_is_refused_and_the_answer_says_what_is_taken(coding: str) -> None:
+    # contract G32
     with pytest.raises(UnsupportedCoding) as refused:
         await body(b"[]", coding=coding)
     assert refused.value.status == 415

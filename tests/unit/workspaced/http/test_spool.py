@@ -93,6 +93,7 @@ async def test_a_caller_has_a_quarter_of_the_room_and_gets_all_it_reads(tmp_path
 async def test_a_client_without_room_is_cut_off_while_others_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # contract G34
     monkeypatch.setattr(spool, "_ROOM_SECONDS", 0.01)
     source, space = Source(), room(tmp_path, most=40 * PART)
     async with asyncio.timeout(30), aclosing(spooled(source.parts(), space, "a", is_contended=lambda: True)) as parts:
@@ -125,6 +126,7 @@ async def test_without_a_disk_the_reading_waits_for_the_client(tmp_path: Path) -
 async def test_a_caller_waits_for_its_own_share_and_others_do_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # contract G34
     answers = LongResponses(room(tmp_path), per_caller=2)
     held = [(await answers.begin("a", Source(3).parts()))[1] for _ in range(2)]
     monkeypatch.setattr(long_responses, "_WAIT_SECONDS", 0.01)
