@@ -1,4 +1,4 @@
-"""Drift's side: sinks that were read back are compared with the mirror, and what was found is kept and answered."""
+"""The store of drift checks: comparison of sinks with the mirror, findings, repair and adoption."""
 
 from __future__ import annotations
 
@@ -46,9 +46,8 @@ class _Check:
 class DriftStore:
     """Implements `ingestd.mirror.drift.DriftKeeper` over a state file.
 
-    ``out``: the segments that are claimed now. ``opened``: the partitions that the sources have named since the start.
-    ``watched``: the sinks that are being read back, shared with delivery, which
-    takes a sink out that the service has lost.
+    ``opened``: the partitions that the sources have named since the start. ``watched``: the sinks of running checks, shared with
+    the delivery, which removes a sink that the service has lost.
     """
 
     def __init__(
@@ -56,14 +55,14 @@ class DriftStore:
         state: StateFile,
         *,
         now: Callable[[], float],
-        out: Collection[int],
+        claimed_segments: Collection[int],
         opened: Collection[int],
         watched: set[int],
         announce: Callable[[int], None],
     ) -> None:
         self._state = state
         self._now = now
-        self._out = out
+        self._claimed = claimed_segments
         self._opened = opened
         self._watched = watched
         self._announce = announce
@@ -98,7 +97,7 @@ class DriftStore:
         return await self._in(self._adopt, sink, pipelines)
 
     def close(self) -> None:
-        """Wait for what is under way, and let go of checks that nobody ended."""
+        """Finish the running work and close unfinished checks."""
         self._thread.shutdown()
         for check in self._checks.values():
             check.comparison.close()
@@ -113,7 +112,7 @@ class DriftStore:
             connection.execute(SQL["gone_clear"], (sink,))
             newest = connection.execute(SQL["newest_segment"]).fetchone()[0]
             held = [segment for (segment,) in connection.execute(SQL["pending_segments"], (sink,))]
-            # Within the transaction, so that no removal is settled between this and the first that is taken note of.
+            # Within the transaction, so that no acknowledged removal is missed.
             self._watched.add(sink)
         check = next(self._ids)
         comparison = Comparison(self._state.reader(), sink=sink, newest=newest, held=held)
@@ -133,9 +132,9 @@ class DriftStore:
                     found = ((sink, *row, at, at) for row in comparison.findings())
                     connection.executemany(SQL["drift_keep"], found)
                     connection.execute(SQL["drift_over"], (sink, at))
-                    says = ((value, kind, sink, key) for value, kind, key in comparison.strangers())
-                    connection.executemany(SQL["stranger_says"], says)
-                    vanished = ((sink, key) for (key,) in comparison.vanished_strangers())
+                    changed = ((value, kind, sink, key) for value, kind, key in comparison.changed_unnamed())
+                    connection.executemany(SQL["stranger_says"], changed)
+                    vanished = ((sink, key) for (key,) in comparison.vanished_unnamed())
                     connection.executemany(SQL["stranger_vanished"], vanished)
                     connection.execute(SQL["dropped_forget"], {"sink": sink})
                     if doubt and connection.execute(SQL["doubt_of_sink"], (sink,)).fetchone():
@@ -161,10 +160,10 @@ class DriftStore:
         return replace(status, swept=swept, repaired=repaired)
 
     def _end_doubt(self, connection: sqlite3.Connection, sink: int) -> int:
-        """The sink was compared with a state file that is not the newest: send again what its sources confirm.
+        """End the check of a sink whose state file may be outdated: send again the entries that its sources confirm.
 
-        A value that only this state file knows, because its partition is gone from the source (an archived file), may be older
-        than the service's: it stays a finding. Keys that this state file does not know may come from the newer one.
+        If the partition of a value is gone from the source (an archived file), the value may be older than the service's; it
+        remains a finding. Keys unknown to this state file may come from the newer one.
         """
         names = json.dumps([name for (name,) in connection.execute(SQL["pipeline_names"])])
         repaired = self._send_again(connection, sink, names, confirmed=True)
@@ -180,13 +179,19 @@ class DriftStore:
         return repaired
 
     def _sweep(self, connection: sqlite3.Connection, sink: int, keys: Iterable[str]) -> int:
-        """Make the removal of unexplained entries pending; one that a source has named since the comparison stays."""
+        """Make the removal of unexplained entries pending, except entries that a source has named since the comparison."""
         swept = 0
         chosen = iter(keys)
         while page := list(islice(chosen, _PAGE)):
             if still := unexplained_of(connection, sink, page):
                 swept += remove_entries(
-                    connection, still, sink=sink, partition=ADOPTED, run=0, out=self._out, whoever_wrote=True
+                    connection,
+                    still,
+                    sink=sink,
+                    partition=ADOPTED,
+                    run=0,
+                    claimed_segments=self._claimed,
+                    any_partition=True,
                 )
         return swept
 
@@ -220,7 +225,7 @@ class DriftStore:
         return repaired
 
     def _send_again(self, connection: sqlite3.Connection, sink: int, names: str, *, confirmed: bool) -> int:
-        """Queue what differs of the entries of some pipelines; ``confirmed``: whose records the sources still have."""
+        """Queue the differing entries of some pipelines; ``confirmed``: only those with a record in their source."""
         repaired, after = 0, ""
         standing: dict[int, pl.Series | None] = {}
         while rows := connection.execute(SQL["drift_ours"], (sink, names, after, _PAGE)).fetchall():
@@ -237,9 +242,9 @@ class DriftStore:
     def _confirmed(
         self, connection: sqlite3.Connection, page: pl.DataFrame, standing: dict[int, pl.Series | None]
     ) -> pl.DataFrame:
-        """Of entries those whose partition was named since the start, and whose record was in its last whole reading.
+        """Return the entries of partitions named since the start, with a record in the last whole reading.
 
-        ``standing``: the row hashes of partitions, kept from page to page; None of one that has no whole reading.
+        ``standing``: row hashes by partition, kept from page to page; None for a partition without a whole reading.
         """
         kept = []
         for (partition,), group in page.group_by("partition", maintain_order=True):
@@ -279,4 +284,4 @@ def _answer(connection: sqlite3.Connection, sink: int, answer: Answer, page: pl.
     connection.execute(SQL["drift_answer"], (answer, sink, json.dumps(page["key"].to_list())))
 
 
-_LOST = "The service lost the sink while it was read back; everything in it is sent again."
+_LOST = "The service lost the sink during the check; all its entries are sent again."
