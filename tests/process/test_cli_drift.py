@@ -123,7 +123,7 @@ def test_a_sink_that_nothing_was_delivered_to_has_no_drift(tmp_path: Path) -> No
         folder = Folder(tmp_path, service)
         assert folder.here("sync").returncode == 0
         run = folder.here("drift")
-        assert (run.returncode, run.stdout) == (0, "Budget in Bench: nothing was delivered to it yet.\n")
+        assert (run.returncode, run.stdout) == (0, "Budget in Bench: nothing has been delivered to it yet.\n")
         assert folder.here("drift", "bugdet").returncode == 2
         assert folder.here("drift", "--repair", "--adopt").returncode == 2
 

@@ -69,7 +69,7 @@ def test_a_configuration_with_mistakes_changes_nothing_and_one_that_differs_asks
         write_configuration(tmp_path, server.url, {"upto": 3}, {"upto": 2})
         other = ingestd(tmp_path, "reload", "-c", str(config))
         assert other.returncode == 0
-        assert "after a restart of the daemon only: pipeline p1." in other.stdout
+        assert "These changes need a restart of the daemon: pipeline p1." in other.stdout
         assert daemon.stop() == 0
 
 

@@ -52,5 +52,5 @@ def test_what_waits_and_what_was_rejected_is_told_with_the_last_answer(tmp_path:
     assert lines[1] == "2 pending, 2 rejected."
     assert lines[2].startswith("pipeline p0: last run 20")
     assert "7 records, 2 created" in lines[2]  # the two that were rejected are records too
-    assert "2 waiting" in lines[3]
+    assert "2 pending" in lines[3]
     assert "503" in lines[3]

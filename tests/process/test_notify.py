@@ -38,7 +38,7 @@ def test_the_status_names_a_sink_in_trouble_and_why(tmp_path: Path) -> None:
         server.workspace("Bench")
         config = write_configuration(tmp_path, server.url, {"upto": 3})
         with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
-            status = manager.wait_for("STATUS", "3 waiting")["STATUS"]
+            status = manager.wait_for("STATUS", "3 pending")["STATUS"]
             if "paused" not in status:
                 status = manager.wait_for("STATUS", "paused")["STATUS"]
             assert "Sink 0 in Bench" in status
