@@ -12,7 +12,7 @@ from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.rejections import Retried, Selection
 from ingestd.settings.drift import Mode
 
-VERSION = 1
+VERSION = 2
 """Version of the protocol. A daemon that was started before an update may use another one."""
 
 LONGEST_LINE = 16 << 20
