@@ -289,11 +289,11 @@ async def test_four_times_the_data_is_at_most_four_and_a_bit_times_the_work(
 ) -> None:
     monkeypatch.setattr("ingestd.intake.run._WORTH_A_COMMIT", case.piece)
     monkeypatch.setattr("ingestd.mirror.sqlite.segments.ITEMS", case.piece)
-    monkeypatch.setattr("ingestd.mirror.sqlite.intake_store._PIECE", case.piece)
+    monkeypatch.setattr("ingestd.mirror.sqlite.intake_store._PAGE", case.piece)
     monkeypatch.setattr("ingestd.mirror.sqlite.intake_store._PARTITIONS", FILES // 2)
     monkeypatch.setattr("ingestd.mirror.sqlite.intake_store.RUNS_APART", FILES // 16)
     monkeypatch.setattr("ingestd.mirror.sqlite.snapshots.KEPT", FILES // 8)
-    monkeypatch.setattr("ingestd.mirror.sqlite.delivery_store._PIECE", case.piece)
+    monkeypatch.setattr("ingestd.mirror.sqlite.delivery_store._PAGE", case.piece)
     monkeypatch.setattr("ingestd.mirror.sqlite.rejected_store._PAGE", case.piece)
     monkeypatch.setattr("ingestd.mirror.sqlite.drift_store._PAGE", case.piece)
     growth = Growth()
