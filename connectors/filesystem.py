@@ -43,7 +43,7 @@ _ADVICE = {
 }
 
 
-def cause(error: OSError) -> str:
+def describe_error(error: OSError) -> str:
     """The error in the system's words and what to do about it, each with its full stop."""
     words = f"{error.strerror or error}."
     if is_not_responding(error):
@@ -58,12 +58,12 @@ def is_not_responding(error: OSError) -> bool:
 
 
 @contextmanager
-def reachable(path: Path) -> Iterator[None]:
+def translate_errors(path: Path) -> Iterator[None]:
     """Turn every error of the file system into `SourceUnavailable`; ``path`` is named if the error names none."""
     try:
         yield
     except OSError as error:
-        raise SourceUnavailable(f"{_named(error) or path} can't be used: {cause(error)}") from error
+        raise SourceUnavailable(f"{_named(error) or path} can't be used: {describe_error(error)}") from error
 
 
 def real_path(path: Path) -> Path:

@@ -15,11 +15,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypeAlias
 
-from connectors.filesystem import cause
+from connectors.filesystem import describe_error
 from connectors.inotify import SHARED, FolderEvent, exhausted_limit
-from connectors.mounts import mount_now
+from connectors.mounts import current_mount
 
-How: TypeAlias = Literal["auto", "events", "polling"]
+WatchMode: TypeAlias = Literal["auto", "events", "polling"]
 """How a folder is watched: as the self-test finds best, or as the configuration says."""
 
 _PROBE = ".ingestd-self-test.tmp"
@@ -44,13 +44,13 @@ class FolderWatch:
         wake: Callable[[], None],
         *,
         recursive: bool,
-        how: How = "auto",
+        how: WatchMode = "auto",
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._folder = folder
         self._wake = wake
         self._recursive = recursive
-        self._how: How = how
+        self._how: WatchMode = how
         self._tell = tell
         self._lock = threading.Lock()
         self._watched: tuple[int, int] | None = None
@@ -115,7 +115,7 @@ class FolderWatch:
         try:
             status = self._folder.stat()
         except OSError as error:
-            self._disarm(f"it can't be watched: {cause(error)}".removesuffix("."))
+            self._disarm(f"it can't be watched: {describe_error(error)}".removesuffix("."))
             return
         identity = (status.st_dev, status.st_ino)
         try:
@@ -129,7 +129,7 @@ class FolderWatch:
             if self._folders_changed:
                 self._watch_sub_folders()
         except OSError as error:
-            self._disarm(exhausted_limit(error) or f"it can't be watched: {cause(error)}".removesuffix("."))
+            self._disarm(exhausted_limit(error) or f"it can't be watched: {describe_error(error)}".removesuffix("."))
 
     def _watch_sub_folders(self) -> None:
         self._folders_changed = False  # first: a folder that appears during the walk is an event of its parent's watch
@@ -156,7 +156,7 @@ class FolderWatch:
         return polling, f"{self._folder} is watched by {'polling' if polling else 'events'}: {reason}"
 
     def _self_test(self) -> tuple[bool, str]:
-        mount = mount_now(self._folder)
+        mount = current_mount(self._folder)
         if mount is not None and mount.remote:
             return True, f"it is on {mount.kind}, where changes made by others cause no events"
         self._heard.clear()
@@ -187,13 +187,13 @@ class FolderWatch:
         SHARED.remove(watches, self)
 
 
-class Watching:
+class ConnectorWatch:
     """What a connector has of a folder's watch: one while somebody listens, and none otherwise."""
 
-    def __init__(self, folder: Path, *, recursive: bool, how: How, tell: Callable[[str], None]) -> None:
+    def __init__(self, folder: Path, *, recursive: bool, how: WatchMode, tell: Callable[[str], None]) -> None:
         self._folder = folder
         self._recursive = recursive
-        self._how: How = how
+        self._how: WatchMode = how
         self._tell = tell
         self._watch: FolderWatch | None = None
 

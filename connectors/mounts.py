@@ -7,7 +7,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from connectors.filesystem import cause, real_path
+from connectors.filesystem import describe_error, real_path
 from ingestd.sdk import SourceUnavailable
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
@@ -35,7 +35,7 @@ class Mount:
         return self.kind in {"overlay", "aufs", "unionfs"}
 
 
-def mount_of(path: str, table: str) -> Mount | None:
+def find_mount(path: str, table: str) -> Mount | None:
     """The mount that holds an absolute path without links, by the text of ``/proc/self/mountinfo``."""
     held: Mount | None = None
     for line in table.splitlines():
@@ -49,10 +49,10 @@ def mount_of(path: str, table: str) -> Mount | None:
     return held
 
 
-def mount_now(folder: Path, table: Path = Path("/proc/self/mountinfo")) -> Mount | None:
+def current_mount(folder: Path, table: Path = Path("/proc/self/mountinfo")) -> Mount | None:
     """The mount that holds a folder now; None where the system does not tell."""
     try:
-        return mount_of(str(real_path(folder)), table.read_text(encoding="utf-8", errors="surrogateescape"))
+        return find_mount(str(real_path(folder)), table.read_text(encoding="utf-8", errors="surrogateescape"))
     except OSError:
         return None
 
@@ -82,7 +82,7 @@ class MountGuard:
         identity = self._identity()
         if identity is not None and identity == self._seen:
             return  # the same directory is on the same mount; the kernel's table is long and read for every scan
-        mount = mount_now(self._folder)
+        mount = current_mount(self._folder)
         if mount is None:
             return
         if len(mount.point) < len(self._point):
@@ -107,4 +107,4 @@ class MountGuard:
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
-            raise SourceUnavailable(f"{canary} can't be looked at: {cause(error)}") from error
+            raise SourceUnavailable(f"{canary} can't be looked at: {describe_error(error)}") from error

@@ -12,7 +12,7 @@ from sqlalchemy.sql.base import Executable
 
 from connectors.database.boundary import Boundary, Value
 from connectors.database.engine import restart_limit
-from connectors.database.exact import TextFault, checked_names, reject_of, text_columns
+from connectors.database.exact import TextFault, build_reject, checked_names, text_columns
 from connectors.database.options import DatabaseOptions
 from connectors.database.statement import select
 from ingestd.sdk import Batch, Cursor, Reject
@@ -120,7 +120,7 @@ def _batch(
     for at in wanted:
         if at in faults:
             record = {name: values[at] for name, values in zip(names, columns, strict=True)}
-            rejects.append(reject_of(faults[at], positions[at], record))
+            rejects.append(build_reject(faults[at], positions[at], record))
     if rejects or len(wanted) < len(positions):
         good = pl.Series(sorted(set(wanted) - faults.keys()), dtype=pl.UInt32)
         frame, places = frame.select(pl.all().gather(good)), places.gather(good)

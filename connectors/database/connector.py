@@ -8,7 +8,7 @@ from typing import ClassVar
 from sqlalchemy.engine import Engine
 
 from connectors.database.batches import incremental, snapshot
-from connectors.database.engine import engine_of, reading
+from connectors.database.engine import create_engine_for, reading
 from connectors.database.exact import checked_names
 from connectors.database.failure import as_sentences, shown
 from connectors.database.options import DatabaseOptions
@@ -93,7 +93,7 @@ class DatabaseConnector(Connector):
     def _engine(self) -> Engine:
         if self._opened is None:
             try:
-                self._opened = engine_of(self.options, self.context.base)
+                self._opened = create_engine_for(self.options, self.context.base)
             except ImportError as error:
                 raise SourceBroken(f"PostgreSQL needs psycopg: install ingestd[postgres] ({error}).") from error
         return self._opened

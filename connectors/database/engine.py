@@ -38,7 +38,7 @@ class TimeLimit:
         return time.monotonic() > self._until
 
 
-def engine_of(options: DatabaseOptions, base: Path) -> Engine:
+def create_engine_for(options: DatabaseOptions, base: Path) -> Engine:
     """An engine without a pool: a scheduled reading keeps no connection open in between."""
     address = options.address()
     if address.get_backend_name() == "sqlite":

@@ -98,6 +98,6 @@ def checked_names(names: Sequence[str], needed: Sequence[str], what: str) -> Non
         raise SourceBroken(f"{what} has no column {', '.join(missing)}; it has {', '.join(names)}.")
 
 
-def reject_of(fault: TextFault, position: int | str, record: dict[str, str | None]) -> Reject:
+def build_reject(fault: TextFault, position: int | str, record: dict[str, str | None]) -> Reject:
     """The parked form of a row."""
     return Reject(position=position, reason=fault.reason, field=fault.field, record=record)

@@ -19,11 +19,11 @@ from connectors.directory import disposal
 from connectors.directory.disposal import Note
 from connectors.directory.options import DirectoryOptions
 from connectors.files import receipt as receipts
-from connectors.files.durable_write import fitting, write
+from connectors.files.durable_write import shorten_name, write
 from connectors.files.file_batches import open_file
 from connectors.files.identity import Identity
 from connectors.files.quarantine import Quarantined, Source, quarantine
-from connectors.filesystem import cause
+from connectors.filesystem import describe_error
 from connectors.formats import Format
 from ingestd.sdk import SettleLater, Settlement, SourceBroken, SourceUnavailable
 
@@ -32,7 +32,7 @@ _DATES = {"none": "", "year": "%Y", "month": "%Y/%m", "day": "%Y/%m/%d"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Disposal:
+class AcknowledgedFile:
     """A file of which everything is settled: where it is, its name below the folder, which file it is, what became of it."""
 
     path: Path
@@ -46,13 +46,13 @@ class Archiver:
     """Moves files out of a drop folder as its options say; ``base`` is what relative paths start at."""
 
     def __init__(
-        self, options: DirectoryOptions, base: Path, *, form_of: Callable[[str], Format], now: Callable[[], float]
+        self, options: DirectoryOptions, base: Path, *, format_for: Callable[[str], Format], now: Callable[[], float]
     ) -> None:
         archive = base / options.archive if options.archive is not None else None
         inner = archive if options.after == "archive" else None
         self._options = options
         self._base = base
-        self._form_of = form_of
+        self._format_for = format_for
         self._now = now
         self.archive = archive
         self.quarantine = _folder(base, options.quarantine, inner, "rejected")
@@ -86,7 +86,7 @@ class Archiver:
                 " the folder, or set after: keep."
             )
 
-    def put_away(self, leaving: Disposal) -> None:
+    def dispose(self, leaving: AcknowledgedFile) -> None:
         """A file is settled as it is, and may go.
 
         Raises:
@@ -102,14 +102,14 @@ class Archiver:
                 self._leave_word(leaving, rows, "It is deleted.")
                 disposal.delete(leaving.path, identity=leaving.identity)
 
-    def put_companion_away(self, path: Path, name: str, identity: Identity, sha256: str, ended: float) -> None:
+    def dispose_companion(self, path: Path, name: str, identity: Identity, sha256: str, ended: float) -> None:
         """What lay beside a file goes where the file goes."""
         if self._options.after == "archive":
             disposal.archive(path, self._archive_of(ended), name, identity=identity, sha256=sha256)
         elif self._options.after == "delete":
             disposal.delete(path, identity=identity)
 
-    def set_aside(self, path: Path, name: str, identity: Identity, reason: str) -> bool:
+    def move_to_failed(self, path: Path, name: str, identity: Identity, reason: str) -> bool:
         """Move a file that can't be read where such files go, its reason beside it; whether it was moved.
 
         Raises:
@@ -123,7 +123,7 @@ class Archiver:
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise SourceUnavailable(f"{path} can't be read: {cause(error)}") from error
+            raise SourceUnavailable(f"{path} can't be read: {describe_error(error)}") from error
         said = (
             f"{name} could not be read.\n\n{reason}\n\nCorrect the file and drop it again; it may have the same name.\n"
         )
@@ -133,7 +133,7 @@ class Archiver:
         )
         return disposal.archive(path, self.failed, name, identity=identity, sha256=sha256, note=note)
 
-    def _archive(self, leaving: Disposal, rows: Quarantined | None) -> None:
+    def _archive(self, leaving: AcknowledgedFile, rows: Quarantined | None) -> None:
         def content(taken: Path) -> bytes:
             return self._word(leaving, rows, f"It is archived as {self._shown(taken)}.")
 
@@ -154,17 +154,17 @@ class Archiver:
             taken = self.receipts / taken.relative_to(self.archive)
         return taken.with_name(taken.name + receipts.SUFFIX)
 
-    def _leave_word(self, leaving: Disposal, rows: Quarantined | None, put: str) -> None:
+    def _leave_word(self, leaving: AcknowledgedFile, rows: Quarantined | None, put: str) -> None:
         if self.receipts is None:
             return
-        name = fitting(PurePosixPath(leaving.name))
+        name = shorten_name(PurePosixPath(leaving.name))
         place = self.receipts / name.with_name(name.name + receipts.SUFFIX)
         try:
             write(place, [self._word(leaving, rows, put)])
         except OSError as error:
-            raise SourceUnavailable(f"The receipt {place} can't be written: {cause(error)}") from error
+            raise SourceUnavailable(f"The receipt {place} can't be written: {describe_error(error)}") from error
 
-    def _word(self, leaving: Disposal, rows: Quarantined | None, put: str) -> bytes:
+    def _word(self, leaving: AcknowledgedFile, rows: Quarantined | None, put: str) -> bytes:
         return receipts.receipt(
             leaving.settlement,
             name=leaving.name,
@@ -175,7 +175,7 @@ class Archiver:
             remark=_remark(rows),
         )
 
-    def _quarantine(self, leaving: Disposal) -> Quarantined | None:
+    def _quarantine(self, leaving: AcknowledgedFile) -> Quarantined | None:
         if self.quarantine is None or not leaving.settlement.rejected:
             return None
         try:
@@ -189,14 +189,14 @@ class Archiver:
                 file=cast("BinaryIO", opened.file),
                 name=leaving.name,
                 sha256=leaving.sha256,
-                form=self._form_of(leaving.name),
+                file_format=self._format_for(leaving.name),
                 configured=self._options.format,
             )
             try:
                 return quarantine(source, leaving.settlement, self.quarantine)
             except OSError as error:
                 raise SourceUnavailable(
-                    f"The rejected rows of {leaving.path} can't be written into {self.quarantine}: {cause(error)}"
+                    f"The rejected rows of {leaving.path} can't be written into {self.quarantine}: {describe_error(error)}"
                     " The file stays until they can."
                 ) from error
 

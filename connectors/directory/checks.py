@@ -9,7 +9,7 @@ from pathlib import Path
 from connectors.directory.options import DirectoryOptions
 from connectors.directory.readiness.not_open import NotOpen
 from connectors.directory.scan import Scanner
-from connectors.filesystem import cause, real_path
+from connectors.filesystem import describe_error, real_path
 from connectors.folder_watch import FolderWatch
 from connectors.mounts import MountGuard
 from ingestd.sdk import SourceUnavailable, Step
@@ -106,7 +106,7 @@ def _obstacle(place: Path) -> str:
     try:
         existing = _nearest(place)
     except OSError as error:
-        return f"{place} can't be written: {cause(error)}"
+        return f"{place} can't be written: {describe_error(error)}"
     if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
         return ""
     return f"{place} can't be written: make {existing} a folder that ingestd's user may write to."

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import BinaryIO, ClassVar, cast
 
-from connectors.directory.archiver import Archiver, Disposal
+from connectors.directory.archiver import AcknowledgedFile, Archiver
 from connectors.directory.checks import refused_sentence, steps
 from connectors.directory.explain import Explainer
 from connectors.directory.location import locate, whereabouts
@@ -20,13 +20,13 @@ from connectors.directory.read_files import ReadFiles
 from connectors.directory.readiness import Readiness
 from connectors.directory.readiness.file_groups import Group
 from connectors.directory.scan import ScannedFile, Scanner, is_inside, readable_name
-from connectors.files.file_batches import OpenFile, batches_of, open_file, unchanged
-from connectors.files.identity import Identity, identity_of
+from connectors.files.file_batches import OpenFile, open_file, read_batches, unchanged
+from connectors.files.identity import Identity
 from connectors.files.notices import NoticeLog
-from connectors.files.resubmission import form_of, origin_name
+from connectors.files.resubmission import format_for, origin_name
 from connectors.files.stability import StabilityTracker
-from connectors.filesystem import cause, reachable, real_path
-from connectors.folder_watch import Watching
+from connectors.filesystem import describe_error, real_path, translate_errors
+from connectors.folder_watch import ConnectorWatch
 from connectors.formats import Format
 from connectors.formats.parser_process import Parsers
 from connectors.mounts import MountGuard
@@ -61,9 +61,9 @@ class DirectoryConnector(Connector):
         self._folder = context.base / options.path
         self._parsers = Parsers()
         self._notices = NoticeLog(context.tell)
-        self._away = Archiver(options, context.base, form_of=self._form, now=context.now)
+        self._away = Archiver(options, context.base, format_for=self._format_for, now=context.now)
         self._archive = self._away.archive
-        self._readiness = Readiness(options.rules, self._folder, now=context.now, form_of=self._form)
+        self._readiness = Readiness(options.rules, self._folder, now=context.now, format_for=self._format_for)
         self._scanner = Scanner(
             self._folder,
             options.patterns,
@@ -83,7 +83,9 @@ class DirectoryConnector(Connector):
         self._unreadable: dict[str, Identity] = {}
         self._last_read: tuple[str, Identity] | None = None
         self._look_cost = 0.0
-        self._watching = Watching(self._folder, recursive=options.recursive, how=options.watch, tell=self._tell_how)
+        self._watching = ConnectorWatch(
+            self._folder, recursive=options.recursive, how=options.watch, tell=self._tell_how
+        )
 
     @classmethod
     def claims(cls, options: DirectoryOptions, base: Path) -> Sequence[FileClaim]:
@@ -111,7 +113,7 @@ class DirectoryConnector(Connector):
         """
         if self._archive is not None and real_path(self._archive) == real_path(self._folder):
             raise SourceBroken(f"The archive is the folder {self._folder} itself: archived files would be read again.")
-        with reachable(self._folder):
+        with translate_errors(self._folder):
             self._watching.rearm()
             began = time.thread_time()
             partitions = self._look()
@@ -124,7 +126,7 @@ class DirectoryConnector(Connector):
         found = self._scan()
         now = self.context.now()
         self._memory.keep_only(found.files.keys() | found.empty.keys() if found.empty else found.files)
-        self._readiness.take_in(found.files)
+        self._readiness.update(found.files)
         still = self._stillness.look(found.files, now)
         done = self._memory.has_nothing_new
         in_question = [name for name in still if name in self._parked or not done(name, found.files[name])]
@@ -147,7 +149,7 @@ class DirectoryConnector(Connector):
     def _judged(self, names: list[str], found: ScannedFile) -> list[str]:
         # Rows that come back have no marker, no sidecar and no group: somebody has mended them and dropped them.
         back = [name for name in names if _came_back(name)]
-        ready = self._readiness.judge(
+        ready = self._readiness.evaluate(
             [name for name in names if name not in back] if back else names,
             found.files,
             through=lambda name: name in found.files and self._is_done(name, found),
@@ -170,7 +172,7 @@ class DirectoryConnector(Connector):
         name = partition.name
         path = self._path(name)
         try:
-            identity = identity_of(path.stat())
+            identity = Identity.from_status(path.stat())
             if identity.is_at(cursor):
                 self._memory.read(name, identity)
                 return
@@ -178,7 +180,7 @@ class DirectoryConnector(Connector):
         except FileNotFoundError:
             return  # taken away since the scan; there is nothing to read, and nothing was
         except OSError as error:
-            raise SourceUnavailable(f"{path} can't be read: {cause(error)}") from error
+            raise SourceUnavailable(f"{path} can't be read: {describe_error(error)}") from error
         except SourceBroken as error:
             self._memory.broken(name, self._found.files.get(name), str(error))
             raise
@@ -193,7 +195,7 @@ class DirectoryConnector(Connector):
                 self._memory.broken(name, opened.identity, str(error))
                 raise
             except OSError as error:
-                raise SourceUnavailable(f"{path} can't be read: {cause(error)}") from error
+                raise SourceUnavailable(f"{path} can't be read: {describe_error(error)}") from error
 
     def _refuse(self, opened: OpenFile) -> None:
         if not opened.identity.size:
@@ -218,13 +220,13 @@ class DirectoryConnector(Connector):
         trailer = self.options.trailer if not _came_back(opened.name) else None
         end = trailer.start(cast("BinaryIO", opened.file)) if trailer is not None else None
         try:
-            yield from batches_of(opened, sha256, self._form(opened.name), notices=self._notices, end=end)
+            yield from read_batches(opened, sha256, self._format_for(opened.name), notices=self._notices, end=end)
         except SourceBroken:
             self._unreadable[opened.name] = opened.identity
             raise
 
-    def _form(self, name: str) -> Format:
-        return form_of(name, self.options.format, member=self.options.member).using(self._parsers)
+    def _format_for(self, name: str) -> Format:
+        return format_for(name, self.options.format, member=self.options.member).using(self._parsers)
 
     def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:
         """Archive or delete the file that the cursor speaks of, if it is still there and still the same.
@@ -237,7 +239,7 @@ class DirectoryConnector(Connector):
         """
         if "offset" in cursor:
             return
-        with reachable(self._folder):
+        with translate_errors(self._folder):
             self._guard.check()  # a file of a share that is away is not one that somebody took away
             self._settle(partition.name, cursor, settlement)
 
@@ -261,14 +263,14 @@ class DirectoryConnector(Connector):
         """Whether the file as it is now is settled and waits for the rest of its group."""
         try:
             held = self._held.get(name)
-            return held is not None and identity_of((self._folder / name).stat()).is_at(held[0])
+            return held is not None and Identity.from_status((self._folder / name).stat()).is_at(held[0])
         except OSError:
             return False
 
     def _group_of(self, name: str) -> Group | None:
         """The group that a file was read with; after a restart the folder has to be looked at first."""
         if self.options.ready and not self._found.files:
-            self._readiness.take_in(self._scan().files)
+            self._readiness.update(self._scan().files)
         return self._readiness.group(name)
 
     def _group_members(self, name: str) -> tuple[str, ...]:
@@ -282,11 +284,11 @@ class DirectoryConnector(Connector):
     def _let_go(self, name: str, cursor: Cursor, settlement: Settlement, companions: Iterable[str]) -> None:
         path = self._path(name)
         try:
-            identity = identity_of(path.stat())
+            identity = Identity.from_status(path.stat())
         except FileNotFoundError:
             return
         except OSError as error:
-            raise SourceUnavailable(f"The status of {path} can't be read: {cause(error)}") from error
+            raise SourceUnavailable(f"The status of {path} can't be read: {describe_error(error)}") from error
         if not identity.is_at(cursor):
             return
         self._away.check(path, name, settlement)
@@ -294,7 +296,9 @@ class DirectoryConnector(Connector):
             for companion in companions:  # first: without its marker a file waits, without its file a marker deceives
                 self._put_companion_away(companion, settlement.ended)
         sha256 = str(cursor["sha256"])
-        self._away.put_away(Disposal(path=path, name=name, identity=identity, sha256=sha256, settlement=settlement))
+        self._away.dispose(
+            AcknowledgedFile(path=path, name=name, identity=identity, sha256=sha256, settlement=settlement)
+        )
         if self.options.after == "keep":
             self._memory.through(name, identity)
 
@@ -304,16 +308,19 @@ class DirectoryConnector(Connector):
             if not stat.S_ISREG(path.lstat().st_mode):
                 return
             with path.open("rb") as file:
-                identity, sha256 = identity_of(os.fstat(file.fileno())), hashlib.file_digest(file, "sha256").hexdigest()
+                identity, sha256 = (
+                    Identity.from_status(os.fstat(file.fileno())),
+                    hashlib.file_digest(file, "sha256").hexdigest(),
+                )
         except FileNotFoundError:
             return
         except OSError as error:
-            raise SourceUnavailable(f"{path} can't be read: {cause(error)}") from error
-        self._away.put_companion_away(path, name, identity, sha256, ended)
+            raise SourceUnavailable(f"{path} can't be read: {describe_error(error)}") from error
+        self._away.dispose_companion(path, name, identity, sha256, ended)
 
     def holds(self, name: str) -> bool:
         """Whether there is a file of this name below the folder."""
-        with reachable(self._folder):
+        with translate_errors(self._folder):
             self._guard.check()
             there = _is_there(self._folder / name)
             self._guard.check()  # what went away meanwhile left an empty folder
@@ -332,8 +339,8 @@ class DirectoryConnector(Connector):
         if identity is None or self._group_of(name) is not None:
             return
         try:
-            with reachable(self._folder):
-                self._away.set_aside(self._path(name), name, identity, reason)
+            with translate_errors(self._folder):
+                self._away.move_to_failed(self._path(name), name, identity, reason)
         except SourceUnavailable:
             self._memory.mend(name)  # it is read again, and so put aside once that is possible
             raise
@@ -385,7 +392,7 @@ class DirectoryConnector(Connector):
         """Whether the folder and the archive can be used as configured, and what is there."""
         archive = self._archive if self.options.after == "archive" else None
         try:
-            with reachable(self._folder):
+            with translate_errors(self._folder):
                 yield from steps(
                     self._folder,
                     archive,
@@ -410,25 +417,25 @@ class DirectoryConnector(Connector):
             readiness=self._readiness,
         )
         try:
-            with reachable(self._folder):
+            with translate_errors(self._folder):
                 return explainer.explain(name, cursor, self.context.now())
         except SourceUnavailable as error:
             return str(error)
 
     def locate(self, path: Path) -> str | None:
         """The path below the folder, also of a file that was archived or put aside, and of the file of rejected rows."""
-        with reachable(self._folder):
+        with translate_errors(self._folder):
             located = locate(path, self._folder, self._away, self.options)
         return readable_name(located) if located is not None else None
 
     def whereabouts(self, name: str, cursor: Cursor) -> str:
         """Where the file is that was read up to ``cursor``."""
-        with reachable(self._folder):
+        with translate_errors(self._folder):
             return whereabouts(name, cursor, self._folder, self._archive, self.options)
 
     def _path(self, name: str) -> Path:
         path = self._folder / name
-        with reachable(path):
+        with translate_errors(path):
             inside = is_inside(path, self._folder)
         if not inside:
             raise SourceBroken(f"{name} leads out of the folder {self._folder}; it is not read.")

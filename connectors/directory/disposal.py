@@ -18,9 +18,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from connectors.files.durable_write import existing, fitting, hidden_name, make_folder, reserve, sync_folder, write
-from connectors.files.identity import Identity, identity_of
-from connectors.filesystem import cause
+from connectors.files.durable_write import existing, hidden_name, make_folder, reserve, shorten_name, sync_folder, write
+from connectors.files.identity import Identity
+from connectors.filesystem import describe_error
 from ingestd.sdk import SourceUnavailable
 
 _CHUNK_BYTES = 2**20
@@ -52,7 +52,7 @@ def archive(path: Path, folder: Path, name: str, *, identity: Identity, sha256: 
     """
     if not _is_still(path, identity):
         return False
-    target = folder / fitting(PurePosixPath(name))
+    target = folder / shorten_name(PurePosixPath(name))
     try:
         make_folder(target.parent)
         if target.parent.stat().st_dev == identity.device:
@@ -66,7 +66,7 @@ def archive(path: Path, folder: Path, name: str, *, identity: Identity, sha256: 
         if isinstance(error, FileNotFoundError) and not os.path.lexists(path):
             return False  # somebody else took it away
         raise SourceUnavailable(
-            f"{path} can't be archived in {folder}: {cause(error)} It stays until it can."
+            f"{path} can't be archived in {folder}: {describe_error(error)} It stays until it can."
         ) from error
 
 
@@ -82,17 +82,17 @@ def delete(path: Path, *, identity: Identity) -> bool:
         path.unlink(missing_ok=True)
         sync_folder(path.parent)
     except OSError as error:
-        raise SourceUnavailable(f"{path} can't be deleted: {cause(error)} It stays until it can.") from error
+        raise SourceUnavailable(f"{path} can't be deleted: {describe_error(error)} It stays until it can.") from error
     return True
 
 
 def _is_still(path: Path, identity: Identity) -> bool:
     try:
-        return identity_of(path.lstat()).same_content(identity)
+        return Identity.from_status(path.lstat()).same_content(identity)
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise SourceUnavailable(f"The status of {path} can't be read: {cause(error)}") from error
+        raise SourceUnavailable(f"The status of {path} can't be read: {describe_error(error)}") from error
 
 
 def _rename(path: Path, target: Path, identity: Identity, note: Note | None) -> bool:
@@ -106,7 +106,7 @@ def _rename(path: Path, target: Path, identity: Identity, note: Note | None) -> 
             note.take_back(taken)
         taken.unlink()
         raise
-    if not identity_of(taken.lstat()).same_content(identity):
+    if not Identity.from_status(taken.lstat()).same_content(identity):
         if note is not None:
             note.take_back(taken)
         _put_back(taken, path)

@@ -8,7 +8,7 @@ from pathlib import Path
 from connectors.directory.options import DirectoryOptions
 from connectors.directory.read_files import ReadFiles
 from connectors.directory.readiness import Readiness
-from connectors.directory.scan import Scanner, is_inside, is_passing
+from connectors.directory.scan import Scanner, is_inside, is_temporary
 from connectors.files.identity import Identity
 from connectors.files.stability import StabilityTracker
 from connectors.formats import PATTERNS
@@ -82,7 +82,7 @@ class Explainer:
     def _unwanted(self, name: str, path: Path) -> str:
         if not path.is_file():
             return "it is no regular file"
-        if is_passing(name):
+        if is_temporary(name):
             return "a name that begins with . or ~$, or ends in .tmp, .part, .crdownload or .filepart, is temporary or hidden"
         if "/" in name and not self.options.recursive:
             return "it is in a sub-folder, and those are not looked through (recursive)"

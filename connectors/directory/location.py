@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 
 from connectors.directory.archiver import Archiver
 from connectors.directory.options import DirectoryOptions
-from connectors.files.durable_write import fitting
-from connectors.files.identity import Identity, identity_of
+from connectors.files.durable_write import shorten_name
+from connectors.files.identity import Identity
 from connectors.files.resubmission import origin_name
 from connectors.filesystem import real_path
 from ingestd.sdk import Cursor
@@ -48,7 +48,7 @@ def _below(path: Path, folder: Path | None) -> tuple[str, ...] | None:
 def whereabouts(name: str, cursor: Cursor, folder: Path, archive: Path | None, options: DirectoryOptions) -> str:
     """The end of a sentence on the file that the cursor speaks of."""
     try:
-        identity = identity_of((folder / name).stat())
+        identity = Identity.from_status((folder / name).stat())
     except OSError:
         identity = None
     if identity is not None and identity.is_at(cursor):
@@ -68,14 +68,14 @@ def _folders(archive: Path, depth: int) -> Iterable[Path]:
 
 
 def _archived(name: str, cursor: Cursor, archive: Path) -> Path | None:
-    target = archive / fitting(PurePosixPath(name))
+    target = archive / shorten_name(PurePosixPath(name))
     for number in range(1, _ARCHIVED):
         candidate = target if number == 1 else target.with_name(f"{target.stem}~{number}{target.suffix}")
         try:
             status = candidate.lstat()
         except OSError:
             return None
-        if _is_it(identity_of(status), cursor):
+        if _is_it(Identity.from_status(status), cursor):
             return candidate
     return None
 

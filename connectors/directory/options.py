@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from connectors.directory.readiness import ConfiguredRule, RuleName, Trailer, rule_of
+from connectors.directory.readiness import ConfiguredRule, RuleName, Trailer, configure_rule
 from connectors.directory.readiness.rule import ReadinessRule
 from connectors.formats import PATTERNS, ConfiguredFormat, FormatName
 
@@ -147,7 +147,7 @@ class DirectoryOptions(BaseModel):
     @property
     def rules(self) -> tuple[ReadinessRule, ...]:
         """The readiness rules with their settings."""
-        return tuple(rule_of(rule) for rule in self.ready)
+        return tuple(configure_rule(rule) for rule in self.ready)
 
     @property
     def trailer(self) -> Trailer | None:

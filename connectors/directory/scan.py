@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from connectors.files.identity import Identity, identity_of
+from connectors.files.identity import Identity
 from connectors.files.resubmission import origin_name
-from connectors.filesystem import cause, is_not_responding, real_path
+from connectors.filesystem import describe_error, is_not_responding, real_path
 from ingestd.sdk import SourceUnavailable
 
-_PASSING = re.compile(
+_TEMPORARY = re.compile(
     r"\.|~\$|.*\.(?:tmp|part|crdownload|filepart|receipt\.json|reason\.txt)$", re.IGNORECASE | re.DOTALL
 )
 """What never is somebody's data: hidden and half-written files, and what is written about files."""
@@ -49,9 +49,9 @@ class ScannedFile:
 
     def refuse(self, path: str, name: str, reason: str, error: OSError) -> None:
         """Take note of what can't be looked at."""
-        self.refused[name] = f"{reason}: {cause(error)}".removesuffix(".")
+        self.refused[name] = f"{reason}: {describe_error(error)}".removesuffix(".")
         if is_not_responding(error):
-            self.away = self.away or f"{path} can't be used: {cause(error)}"
+            self.away = self.away or f"{path} can't be used: {describe_error(error)}"
 
 
 class Scanner:
@@ -84,7 +84,7 @@ class Scanner:
             origin = origin_name(base)
             if origin is None or not self._fits(origin, name.removesuffix(base) + origin):
                 return False
-        return not _PASSING.match(base)
+        return not _TEMPORARY.match(base)
 
     def _fits(self, base: str, name: str) -> bool:
         return bool((self._by_name and self._by_name(base)) or (self._by_path and self._by_path(name)))
@@ -99,7 +99,7 @@ class Scanner:
         try:
             folders = self._list(str(self._folder), "", found)
         except OSError as error:
-            raise SourceUnavailable(f"The folder {self._folder} can't be listed: {cause(error)}") from error
+            raise SourceUnavailable(f"The folder {self._folder} can't be listed: {describe_error(error)}") from error
         while folders:
             below = folders.pop()
             path = os.path.join(self._folder, below)  # noqa: PTH118 - speed
@@ -122,14 +122,14 @@ class Scanner:
                         below.append(name)
                 elif self._matches(entry.name, name):
                     self._take(entry, name, found)
-                elif entry.is_file(follow_symlinks=False) and not self._is_passing(entry.name):
+                elif entry.is_file(follow_symlinks=False) and not self._is_temporary(entry.name):
                     found.unmatched += 1
                     if len(found.unmatched_names) < _NAMED and _is_text(name, found):
                         found.unmatched_names.append(name)
         return below
 
-    def _is_passing(self, base: str) -> bool:
-        return bool(_PASSING.match(base)) or self._is_companion(base)
+    def _is_temporary(self, base: str) -> bool:
+        return bool(_TEMPORARY.match(base)) or self._is_companion(base)
 
     def _enters(self, entry: os.DirEntry[str], name: str, found: ScannedFile) -> bool:
         if not self._recursive or entry.name.startswith(".") or not _is_text(name, found):
@@ -149,9 +149,9 @@ class Scanner:
         if status is None or not stat.S_ISREG(status.st_mode):
             return
         if status.st_size == 0:
-            found.empty[name] = identity_of(status)
+            found.empty[name] = Identity.from_status(status)
         else:
-            found.files[name] = identity_of(status)
+            found.files[name] = Identity.from_status(status)
 
     def _through_link(self, entry: os.DirEntry[str], name: str, found: ScannedFile) -> os.stat_result | None:
         if not self._links:
@@ -163,10 +163,10 @@ class Scanner:
         return entry.stat()
 
 
-def is_passing(name: str) -> bool:
+def is_temporary(name: str) -> bool:
     """Whether a path has a name, or is in a folder with one, that says that it is hidden or will not stay."""
     folders, _, base = name.rpartition("/")
-    return bool(_PASSING.match(base)) or any(folder.startswith(".") for folder in folders.split("/"))
+    return bool(_TEMPORARY.match(base)) or any(folder.startswith(".") for folder in folders.split("/"))
 
 
 def is_inside(path: Path, folder: Path) -> bool:

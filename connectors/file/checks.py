@@ -6,16 +6,16 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from connectors.filesystem import cause
+from connectors.filesystem import describe_error
 from ingestd.sdk import SourceBroken, Step
 
 
-def steps(path: Path, form: Callable[[], object]) -> Iterator[Step]:
+def steps(path: Path, file_format: Callable[[], object]) -> Iterator[Step]:
     """Each check in order; after a file that is not there, there is nothing more to say."""
     try:
         path.parent.stat()
     except OSError as error:
-        yield Step(name="folder", outcome="failed", sentence=f"{path.parent} can't be used: {cause(error)}")
+        yield Step(name="folder", outcome="failed", sentence=f"{path.parent} can't be used: {describe_error(error)}")
         return
     yield Step(name="folder", outcome="passed", sentence=f"{path.parent} is there.")
     if not os.path.isfile(path):  # noqa: PTH113 - raises nothing
@@ -27,14 +27,14 @@ def steps(path: Path, form: Callable[[], object]) -> Iterator[Step]:
     else:
         yield Step(name="file", outcome="failed", sentence=f"{path} can't be read: allow ingestd's user to read it.")
     try:
-        form()
+        file_format()
     except SourceBroken as error:
         yield Step(name="format", outcome="failed", sentence=str(error))
-    if holder := who_has_it_open(path):
+    if holder := describe_office_lock(path):
         yield Step(name="in use", outcome="skipped", sentence=holder)
 
 
-def who_has_it_open(path: Path) -> str:
+def describe_office_lock(path: Path) -> str:
     """A sentence where an office program's lock file lies beside the file; else empty. What was saved is read all the same."""
     for lock in (
         path.with_name(f"~${path.name}"),

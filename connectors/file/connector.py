@@ -9,13 +9,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import ClassVar
 
-from connectors.file.checks import steps, who_has_it_open
+from connectors.file.checks import describe_office_lock, steps
 from connectors.file.options import FileOptions
-from connectors.files import Identity, OpenFile, StabilityTracker, batches_of, identity_of, open_file, unchanged
+from connectors.files import Identity, OpenFile, StabilityTracker, open_file, read_batches, unchanged
 from connectors.files.notices import NoticeLog
-from connectors.filesystem import cause, real_path
-from connectors.folder_watch import Watching
-from connectors.formats import Format, format_of
+from connectors.filesystem import describe_error, real_path
+from connectors.folder_watch import ConnectorWatch
+from connectors.formats import Format, resolve_format
 from connectors.formats.parser_process import Parsers
 from ingestd.sdk import (
     Batch,
@@ -47,7 +47,7 @@ class FileConnector(Connector):
         self._seen: Identity | None = None
         self._broken: tuple[Identity, str] | None = None
         self._last_read: Identity | None = None
-        self._watching = Watching(
+        self._watching = ConnectorWatch(
             self._path.parent, recursive=False, how=options.watch, tell=lambda text: context.tell(f"{text}.")
         )
 
@@ -81,13 +81,13 @@ class FileConnector(Connector):
 
     def _look(self, now: float) -> Identity | None:
         try:
-            identity = identity_of(self._path.stat())
+            identity = Identity.from_status(self._path.stat())
         except FileNotFoundError:
             if self._seen is not None:
                 self._gone_since = now
             return None
         except OSError as error:
-            raise SourceUnavailable(f"{self._path} can't be looked at: {cause(error)}") from error
+            raise SourceUnavailable(f"{self._path} can't be looked at: {describe_error(error)}") from error
         self._gone_since = None
         return identity
 
@@ -108,13 +108,13 @@ class FileConnector(Connector):
         """
         del partition  # there is one
         try:
-            if identity_of(self._path.stat()).is_at(cursor):
+            if Identity.from_status(self._path.stat()).is_at(cursor):
                 return
             opened = open_file(self._path, self._name)
         except FileNotFoundError:
             return  # the next look tells whether it was replaced or is away
         except OSError as error:
-            raise SourceUnavailable(f"{self._path} can't be looked at: {cause(error)}") from error
+            raise SourceUnavailable(f"{self._path} can't be looked at: {describe_error(error)}") from error
         except SourceBroken as error:
             raise SourceUnavailable(f"{error} If another program holds it, it is read once that lets go.") from error
         with opened.file:
@@ -127,7 +127,7 @@ class FileConnector(Connector):
                 self._broken = (opened.identity, str(error))
                 raise
             except OSError as error:
-                raise SourceUnavailable(f"{self._path} can't be read: {cause(error)}") from error
+                raise SourceUnavailable(f"{self._path} can't be read: {describe_error(error)}") from error
 
     def _read(self, opened: OpenFile, cursor: Cursor | None) -> Iterator[Batch]:
         if not opened.identity.size:
@@ -139,7 +139,7 @@ class FileConnector(Connector):
             yield unchanged(opened, sha256)
             return
         rows = 0
-        for batch in batches_of(opened, sha256, self._form(), notices=self._notices):
+        for batch in read_batches(opened, sha256, self._format_for(), notices=self._notices):
             rows += batch.records.height + len(batch.rejects)
             if batch.last and not rows and self.options.deletes == "remove":
                 raise SourceBroken(
@@ -149,8 +149,8 @@ class FileConnector(Connector):
                 )
             yield batch
 
-    def _form(self) -> Format:
-        return format_of(self._name, self.options.format, member=self.options.member).using(self._parsers)
+    def _format_for(self) -> Format:
+        return resolve_format(self._name, self.options.format, member=self.options.member).using(self._parsers)
 
     def failed(self, partition: Partition, reason: str) -> None:
         """Remember that the file can't be read as it is, also where the mapping is what refused it."""
@@ -189,18 +189,18 @@ class FileConnector(Connector):
 
     def verify(self) -> Iterable[Step]:
         """Whether the file is there and can be read, and whether somebody has it open."""
-        return steps(self._path, self._form)
+        return steps(self._path, self._format_for)
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:
         """Why the file is not read as it is now."""
         if name != self._name:
             return None
         try:
-            identity = identity_of(self._path.stat())
+            identity = Identity.from_status(self._path.stat())
         except FileNotFoundError:
             return self._missing()
         except OSError as error:
-            return f"{self._path} can't be looked at: {cause(error)}"
+            return f"{self._path} can't be looked at: {describe_error(error)}"
         if identity.is_at(cursor):
             return None
         broken = self._broken
@@ -213,7 +213,7 @@ class FileConnector(Connector):
             wait = f"{name} must stand still for {left:.1f} more seconds (settle_seconds)."
         else:
             wait = f"{name} stands still: it is being read, or what was read from it is not settled yet."
-        holder = who_has_it_open(self._path)
+        holder = describe_office_lock(self._path)
         return f"{wait} {holder}" if holder else wait
 
     def locate(self, path: Path) -> str | None:
@@ -225,7 +225,7 @@ class FileConnector(Connector):
         """That it stays; whether it is still as it was read."""
         del name  # there is one
         try:
-            same = identity_of(self._path.stat()).is_at(cursor)
+            same = Identity.from_status(self._path.stat()).is_at(cursor)
         except OSError:
             return "it is not there now"
         return "it stays where it is" if same else "it was saved again since"

@@ -32,7 +32,7 @@ def write_hidden(path: Path, pieces: Iterable[bytes]) -> Path:
     return hidden
 
 
-def fitting(path: PurePosixPath) -> PurePosixPath:
+def shorten_name(path: PurePosixPath) -> PurePosixPath:
     """The path with a name that leaves room for what is put beside the file, such as ``NAME.receipt.json``.
 
     A file system takes 255 bytes; a longer name is shortened before its ending and gets the start of its hash, so the same

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, cast
 import polars as pl
 
 from connectors.files.file_head import FileHead
-from connectors.files.identity import Identity, identity_of
+from connectors.files.identity import Identity
 from connectors.files.notices import NoticeLog
 from connectors.files.resubmission import Piece, pieces_of
 from connectors.formats import Format
@@ -53,7 +53,7 @@ class OpenFile:
 
     def check_unchanged(self) -> None:
         """Raises `SourceUnavailable` where the file was written to since it was opened."""
-        if not identity_of(os.fstat(self.file.fileno())).same_content(self.identity):
+        if not Identity.from_status(os.fstat(self.file.fileno())).same_content(self.identity):
             raise SourceUnavailable(f"{self.name} was written to while it was read; it is read again once it is still.")
 
 
@@ -77,11 +77,11 @@ def open_file(path: Path, name: str) -> OpenFile:
         os.close(descriptor)
         raise SourceBroken(f"{name} is no longer a regular file.")
     file = os.fdopen(descriptor, "rb", buffering=0)
-    return OpenFile(name=name, file=file, identity=identity_of(status), owner=_user_name(status.st_uid))
+    return OpenFile(name=name, file=file, identity=Identity.from_status(status), owner=_user_name(status.st_uid))
 
 
-def batches_of(
-    opened: OpenFile, sha256: str, form: Format, *, notices: NoticeLog, end: int | None = None
+def read_batches(
+    opened: OpenFile, sha256: str, file_format: Format, *, notices: NoticeLog, end: int | None = None
 ) -> Iterator[Batch]:
     """The whole file; the last batch comes only if the file's content was the hashed one from end to end.
 
@@ -96,37 +96,37 @@ def batches_of(
     whole = opened.identity.cursor(sha256)
     source = _Hashing(opened.file)
     part = source if end is None else FileHead(cast("BinaryIO", source), end)
-    pieces = pieces_of(form.read(cast("BinaryIO", part), opened.name), opened.name)
+    pieces = pieces_of(file_format.read(cast("BinaryIO", part), opened.name), opened.name)
     piece: Piece | None = None
     try:
         for following in pieces:
             if piece is not None:
-                yield _batch(piece, {**whole, "offset": piece.stretch.end.offset}, facts)
+                yield _batch(piece, {**whole, "offset": piece.chunk.end.offset}, facts)
             piece = following
     except SourceBroken:
         opened.check_unchanged()  # a file that is being replaced is no broken one
         if piece is not None:  # it was read before the mistake
-            yield _batch(piece, {**whole, "offset": piece.stretch.end.offset}, facts)
+            yield _batch(piece, {**whole, "offset": piece.chunk.end.offset}, facts)
         raise
     if piece is None:
         raise AssertionError("a format gives at least one stretch")
     opened.check_unchanged()
     if source.hexdigest() != sha256:
         raise SourceUnavailable(f"{opened.name} changed while it was read; it is read again once it is still.")
-    notices.log(opened.name, piece.stretch.facts)
+    notices.log(opened.name, piece.chunk.facts)
     yield _batch(piece, whole, facts, last=True)
 
 
 def _batch(piece: Piece, cursor: Mapping[str, object], facts: Mapping[str, str], *, last: bool = False) -> Batch:
-    stretch = piece.stretch
+    chunk = piece.chunk
     return Batch(
-        records=stretch.records,
-        positions=stretch.positions,
+        records=chunk.records,
+        positions=chunk.positions,
         cursor=cursor,
-        facts={**facts, **stretch.facts, **piece.facts},
-        rejects=stretch.rejects,
+        facts={**facts, **chunk.facts, **piece.facts},
+        rejects=chunk.rejects,
         last=last,
-        header=stretch.header,
+        header=chunk.header,
         partial=piece.partial,
         resolves=piece.resolves,
     )

@@ -17,6 +17,11 @@ class Identity(NamedTuple):
     mtime_ns: int
     ctime_ns: int
 
+    @classmethod
+    def from_status(cls, status: os.stat_result) -> Identity:
+        """Return the identity that a file's status states."""
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
     def same_content(self, other: Identity | None) -> bool:
         """Whether nothing suggests that the content differs: all but the time of the last status change is equal."""
         return other is not None and self[:4] == other[:4]
@@ -34,8 +39,3 @@ class Identity(NamedTuple):
             "mtime_ns": self.mtime_ns,
             "sha256": sha256,
         }
-
-
-def identity_of(status: os.stat_result) -> Identity:
-    """The identity in a file's status."""
-    return Identity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

@@ -15,7 +15,7 @@ from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
-from connectors.files.durable_write import existing, fitting, make_folder, reserve, sync_folder, write_hidden
+from connectors.files.durable_write import existing, make_folder, reserve, shorten_name, sync_folder, write_hidden
 from connectors.files.resubmission import (
     FIELD,
     ORIGIN,
@@ -27,15 +27,15 @@ from connectors.files.resubmission import (
     fingerprint,
     origin_name,
     parse_origin,
-    returned_format,
+    resubmitted_format,
 )
 from connectors.formats import Format, RecordChunk
 from connectors.formats.compression import Packed, inner_name
 from connectors.formats.csv import Csv
 from connectors.formats.csv.dialect import COMMA, Dialect
-from connectors.formats.csv.writer import RowWriter, delimiter_of
+from connectors.formats.csv.writer import RowWriter, delimiter_by_name
 from connectors.formats.ndjson import Ndjson
-from connectors.formats.ndjson.writer import line_of
+from connectors.formats.ndjson.writer import encode_line
 from ingestd.sdk import Position, Rejected, Settlement, SourceBroken
 
 _TELLS_ABSENT = frozenset({"json", "yaml", "toml", "ini", "xml", "parquet", "arrow"})
@@ -67,13 +67,13 @@ class Source:
     file: BinaryIO
     name: str
     sha256: str
-    form: Format
+    file_format: Format
     configured: str | Format | None
 
-    def stretches(self) -> Iterator[RecordChunk]:
+    def chunks(self) -> Iterator[RecordChunk]:
         """The file, read from its start."""
         self.file.seek(0)
-        return self.form.read(self.file, self.name)
+        return self.file_format.read(self.file, self.name)
 
 
 def quarantine(source: Source, settlement: Settlement, folder: Path) -> Quarantined:
@@ -87,7 +87,7 @@ def quarantine(source: Source, settlement: Settlement, folder: Path) -> Quaranti
     columns = _columns(top, settlement)
     rows = _RejectedRows(source, settlement, columns)
     name = PurePosixPath(source.name)
-    origin = fitting(name.with_name(origin_name(name.name) or name.name))
+    origin = shorten_name(name.with_name(origin_name(name.name) or name.name))
     target = folder / origin.with_name(f"{origin.name}.rejected{shape.suffix}")
     make_folder(target.parent)
     hidden = write_hidden(target, shape.written(columns, rows))
@@ -136,7 +136,7 @@ class _RejectedRows:
 
     def __iter__(self) -> Iterator[dict[str, str | None]]:
         self.count = self.elsewhere = 0
-        rest = _Finder(self._source.stretches()) if self._settlement.refused else None
+        rest = _Finder(self._source.chunks()) if self._settlement.refused else None
         for position, group in groupby(self._settlement.rejects(), key=lambda one: one.position):
             parked = list(group)
             record = next((_named_fields(one.record, self._columns) for one in parked if one.record), None)
@@ -173,36 +173,36 @@ class _RejectedRows:
 class _Finder:
     """Finds rows by their position, asked for in the order of the file where positions are numbers."""
 
-    def __init__(self, stretches: Iterator[RecordChunk]) -> None:
-        self._stretches = stretches
-        self._stretch: RecordChunk | None = None
+    def __init__(self, chunks: Iterator[RecordChunk]) -> None:
+        self._chunks = chunks
+        self._chunk: RecordChunk | None = None
         self._by_text: dict[str, Mapping[str, str | None]] | None = None
 
     def find(self, position: Position) -> Mapping[str, str | None] | None:
         if isinstance(position, str):
             return self._named(position)
-        while self._stretch is None or not _reaches(self._stretch, position):
-            self._stretch = next(self._stretches, None)
-            if self._stretch is None:
-                self._stretches = iter(())
+        while self._chunk is None or not _reaches(self._chunk, position):
+            self._chunk = next(self._chunks, None)
+            if self._chunk is None:
+                self._chunks = iter(())
                 return None
-        place = self._stretch.positions.search_sorted(position)
-        if place < self._stretch.records.height and self._stretch.positions[place] == position:
-            return self._stretch.records.row(place, named=True)
+        place = self._chunk.positions.search_sorted(position)
+        if place < self._chunk.records.height and self._chunk.positions[place] == position:
+            return self._chunk.records.row(place, named=True)
         return None
 
     def _named(self, position: str) -> Mapping[str, str | None] | None:
         """Of several files in one, and of rows that came back, positions are names, and come in no order."""
         if self._by_text is None:
             self._by_text = {}
-            for stretch in self._stretches:
-                for place, record in zip(stretch.positions, stretch.records.iter_rows(named=True), strict=True):
+            for chunk in self._chunks:
+                for place, record in zip(chunk.positions, chunk.records.iter_rows(named=True), strict=True):
                     self._by_text[f"row {place}" if ORIGIN in record else str(place)] = record
         return self._by_text.get(position.split(", which is ", 1)[0])
 
 
-def _reaches(stretch: RecordChunk, position: int) -> bool:
-    return bool(stretch.positions.len()) and int(stretch.positions[-1]) >= position
+def _reaches(chunk: RecordChunk, position: int) -> bool:
+    return bool(chunk.positions.len()) and int(chunk.positions[-1]) >= position
 
 
 def _named_fields(record: Mapping[str, str | None], columns: Sequence[str]) -> Mapping[str, str | None]:
@@ -216,7 +216,7 @@ def _is_unparted(record: Mapping[str, str | None], columns: Iterable[str]) -> bo
 
 def _top(source: Source) -> RecordChunk:
     try:
-        return next(source.stretches())
+        return next(source.chunks())
     except StopIteration:
         raise SourceBroken(f"{source.name} gives no rows any more.") from None
 
@@ -254,7 +254,7 @@ class _FileShape:
 
     def _lines(self, columns: Sequence[str], rows: Iterable[Mapping[str, str | None]]) -> Iterator[str]:
         if self.dialect is None:
-            yield from map(line_of, rows)
+            yield from map(encode_line, rows)
             return
         names = [*columns, *RESERVED]
         writer = RowWriter(dialect=self.dialect)
@@ -266,22 +266,24 @@ class _FileShape:
 
 
 def _shape(source: Source, top: RecordChunk) -> _FileShape:
-    form, name = source.form, source.name
-    while isinstance(form, Packed):
+    file_format, name = source.file_format, source.name
+    while isinstance(file_format, Packed):
         name = top.facts.get("file.member") or inner_name(name)
-        form = form.inside(name)
+        file_format = file_format.inside(name)
     suffix = PurePosixPath(name).suffix
     codec = codecs.lookup(top.facts.get("file.encoding", "utf-8").replace("shift-jis", "cp932")).name
     mark = _MARKS.get(codec, codecs.BOM_UTF8 if codec == "utf-8" and _has_mark(source) else b"")
-    if isinstance(form, Csv):
+    if isinstance(file_format, Csv):
         dialect = Dialect(
-            delimiter=delimiter_of(top.facts.get("file.delimiter", ",")), quote=form.quote, comment=form.comment
+            delimiter=delimiter_by_name(top.facts.get("file.delimiter", ",")),
+            quote=file_format.quote,
+            comment=file_format.comment,
         )
         units = {key.removeprefix("units."): unit for key, unit in top.facts.items() if key.startswith("units.")}
         return _FileShape(suffix=suffix or ".csv", codec=codec, mark=mark, dialect=dialect, units=units)
-    if isinstance(form, Ndjson):
+    if isinstance(file_format, Ndjson):
         return _FileShape(suffix=suffix or ".ndjson", codec=codec, mark=mark)
-    if str(type(form).model_fields["type"].default) in _TELLS_ABSENT:
+    if str(type(file_format).model_fields["type"].default) in _TELLS_ABSENT:
         return _FileShape(suffix=".ndjson", sentence=f"Rows of {suffix or 'such'} files are written as NDJSON.")
     sentence = f"Rows of {suffix or 'such'} files are written as CSV in UTF-8."
     return _FileShape(suffix=".csv", mark=codecs.BOM_UTF8, dialect=COMMA, sentence=sentence)
@@ -297,10 +299,10 @@ def _reads_back(path: Path, name: str, configured: str | Format | None, count: i
     known = 0
     try:
         with path.open("rb") as file:
-            for stretch in returned_format(name, configured).read(cast("BinaryIO", file), name):
-                if stretch.rejects:
+            for chunk in resubmitted_format(name, configured).read(cast("BinaryIO", file), name):
+                if chunk.rejects:
                     return False
-                for record in stretch.records.iter_rows(named=True):
+                for record in chunk.records.iter_rows(named=True):
                     origin = parse_origin(record.get(ORIGIN))
                     known += origin is not None and origin.fingerprint == fingerprint(record)
     except SourceBroken:

@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 
 import polars as pl
 
-from connectors.formats import Format, RecordChunk, format_of
+from connectors.formats import Format, RecordChunk, resolve_format
 from connectors.formats.csv import Csv
 from connectors.formats.ndjson import Ndjson
 from ingestd.sdk import Position, Reject
@@ -67,7 +67,7 @@ def origin_name(name: str) -> str | None:
     return found["origin"] if found else None
 
 
-def returned_format(name: str, configured: str | Format | None) -> Format:
+def resubmitted_format(name: str, configured: str | Format | None) -> Format:
     """The format of a file whose name says that it holds rejected rows: written by us, whatever its origin is in."""
     if any(name.lower().endswith(suffix) for suffix in Ndjson.suffixes):
         return configured if isinstance(configured, Ndjson) else Ndjson()
@@ -80,23 +80,23 @@ def returned_format(name: str, configured: str | Format | None) -> Format:
 class Piece:
     """A stretch, and of rows that came back what they stand in for; ``facts`` are those of the file that they are of."""
 
-    stretch: RecordChunk
+    chunk: RecordChunk
     partial: bool = False
     resolves: tuple[str, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
 
 
-def pieces_of(stretches: Iterator[RecordChunk], name: str) -> Iterator[Piece]:
+def pieces_of(chunks: Iterator[RecordChunk], name: str) -> Iterator[Piece]:
     """The stretches of the file ``name`` as they are, or, where rows came back, one for each file that they are of."""
     by_name = origin_name(PurePosixPath(name).name)
-    for stretch in stretches:
-        came_back = ORIGIN in stretch.records.columns or any(ORIGIN in one.record for one in stretch.rejects)
+    for chunk in chunks:
+        came_back = ORIGIN in chunk.records.columns or any(ORIGIN in one.record for one in chunk.rejects)
         if came_back:
-            yield from _sorted_out(stretch, by_name or name, name)
+            yield from _sorted_out(chunk, by_name or name, name)
         elif by_name is not None:
-            yield Piece(stretch=stretch, partial=True, facts=_facts(by_name, name))
+            yield Piece(chunk=chunk, partial=True, facts=_facts(by_name, name))
         else:
-            yield Piece(stretch=stretch)
+            yield Piece(chunk=chunk)
 
 
 @dataclass(slots=True)
@@ -109,10 +109,10 @@ class _ReturnedRows:
     resolves: dict[str, None] = field(default_factory=dict)
 
 
-def _sorted_out(stretch: RecordChunk, otherwise: str, actual: str) -> Iterator[Piece]:
+def _sorted_out(chunk: RecordChunk, otherwise: str, actual: str) -> Iterator[Piece]:
     by_origin: dict[str, _ReturnedRows] = {}
-    places = stretch.positions.to_list()
-    for index, record in enumerate(stretch.records.iter_rows(named=True)):
+    places = chunk.positions.to_list()
+    for index, record in enumerate(chunk.records.iter_rows(named=True)):
         rows, origin, position = _place(by_origin, record, places[index], otherwise)
         reason = _still_bad(record, origin)
         if reason:
@@ -120,19 +120,19 @@ def _sorted_out(stretch: RecordChunk, otherwise: str, actual: str) -> Iterator[P
         else:
             rows.kept.append(index)
             rows.positions.append(position)
-    for reject in stretch.rejects:
+    for reject in chunk.rejects:
         rows, _, position = _place(by_origin, reject.record, reject.position, otherwise)
         rows.rejects.append(replace(reject, position=position))
     if not by_origin:
         by_origin[otherwise] = _ReturnedRows()
     for name, rows in by_origin.items():
         kept = replace(
-            stretch,
-            records=stretch.records.filter(pl.int_range(stretch.records.height, eager=True).is_in(rows.kept)),
+            chunk,
+            records=chunk.records.filter(pl.int_range(chunk.records.height, eager=True).is_in(rows.kept)),
             positions=pl.Series("position", rows.positions, dtype=pl.String),
             rejects=tuple(rows.rejects),
         )
-        yield Piece(stretch=kept, partial=True, resolves=tuple(rows.resolves), facts=_facts(name, actual))
+        yield Piece(chunk=kept, partial=True, resolves=tuple(rows.resolves), facts=_facts(name, actual))
 
 
 def _place(
@@ -168,8 +168,8 @@ def _facts(origin: str, actual: str) -> dict[str, str]:
     return {"file.name": path.name, "file.stem": path.stem, "file.path": origin, "file.returned_as": actual}
 
 
-def form_of(name: str, configured: str | Format | None, member: str) -> Format:
+def format_for(name: str, configured: str | Format | None, member: str) -> Format:
     """The format of a file that may hold rejected rows."""
     if origin_name(PurePosixPath(name).name) is not None:
-        return returned_format(name, configured)
-    return format_of(name, configured, member=member)  # type: ignore[arg-type]
+        return resubmitted_format(name, configured)
+    return resolve_format(name, configured, member=member)  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ class Naming:
     repeated: Literal["number", "refuse"] = "refuse"
 
 
-AS_USUAL = Naming()
+DEFAULT_NAMING = Naming()
 
 
 def named_columns(cells: Sequence[str], file: str, naming: Naming) -> tuple[str, ...]:

@@ -31,9 +31,17 @@ _OPENERS: Mapping[str, Callable[[BinaryIO], BufferedIOBase]] = {
     ".xz": lzma.LZMAFile,
     ".zst": zstd.ZstdFile,
 }
-DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zstd.ZstdError, zipfile.BadZipFile, NotImplementedError)
+UNPACKING_ERRORS = (
+    OSError,
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+    zstd.ZstdError,
+    zipfile.BadZipFile,
+    NotImplementedError,
+)
 """What unpacking raises where the file, or the disk under it, is not sound."""
-_PASSING = ("__MACOSX/", ".", "~$")
+_TEMPORARY = ("__MACOSX/", ".", "~$")
 _ENCRYPTED = 0x1
 
 PACKED_SUFFIXES = (*_OPENERS, ".zip")
@@ -52,12 +60,12 @@ def packed_suffix(name: str) -> str:
 def open_unpacked(file: BinaryIO, name: str) -> BinaryIO:
     """What is inside a gz, bz2, xz or zstd, to be read in order.
 
-    Reading raises one of `DAMAGED` where it is damaged or not whole, and `SourceBroken` beyond `UNPACKED_BYTES`.
+    Reading raises one of `UNPACKING_ERRORS` where it is damaged or not whole, and `SourceBroken` beyond `UNPACKED_BYTES`.
     """
     return cast("BinaryIO", _BoundedReader(_OPENERS[packed_suffix(name)](file), name, UNPACKED_BYTES))
 
 
-def unpack_to_its_end(path: Path, name: str) -> None:
+def unpack_completely(path: Path, name: str) -> None:
     """Unpack a gz, bz2, xz or zstd and throw away what comes out.
 
     Raises:
@@ -69,7 +77,7 @@ def unpack_to_its_end(path: Path, name: str) -> None:
             bounded = _BoundedReader(unpacked, name, UNPACKED_BYTES)
             while bounded.read(2**20):
                 pass
-    except DAMAGED as error:
+    except UNPACKING_ERRORS as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise SourceBroken(f"{name} can't be unpacked to its end: {str(error) or type(error).__name__}") from error
@@ -101,7 +109,7 @@ class Packed(Format):
                 return
             with _OPENERS[packed_suffix(name)](file) as unpacked:
                 yield from self._read(unpacked, name, inner_name(name))
-        except DAMAGED as error:
+        except UNPACKING_ERRORS as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # the disk failed, not the file
             raise SourceBroken(
@@ -118,8 +126,8 @@ class Packed(Format):
                     raise SourceBroken(f"{name}: {info.filename} is encrypted. Pack it without a password.")
                 self._check_known(name, info.filename)
                 with archive.open(info) as unpacked:
-                    for stretch in self._read(unpacked, name, info.filename):
-                        yield _of_member(stretch, info.filename, alone=len(members) == 1)
+                    for chunk in self._read(unpacked, name, info.filename):
+                        yield _of_member(chunk, info.filename, alone=len(members) == 1)
 
     def _check_known(self, name: str, member: str) -> None:
         try:
@@ -131,15 +139,15 @@ class Packed(Format):
 
     def _wants(self, member: str) -> bool:
         path = PurePosixPath(member)
-        if member.startswith(_PASSING[0]) or path.name.startswith(_PASSING[1:]):
+        if member.startswith(_TEMPORARY[0]) or path.name.startswith(_TEMPORARY[1:]):
             return False
         return fnmatch.fnmatch(member if "/" in self.member else path.name, self.member)
 
     def _read(self, unpacked: _Readable, name: str, inner: str) -> Iterator[RecordChunk]:
         bounded = cast("BinaryIO", _BoundedReader(unpacked, name, self.unpacked_bytes))
-        yield from self._form_of(name, inner).read(bounded, inner)
+        yield from self._format_for(name, inner).read(bounded, inner)
 
-    def _form_of(self, name: str, inner: str) -> Format:
+    def _format_for(self, name: str, inner: str) -> Format:
         if packed_suffix(inner) == ".zip":
             raise SourceBroken(
                 f"{name}: {inner} is a zip file itself, and those are not unpacked within others. Unpack it first, or set"
@@ -178,12 +186,12 @@ class _BoundedReader:
         return data
 
 
-def _of_member(stretch: RecordChunk, member: str, *, alone: bool) -> RecordChunk:
+def _of_member(chunk: RecordChunk, member: str, *, alone: bool) -> RecordChunk:
     """Of several members each position names its own, since row 7 stands in each of them."""
-    facts = {**stretch.facts, "file.member": member}
+    facts = {**chunk.facts, "file.member": member}
     if alone:
-        return replace(stretch, facts=facts)
-    positions = stretch.positions.cast(pl.String)
+        return replace(chunk, facts=facts)
+    positions = chunk.positions.cast(pl.String)
     named = pl.Series("position", [f"{member}:{position}" for position in positions], dtype=pl.String)
-    rejects = tuple(replace(reject, position=f"{member}:{reject.position}") for reject in stretch.rejects)
-    return replace(stretch, positions=named, rejects=rejects, facts=facts)
+    rejects = tuple(replace(reject, position=f"{member}:{reject.position}") for reject in chunk.rejects)
+    return replace(chunk, positions=named, rejects=rejects, facts=facts)

@@ -8,7 +8,7 @@ from itertools import chain
 import polars as pl
 
 
-def frame_of(rows: Sequence[Sequence[str | None]], names: Sequence[str]) -> pl.DataFrame:
+def rows_to_frame(rows: Sequence[Sequence[str | None]], names: Sequence[str]) -> pl.DataFrame:
     """Rows of fields, each as long as ``names``."""
     columns = zip(*rows, strict=True) if rows else [()] * len(names)
     # From a list, polars would give a name of its own to a field without one.
@@ -17,12 +17,12 @@ def frame_of(rows: Sequence[Sequence[str | None]], names: Sequence[str]) -> pl.D
     )
 
 
-def names_of(records: Iterable[Mapping[str, str | None]]) -> Sequence[str]:
+def field_names(records: Iterable[Mapping[str, str | None]]) -> Sequence[str]:
     """The names of all fields, in the order of their first appearance."""
     return tuple(dict.fromkeys(chain.from_iterable(records)))
 
 
-def frame_of_records(records: Sequence[Mapping[str, str | None]], names: Sequence[str]) -> pl.DataFrame:
+def records_to_frame(records: Sequence[Mapping[str, str | None]], names: Sequence[str]) -> pl.DataFrame:
     """Records by name; a field that a record has not is null."""
     return pl.DataFrame(
         {name: pl.Series(name, [record.get(name) for record in records], dtype=pl.String) for name in names}

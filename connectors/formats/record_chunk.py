@@ -49,7 +49,7 @@ class RecordChunk:
 _STRAY = re.compile("\udced([\udcb0-\udcb3])([\udc80-\udcbf])")
 
 
-def showable(text: str) -> str:
+def escape_stray_bytes(text: str) -> str:
     r"""``text`` fit to be stored and sent: a stray byte (lone surrogates here) is written as ``\xff``."""
     if text.isascii():
         return text

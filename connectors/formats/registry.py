@@ -35,14 +35,14 @@ PATTERNS = (
 _BY_NAME = {str(kind.model_fields["type"].default): kind for kind in FORMATS}
 
 
-def format_of(name: str, configured: FormatName | Format | None, *, member: str = "*") -> Format:
+def resolve_format(name: str, configured: FormatName | Format | None, *, member: str = "*") -> Format:
     """The format of the file ``name``; of a packed one, of what is inside. ``member``: which files of a zip.
 
     Raises:
         SourceBroken: nothing is configured and the name's end is not known.
     """
     if packed_suffix(name):
-        return Packed(inside=lambda inner: format_of(inner, configured), member=member)
+        return Packed(inside=lambda inner: resolve_format(inner, configured), member=member)
     if isinstance(configured, Format):
         return configured
     if configured is not None:

@@ -6,14 +6,14 @@ import os
 from collections.abc import Callable, Iterator
 
 from connectors.log.folder import Folder
-from connectors.log.names import Names
+from connectors.log.names import LogNames
 from connectors.log.options import LogOptions
 from ingestd.sdk import SourceBroken, SourceUnavailable, Step
 
 _NAMED = 5
 
 
-def steps(folder: Folder, names: Names, options: LogOptions, form_of: Callable[[str], object]) -> Iterator[Step]:
+def steps(folder: Folder, names: LogNames, options: LogOptions, format_for: Callable[[str], object]) -> Iterator[Step]:
     """Each check in order; after a folder that can't be listed there is nothing more to say."""
     try:
         files = folder.files()
@@ -35,7 +35,7 @@ def steps(folder: Folder, names: Names, options: LogOptions, form_of: Callable[[
     reasons = []
     for log in logs:
         try:
-            form_of(log)
+            format_for(log)
         except SourceBroken as error:
             reasons.append(str(error))
     if reasons:

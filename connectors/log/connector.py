@@ -12,19 +12,19 @@ from typing import ClassVar
 
 from connectors.files import Identity
 from connectors.files.notices import NoticeLog
-from connectors.filesystem import cause, real_path
-from connectors.folder_watch import Watching
-from connectors.formats import format_of
+from connectors.filesystem import describe_error, real_path
+from connectors.folder_watch import ConnectorWatch
+from connectors.formats import resolve_format
 from connectors.log.checks import steps
-from connectors.log.cursor import CursorPart, LogCursor, log_cursor_of
+from connectors.log.cursor import CursorPart, LogCursor, read_log_cursor
 from connectors.log.folder import Folder
 from connectors.log.followed_files import FollowedFiles
-from connectors.log.names import NAME, Names
+from connectors.log.names import NAME, LogNames
 from connectors.log.options import LogOptions
-from connectors.log.pending_line import PendingLine
-from connectors.log.rotation import Arrangement, FileMatcher, FilesChanging
-from connectors.log.rows import Growing, growing
-from connectors.log.tail import Damaged, Follower, TailStep
+from connectors.log.pending_line import PendingLines
+from connectors.log.rotation import FileMatcher, FilesChanging, LogFiles
+from connectors.log.rows import GrowableFormat, require_growable
+from connectors.log.tail import LogFollower, PackedFileDamaged, TailStep
 from ingestd.sdk import (
     Batch,
     Connector,
@@ -47,12 +47,12 @@ class LogConnector(Connector):
     def __init__(self, options: LogOptions, context: SourceContext) -> None:
         super().__init__(options, context)
         self._folder = Folder(context.base / options.path)
-        self._names = Names(options.patterns, options.rotations)
+        self._names = LogNames(options.patterns, options.rotations)
         self._memories: dict[str, FollowedFiles] = {}
         self._trails: dict[str, tuple[Cursor | None, LogCursor]] = {}
-        self._waiting = PendingLine(options.idle_seconds, context.now)
+        self._waiting = PendingLines(options.idle_seconds, context.now)
         self._notices = NoticeLog(context.tell)
-        self._watching = Watching(
+        self._watching = ConnectorWatch(
             self._folder.path, recursive=False, how=options.watch, tell=lambda text: context.tell(f"{text}.")
         )
 
@@ -86,13 +86,13 @@ class LogConnector(Connector):
         except FilesChanging:
             self._waiting.again_soon(log)
         except OSError as error:
-            raise SourceUnavailable(f"{log} in {self._folder.path} can't be read: {cause(error)}") from error
+            raise SourceUnavailable(f"{log} in {self._folder.path} can't be read: {describe_error(error)}") from error
 
     def _read(self, log: str, cursor: Cursor | None) -> Iterator[Batch]:
         memory = self._memories.setdefault(log, FollowedFiles())
         known, trail = self._trails.get(log, (None, LogCursor()))
         if cursor is None or cursor != known:
-            trail = log_cursor_of(cursor)
+            trail = read_log_cursor(cursor)
         arrangement = FileMatcher(self._folder, self._names, memory).arrange(log, trail)
         memory.keep_only({found.part.id for found in arrangement.found})
         if arrangement.missed is not None:
@@ -109,16 +109,16 @@ class LogConnector(Connector):
             yield replace(held, last=True)
 
     def _batches(
-        self, log: str, arrangement: Arrangement, trail: LogCursor, memory: FollowedFiles
+        self, log: str, arrangement: LogFiles, trail: LogCursor, memory: FollowedFiles
     ) -> Iterator[tuple[Batch | None, LogCursor]]:
         """Each batch with the trail after it; at the end None with how things are then."""
         files = self._folder.files()
         row, columns = trail.rows, trail.columns
         parts = [found.part for found in arrangement.found]
-        follower = Follower(
+        follower = LogFollower(
             self._folder,
             memory,
-            self._form(log),
+            self._format_for(log),
             idle_seconds=self.options.idle_seconds,
             patience=self._patience(log),
             columns=columns,
@@ -135,10 +135,10 @@ class LogConnector(Connector):
                 for step in follower.follow(found, identity, row):
                     parts[at], row = step.part, step.row
                     now = LogCursor(rows=row, parts=_begun(parts), columns=follower.columns).bounded()
-                    if step.stretch is not None and step.rows is not None:
+                    if step.chunk is not None and step.rows is not None:
                         self._notices.log(log, step.rows.facts)
                         yield self._batch(log, found.name, identity, step, now), now
-            except Damaged as error:
+            except PackedFileDamaged as error:
                 packing = (
                     f"{found.name} can't be unpacked to its end yet; {log} is read on once it can, or is left alone."
                 )
@@ -152,9 +152,9 @@ class LogConnector(Connector):
         yield None, LogCursor(rows=row, parts=_begun(parts), columns=follower.columns).bounded()
 
     def _batch(self, log: str, name: str, identity: Identity, step: TailStep, trail: LogCursor) -> Batch:
-        if step.stretch is None or step.rows is None:
+        if step.chunk is None or step.rows is None:
             raise AssertionError("only what was read becomes a batch")
-        stretch = step.stretch
+        chunk = step.chunk
         path = PurePosixPath(log)
         modified = datetime.fromtimestamp(identity.mtime_ns // 10**9, UTC)
         facts = {
@@ -166,16 +166,16 @@ class LogConnector(Connector):
             **step.rows.facts,
         }
         return Batch(
-            records=stretch.records,
-            positions=stretch.positions,
+            records=chunk.records,
+            positions=chunk.positions,
             cursor=trail.token(),
             facts=facts,
-            rejects=stretch.rejects,
-            header=stretch.header,
+            rejects=chunk.rejects,
+            header=chunk.header,
         )
 
-    def _form(self, log: str) -> Growing:
-        return growing(format_of(log, self.options.format), log)
+    def _format_for(self, log: str) -> GrowableFormat:
+        return require_growable(resolve_format(log, self.options.format), log)
 
     def _patience(self, log: str) -> Callable[[CursorPart, Identity, bool], bool]:
         return lambda part, identity, quoted: self._waiting.is_over(log, part, identity, quoted=quoted)
@@ -207,7 +207,7 @@ class LogConnector(Connector):
 
     def verify(self) -> Iterable[Step]:
         """Whether the folder can be read, which logs there are, and which files count as older ones."""
-        return steps(self._folder, self._names, self.options, self._form)
+        return steps(self._folder, self._names, self.options, self._format_for)
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:
         """Why what is in the log's files is not read as it is now."""
@@ -218,7 +218,7 @@ class LogConnector(Connector):
         if name not in files or not self._names.is_log(name):
             return None
         try:
-            self._form(name)
+            self._format_for(name)
         except SourceBroken as error:
             return str(error)
         nothing = "is empty" if not files[name].size else "has no whole row yet, or was not looked at yet"

@@ -15,18 +15,18 @@ _LOST = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
+class LogColumns:
     """The columns of a log as its last header named them, with their units."""
 
     names: tuple[str, ...] = ()
     units: tuple[tuple[str, str], ...] = ()
 
 
-NO_COLUMNS = Columns()
+NO_COLUMNS = LogColumns()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Top:
+class FileTop:
     """How a file is written, as its beginning told, and how long that beginning is: in bytes, and in rows.
 
     ``columns``: those of the log's earlier files, if the file begins with a record, as one that was cut does. ``guessed``: the
@@ -38,7 +38,7 @@ class Top:
     header_row: int = 0
     end: int = 0
     rows: int = 0
-    columns: Columns = NO_COLUMNS
+    columns: LogColumns = NO_COLUMNS
     guessed: bool = False
 
 
@@ -59,7 +59,7 @@ class CursorPart:
     mtime_ns: int = 0
     offset: int = 0
     sha256: str = ""
-    top: Top | None = None
+    top: FileTop | None = None
     half: int = 0
     half_row: int = 0
     skips: bool = False
@@ -126,7 +126,7 @@ class LogCursor:
 
     rows: int = 0
     parts: tuple[CursorPart, ...] = ()
-    columns: Columns = NO_COLUMNS
+    columns: LogColumns = NO_COLUMNS
 
     def token(self) -> dict[str, object]:
         """As a cursor."""
@@ -140,7 +140,7 @@ class LogCursor:
         return replace(self, parts=tuple(part for part in self.parts if not (part.lost and part.id in forgotten)))
 
 
-def log_cursor_of(cursor: Cursor | None) -> LogCursor:
+def read_log_cursor(cursor: Cursor | None) -> LogCursor:
     """What a cursor holds; nothing of a log that was never read."""
     if cursor is None:
         return LogCursor()
@@ -162,18 +162,18 @@ def _short(part: CursorPart) -> dict[str, object]:
     return known
 
 
-def _columns_token(columns: Columns) -> dict[str, object]:
+def _columns_token(columns: LogColumns) -> dict[str, object]:
     return {"names": list(columns.names), "units": [list(unit) for unit in columns.units]} if columns.names else {}
 
 
-def _columns(token: Mapping[str, Any]) -> Columns:
+def _columns(token: Mapping[str, Any]) -> LogColumns:
     units = tuple((column, unit) for column, unit in token.get("units", ()))
-    return Columns(names=tuple(token.get("names", ())), units=units)
+    return LogColumns(names=tuple(token.get("names", ())), units=units)
 
 
 def _part(token: Mapping[str, Any]) -> CursorPart:
     known = dict(token)
     if "top" in known:
-        known["top"] = Top(**known["top"] | {"columns": _columns(known["top"].get("columns", {}))})
+        known["top"] = FileTop(**known["top"] | {"columns": _columns(known["top"].get("columns", {}))})
     known["marks"] = tuple((offset, sha256) for offset, sha256 in known.get("marks", ()))
     return CursorPart(**known)

@@ -8,8 +8,8 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from connectors.files import Identity, identity_of
-from connectors.filesystem import cause
+from connectors.files import Identity
+from connectors.filesystem import describe_error
 from ingestd.sdk import SourceBroken, SourceUnavailable
 
 
@@ -34,9 +34,9 @@ class Folder:
                     except FileNotFoundError:
                         continue  # gone since the folder was listed
                     if stat.S_ISREG(status.st_mode) and _is_text(entry.name):
-                        found[entry.name] = identity_of(status)
+                        found[entry.name] = Identity.from_status(status)
         except OSError as error:
-            raise SourceUnavailable(f"The folder {self.path} can't be listed: {cause(error)}") from error
+            raise SourceUnavailable(f"The folder {self.path} can't be listed: {describe_error(error)}") from error
         return found
 
     def open(self, name: str, identity: Identity) -> io.FileIO | None:
@@ -53,8 +53,8 @@ class Folder:
         except PermissionError as error:
             raise SourceBroken(f"{name} can't be opened: {error.strerror}. Allow ingestd's user to read it.") from error
         except OSError as error:
-            raise SourceUnavailable(f"{self.path / name} can't be opened: {cause(error)}") from error
-        if identity_of(os.fstat(descriptor))[:2] != identity[:2]:
+            raise SourceUnavailable(f"{self.path / name} can't be opened: {describe_error(error)}") from error
+        if Identity.from_status(os.fstat(descriptor))[:2] != identity[:2]:
             os.close(descriptor)
             return None
         return os.fdopen(descriptor, "rb", buffering=0)

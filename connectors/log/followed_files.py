@@ -7,8 +7,8 @@ from collections.abc import Collection
 
 from connectors.files import Identity
 from connectors.log.cursor import CursorPart
-from connectors.log.prefix import Prefix, prefix_of
-from connectors.log.rows import Rows
+from connectors.log.prefix import Prefix, read_prefix
+from connectors.log.rows import RowReader
 
 
 class FollowedFiles:
@@ -16,7 +16,7 @@ class FollowedFiles:
 
     def __init__(self) -> None:
         self._prefixes: dict[tuple[int, int], Prefix] = {}
-        self._rows: dict[tuple[int, int], Rows] = {}
+        self._rows: dict[tuple[int, int], RowReader] = {}
         self.damaged: set[Identity] = set()
         """Packed files that can't be unpacked as they are."""
         self.copies: dict[Identity, tuple[int, int]] = {}
@@ -31,17 +31,17 @@ class FollowedFiles:
                 return known
             return None
         file.seek(0)
-        prefix = prefix_of(file, part.offset)
+        prefix = read_prefix(file, part.offset)
         if prefix is None or (part.offset and prefix.sha256 != part.sha256):
             return None
         self._prefixes[part.id] = prefix
         return prefix
 
-    def rows(self, part: CursorPart) -> Rows | None:
+    def rows(self, part: CursorPart) -> RowReader | None:
         """What reads the rows of this file."""
         return self._rows.get(part.id)
 
-    def read_by(self, part: CursorPart, rows: Rows) -> None:
+    def read_by(self, part: CursorPart, rows: RowReader) -> None:
         """Remember what reads them."""
         self._rows[part.id] = rows
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 from typing import BinaryIO, cast
 
-from connectors.formats.text import Encoding, TextFile, named
+from connectors.formats.text import Encoding, TextFile, encoding_by_name
 
 
-class Lines:
+class LineScanner:
     """Lines in one encoding."""
 
     def __init__(self, encoding: str) -> None:
-        self._encoding: Encoding = named(encoding)
+        self._encoding: Encoding = encoding_by_name(encoding)
         wide = {"utf-16": 2, "utf-32": 4}.get(self._encoding.codec[:6], 1)
         self._feed = (10).to_bytes(wide, "big" if self._encoding.codec.endswith("be") else "little")
         self.width = wide

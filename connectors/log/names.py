@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"\d+")
 _REMEMBERED = 10_000
 
 
-class Names:
+class LogNames:
     """The globs of logs and of rotated files; in the latter ``{name}`` stands for the log's name."""
 
     def __init__(self, patterns: Iterable[str], rotated: Iterable[str]) -> None:

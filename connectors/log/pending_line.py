@@ -10,7 +10,7 @@ from connectors.log.cursor import CursorPart
 _SOON_SECONDS = 0.05
 
 
-class PendingLine:
+class PendingLines:
     """Last lines without end, by log, file and offset."""
 
     def __init__(self, idle_seconds: float, now: Callable[[], float]) -> None:

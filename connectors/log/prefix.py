@@ -37,7 +37,7 @@ class Prefix:
         return os.pread(file.fileno(), len(window), self.offset - len(window)) == window
 
 
-def prefix_of(file: BinaryIO, offset: int) -> Prefix | None:
+def read_prefix(file: BinaryIO, offset: int) -> Prefix | None:
     """The first ``offset`` bytes of a file that stands at its start, and stands behind them then; None: it has not so many."""
     prefix = Prefix()
     while prefix.offset < offset:
@@ -48,7 +48,9 @@ def prefix_of(file: BinaryIO, offset: int) -> Prefix | None:
     return prefix
 
 
-def common_prefix(file: BinaryIO, offset: int, sha256: str, marks: Sequence[tuple[int, str]]) -> tuple[int, str] | None:
+def find_common_prefix(
+    file: BinaryIO, offset: int, sha256: str, marks: Sequence[tuple[int, str]]
+) -> tuple[int, str] | None:
     """How far ``file`` is proven to be one whose first ``offset`` bytes hash to ``sha256``: an offset and the hash up to there.
 
     Of a file that ends before, it is the last of the ``marks`` that it holds: a copy that was made a moment earlier. None:

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from connectors.files import Identity
-from connectors.formats.compression import DAMAGED, inner_name, open_unpacked, packed_suffix
+from connectors.formats.compression import UNPACKING_ERRORS, inner_name, open_unpacked, packed_suffix
 from connectors.log.cursor import CursorPart, LogCursor
 from connectors.log.folder import Folder
 from connectors.log.followed_files import FollowedFiles
-from connectors.log.names import Names
-from connectors.log.prefix import common_prefix, holds
+from connectors.log.names import LogNames
+from connectors.log.prefix import find_common_prefix, holds
 from ingestd.sdk import SourceBroken
 
 _LOOKS = 10
@@ -27,7 +27,7 @@ class FilesChanging(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundLog:
+class MatchedFile:
     """A file to be read from its part's offset on; ``name`` is empty where there is no such file any more."""
 
     part: CursorPart
@@ -35,22 +35,22 @@ class FoundLog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arrangement:
+class LogFiles:
     """``found`` in the order in which they are read; ``missed``: of what was read last, nothing could be found."""
 
-    found: tuple[FoundLog, ...]
+    found: tuple[MatchedFile, ...]
     missed: CursorPart | None
 
 
 class FileMatcher:
     """Compares what was read of a log with what is in its folder."""
 
-    def __init__(self, folder: Folder, names: Names, memory: FollowedFiles) -> None:
+    def __init__(self, folder: Folder, names: LogNames, memory: FollowedFiles) -> None:
         self._folder = folder
         self._names = names
         self._memory = memory
 
-    def arrange(self, log: str, trail: LogCursor) -> Arrangement:
+    def arrange(self, log: str, trail: LogCursor) -> LogFiles:
         """The files of a log.
 
         Raises:
@@ -72,18 +72,18 @@ class FileMatcher:
         found = self._folder.files()
         return {name: identity for name, identity in found.items() if self._names.log_of(name) in {log, None}}
 
-    def _arrange(self, log: str, trail: LogCursor, files: Mapping[str, Identity]) -> Arrangement:
+    def _arrange(self, log: str, trail: LogCursor, files: Mapping[str, Identity]) -> LogFiles:
         by_id = {identity[:2]: name for name, identity in files.items()}
         latest = {part.id: at for at, part in enumerate(trail.parts)}  # a file that was cut has its inode still
-        found: list[FoundLog] = []
+        found: list[MatchedFile] = []
         for place, part in enumerate(trail.parts):
             name = by_id.get(part.id, "") if latest[part.id] == place else ""
             if name and not self._stands(part, name, files[name], log):
                 self._memory.forget(part.id)
                 name = ""
-            found.append(FoundLog(part=replace(part, lost=False, rotated=name != log) if name else part, name=name))
+            found.append(MatchedFile(part=replace(part, lost=False, rotated=name != log) if name else part, name=name))
         claimed = {known.name for known in found}
-        fresh: list[FoundLog] = []
+        fresh: list[MatchedFile] = []
         for name in (*self._names.older(log, files), *([log] if log in files else [])):
             if name in claimed or not files[name].size or self._is_being_packed(name, files):
                 continue
@@ -93,18 +93,18 @@ class FileMatcher:
                     continue
                 adopted = self._adopts(found, name, files[name], whole=False)
             if adopted is not None:
-                found[adopted[0]] = FoundLog(part=replace(adopted[1], rotated=name != log), name=name)
+                found[adopted[0]] = MatchedFile(part=replace(adopted[1], rotated=name != log), name=name)
             else:
                 packed = bool(packed_suffix(name))
                 device, inode = files[name][:2]
                 part = CursorPart(device=device, inode=inode, packed=packed, rotated=name != log)
-                fresh.append(FoundLog(part=part, name=name))
+                fresh.append(MatchedFile(part=part, name=name))
         last = trail.parts[-1] if trail.parts else None
         gone = last is not None and not found[-1].name and last.has_rows and not (last.lost or last.is_through)
-        found = [known if known.name else FoundLog(part=replace(known.part, lost=True), name="") for known in found]
+        found = [known if known.name else MatchedFile(part=replace(known.part, lost=True), name="") for known in found]
         everything = [*found, *fresh]
         everything.sort(key=lambda known: known.name == log)  # stable: what is being written comes last
-        return Arrangement(found=tuple(everything), missed=last if gone else None)
+        return LogFiles(found=tuple(everything), missed=last if gone else None)
 
     def _stands(self, part: CursorPart, name: str, identity: Identity, log: str) -> bool:
         if part.packed != bool(packed_suffix(name)):
@@ -127,7 +127,7 @@ class FileMatcher:
         return bool(packed_suffix(name)) and inner_name(name) in files
 
     def _adopts(
-        self, found: list[FoundLog], name: str, identity: Identity, *, whole: bool
+        self, found: list[MatchedFile], name: str, identity: Identity, *, whole: bool
     ) -> tuple[int, CursorPart] | None:
         """The lost file, the latest first, whose content is in this one now.
 
@@ -149,17 +149,17 @@ class FileMatcher:
             raise FilesChanging
         with file:
             if not packed_suffix(name):
-                return common_prefix(file, part.offset, part.sha256, part.marks)
+                return find_common_prefix(file, part.offset, part.sha256, part.marks)
             try:
-                return common_prefix(open_unpacked(file, name), part.offset, part.sha256, ())
-            except DAMAGED as error:
+                return find_common_prefix(open_unpacked(file, name), part.offset, part.sha256, ())
+            except UNPACKING_ERRORS as error:
                 if isinstance(error, OSError) and error.errno is not None:
                     raise
                 return None
             except SourceBroken:
                 return None
 
-    def _is_copy(self, log: str, name: str, files: Mapping[str, Identity], others: list[FoundLog]) -> bool:
+    def _is_copy(self, log: str, name: str, files: Mapping[str, Identity], others: list[MatchedFile]) -> bool:
         """Whether another file of the log, which still stands, begins with all that is in this one."""
         if packed_suffix(name):
             return False

@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from connectors.files import Identity, identity_of
+from connectors.files import Identity
 from connectors.formats import RecordChunk
-from connectors.formats.compression import DAMAGED, open_unpacked
+from connectors.formats.compression import UNPACKING_ERRORS, open_unpacked
 from connectors.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES
-from connectors.log.cursor import NO_COLUMNS, Columns, CursorPart
+from connectors.log.cursor import NO_COLUMNS, CursorPart, LogColumns
 from connectors.log.folder import Folder
 from connectors.log.followed_files import FollowedFiles
-from connectors.log.prefix import Prefix, prefix_of
-from connectors.log.rotation import FilesChanging, FoundLog
-from connectors.log.rows import Growing, Rows, rows_of, top_of
+from connectors.log.prefix import Prefix, read_prefix
+from connectors.log.rotation import FilesChanging, MatchedFile
+from connectors.log.rows import GrowableFormat, RowReader, create_row_reader, parse_top
 from ingestd.sdk import SourceBroken
 
 _GRANULARITY_SECONDS = 2
@@ -31,39 +31,39 @@ Patience = Callable[[CursorPart, Identity, bool], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TailStep:
-    """``part`` and ``row`` after it; ``stretch`` and what read it: None where only the file's beginning or end was passed."""
+    """``part`` and ``row`` after it; ``chunk`` and what read it: None where only the file's beginning or end was passed."""
 
     part: CursorPart
     row: int
-    stretch: RecordChunk | None = None
-    rows: Rows | None = None
+    chunk: RecordChunk | None = None
+    rows: RowReader | None = None
 
 
-class Damaged(Exception):
+class PackedFileDamaged(Exception):
     """A packed file can't be unpacked to its end; the message says why. What was read of it stands."""
 
 
-class Follower:
+class LogFollower:
     """Reads the files of one log on. ``columns``: those of its last header so far."""
 
     def __init__(
         self,
         folder: Folder,
         memory: FollowedFiles,
-        form: Growing,
+        file_format: GrowableFormat,
         *,
         idle_seconds: float,
         patience: Patience,
-        columns: Columns = NO_COLUMNS,
+        columns: LogColumns = NO_COLUMNS,
     ) -> None:
         self.folder = folder
         self.memory = memory
-        self.form = form
+        self.file_format = file_format
         self.idle_seconds = idle_seconds
         self.patience = patience
         self.columns = columns
 
-    def follow(self, found: FoundLog, identity: Identity, row: int) -> Iterator[TailStep]:
+    def follow(self, found: MatchedFile, identity: Identity, row: int) -> Iterator[TailStep]:
         """What came since; ``row``: how many rows the log had until now.
 
         Raises:
@@ -89,26 +89,26 @@ class Follower:
     def _packed(self, file: io.FileIO, part: CursorPart, name: str, row: int) -> Iterator[TailStep]:
         try:
             stream = open_unpacked(cast("BinaryIO", file), name)
-            prefix = prefix_of(stream, part.offset)
+            prefix = read_prefix(stream, part.offset)
             if prefix is None or (part.offset and prefix.sha256 != part.sha256):
                 raise FilesChanging
             yield from _TailPass(self, file, stream, prefix, name).steps(part, row)
-        except DAMAGED as error:
+        except UNPACKING_ERRORS as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
-            raise Damaged(str(error) or type(error).__name__) from error
+            raise PackedFileDamaged(str(error) or type(error).__name__) from error
 
 
 class _TailPass:
     """One reading of one file. ``stream`` is the file, or what is inside it."""
 
-    def __init__(self, follower: Follower, file: io.FileIO, stream: BinaryIO, prefix: Prefix, name: str) -> None:
+    def __init__(self, follower: LogFollower, file: io.FileIO, stream: BinaryIO, prefix: Prefix, name: str) -> None:
         self._follower = follower
         self._file = file
         self._stream = stream
         self._prefix = prefix
         self._name = name
-        self._identity = identity_of(os.fstat(file.fileno()))
+        self._identity = Identity.from_status(os.fstat(file.fileno()))
         self._buffer = b""
         self._ended = False
 
@@ -146,16 +146,16 @@ class _TailPass:
         if self._stream is self._file and not self._prefix.stands(self._file):
             raise FilesChanging
 
-    def _rows(self, part: CursorPart) -> Rows:
+    def _rows(self, part: CursorPart) -> RowReader:
         rows = self._follower.memory.rows(part)
         if rows is None and part.top is not None:
-            rows = rows_of(self._follower.form, part.top, self._head(part.top.end), self._name)
+            rows = create_row_reader(self._follower.file_format, part.top, self._head(part.top.end), self._name)
             self._read_by(part, rows)
         if rows is None:
             raise AssertionError("the file's beginning was read before its rows")
         return rows
 
-    def _read_by(self, part: CursorPart, rows: Rows) -> None:
+    def _read_by(self, part: CursorPart, rows: RowReader) -> None:
         self._follower.memory.read_by(part, rows)
         self._follower.columns = rows.columns if rows.columns.names else self._follower.columns
 
@@ -171,9 +171,9 @@ class _TailPass:
 
     def _begin(self, part: CursorPart, row: int) -> tuple[CursorPart, int]:
         """Pass over the beginning of the file, once all of it is there."""
-        top = top_of(self._follower.form, self._buffer, self._name, self._follower.columns)
+        top = parse_top(self._follower.file_format, self._buffer, self._name, self._follower.columns)
         if top is not None:
-            rows = rows_of(self._follower.form, top, self._buffer[: top.end], self._name)
+            rows = create_row_reader(self._follower.file_format, top, self._buffer[: top.end], self._name)
             part = replace(self._passed(part, top.end), top=top)
             self._read_by(part, rows)
             return part, row + top.rows
@@ -189,39 +189,39 @@ class _TailPass:
         self._buffer = self._buffer[count:]
         return replace(part.marked(), offset=self._prefix.offset, sha256=self._prefix.sha256, half=0, half_row=0)
 
-    def _skip(self, part: CursorPart, rows: Rows) -> CursorPart:
+    def _skip(self, part: CursorPart, rows: RowReader) -> CursorPart:
         """Pass over the rest of a line that was parked for its size."""
         if end := rows.lines.first_end(self._buffer):
             return replace(self._passed(part, end), skips=False)
         count = len(self._buffer) - len(self._buffer) % rows.lines.width
         return self._passed(part, count) if count else part
 
-    def _records(self, part: CursorPart, row: int, rows: Rows) -> Iterator[TailStep]:
+    def _records(self, part: CursorPart, row: int, rows: RowReader) -> Iterator[TailStep]:
         """The whole records of the buffer, or what has waited for its end too long."""
         before = part.half_row if part.half else row
         end = rows.first(self._buffer) if part.half else rows.complete(self._buffer)
         line = rows.lines.first_end(self._buffer)
         if end:
-            stretches = rows.read(self._buffer[:end], before)
+            chunks = rows.read(self._buffer[:end], before)
             after = self._passed(part, end)
         elif len(self._buffer) > RECORD_BYTES or (self._ended and line and self._is_over(part, quoted=True)):
             count = line or len(self._buffer) - len(self._buffer) % rows.lines.width
             text = self._buffer[:count]
             parked = rows.stray(text, before, self._follower.idle_seconds) if line else rows.too_large(text, before)
-            stretches = iter((parked,))
+            chunks = iter((parked,))
             after = replace(self._passed(part, count), skips=not line)
         elif self._ended and not line and part.half != len(self._buffer) and self._is_over(part, quoted=False):
-            stretches = rows.read(self._buffer, before)
+            chunks = rows.read(self._buffer, before)
             after = replace(part, half=len(self._buffer), half_row=before)
             if part.packed:  # nothing will be written behind it
                 after = self._passed(part, len(self._buffer))
         else:
             return
-        stretch = next(stretches)
-        for following in stretches:  # all of these records are passed together
-            yield TailStep(part=part, row=row, stretch=stretch, rows=rows)
-            stretch = following
-        yield TailStep(part=after, row=max(row, stretch.end.row), stretch=stretch, rows=rows)
+        chunk = next(chunks)
+        for following in chunks:  # all of these records are passed together
+            yield TailStep(part=part, row=row, chunk=chunk, rows=rows)
+            chunk = following
+        yield TailStep(part=after, row=max(row, chunk.end.row), chunk=chunk, rows=rows)
 
     def _is_over(self, part: CursorPart, *, quoted: bool) -> bool:
         return part.packed or self._follower.patience(part, self._identity, quoted)

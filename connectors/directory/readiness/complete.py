@@ -9,8 +9,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from connectors.directory.readiness.rule import Look, Parks, ReadinessRule, Waits
-from connectors.formats.compression import packed_suffix, unpack_to_its_end
+from connectors.directory.readiness.rule import FileView, Invalid, NotReady, ReadinessRule
+from connectors.formats.compression import packed_suffix, unpack_completely
 from ingestd.sdk import SourceBroken
 
 _CHUNK_BYTES = 2**20
@@ -33,14 +33,14 @@ class Complete(ReadinessRule):
         description="So long a file that is not complete is waited for; then it is read, and parked with what is wrong.",
     )
 
-    def judge(self, look: Look) -> Waits | Parks | None:
+    def evaluate(self, look: FileView) -> NotReady | Invalid | None:
         """Looked into once for each content."""
-        if reason := look.once("complete", lambda: missing_end(look.path, look.name, lambda: _parse(look))):
-            return Waits(sentence=f"it is not complete: {reason}", at_most=self.give_up_seconds)
+        if reason := look.cached("complete", lambda: find_missing_end(look.path, look.name, lambda: _parse(look))):
+            return NotReady(sentence=f"it is not complete: {reason}", at_most=self.give_up_seconds)
         return None
 
 
-def missing_end(path: Path, name: str, parse: Callable[[], None]) -> str:
+def find_missing_end(path: Path, name: str, parse: Callable[[], None]) -> str:
     """What tells that a file ends in the middle; empty where nothing does.
 
     Raises:
@@ -50,16 +50,16 @@ def missing_end(path: Path, name: str, parse: Callable[[], None]) -> str:
     if lower.endswith(_ZIPPED):
         return _zipped(path)
     if packed_suffix(lower):
-        return _through(lambda: unpack_to_its_end(path, name))
+        return _through(lambda: unpack_completely(path, name))
     for suffix, magic in _MAGIC.items():
         if lower.endswith(suffix):
             return _footed(path, magic)
     return _through(parse) if lower.endswith(_DOCUMENTS) else ""
 
 
-def _parse(look: Look) -> None:
+def _parse(look: FileView) -> None:
     with look.path.open("rb") as file:
-        for _ in look.form.read(file, look.name):
+        for _ in look.file_format.read(file, look.name):
             pass
 
 

@@ -6,17 +6,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from connectors.directory.readiness.file_groups import Group, GroupingRule
-from connectors.directory.readiness.folder_view import ContentCache, FileLook, FolderLook
-from connectors.directory.readiness.rule import Parks, ReadinessRule, Waits
+from connectors.directory.readiness.folder_view import ContentCache, DiskFileView, DiskFolderView
+from connectors.directory.readiness.rule import Invalid, NotReady, ReadinessRule
 from connectors.files.identity import Identity
-from connectors.filesystem import cause
+from connectors.filesystem import describe_error
 from connectors.formats import Format
 
 
 class Readiness:
     """Judges by all of ``rules``. Forgets with the process: whatever is lost is found out again.
 
-    ``now`` gives seconds since the epoch; ``form_of`` the format of a name.
+    ``now`` gives seconds since the epoch; ``format_for`` the format of a name.
     """
 
     def __init__(
@@ -25,16 +25,16 @@ class Readiness:
         folder: Path,
         *,
         now: Callable[[], float],
-        form_of: Callable[[str], Format],
+        format_for: Callable[[str], Format],
     ) -> None:
         self._rules = rules
         self._grouping = [rule for rule in rules if isinstance(rule, GroupingRule)]
         self._folder = folder
         self._now = now
-        self._form_of = form_of
+        self._format_for = format_for
         self._known = ContentCache()
         self._since: dict[str, tuple[Identity, float]] = {}
-        self._verdicts: dict[str, Waits | Parks] = {}
+        self._verdicts: dict[str, NotReady | Invalid] = {}
         self._groups: dict[str, Group] = {}
 
     def is_companion(self, name: str) -> bool:
@@ -42,7 +42,7 @@ class Readiness:
         base = name.rpartition("/")[2]
         return any(rule.is_companion(base) for rule in self._rules)
 
-    def take_in(self, files: Mapping[str, Identity]) -> None:
+    def update(self, files: Mapping[str, Identity]) -> None:
         """The files that there are now, without companions."""
         if not self._rules:
             return
@@ -50,19 +50,19 @@ class Readiness:
         for known in (self._since, self._verdicts):
             for name in [name for name in known if name not in files]:
                 known.pop(name, None)
-        around = FolderLook(folder=self._folder, files=files, known=self._known)
+        around = DiskFolderView(folder=self._folder, files=files, known=self._known)
         self._groups = {
             member: group for rule in self._grouping for group in self._of(rule, around) for member in group.members
         }
 
     @staticmethod
-    def _of(rule: GroupingRule, around: FolderLook) -> list[Group]:
+    def _of(rule: GroupingRule, around: DiskFolderView) -> list[Group]:
         try:
             return list(rule.groups(around))
         except OSError:
             return []  # the list went away or can't be read: its files wait, and say for what
 
-    def judge(
+    def evaluate(
         self, still: Collection[str], files: Mapping[str, Identity], *, through: Callable[[str], bool]
     ) -> list[str]:
         """The names among ``still`` that are ready, or to be parked; a group's follow one another.
@@ -71,7 +71,7 @@ class Readiness:
         """
         if not self._rules:
             return list(still)
-        ready = [name for name in still if not isinstance(self._judged(name, files[name]), Waits)]
+        ready = [name for name in still if not isinstance(self._judged(name, files[name]), NotReady)]
         return self._together(ready, through) if self._grouping else ready
 
     def _together(self, ready: list[str], through: Callable[[str], bool]) -> list[str]:
@@ -83,12 +83,12 @@ class Readiness:
             if name not in good:
                 together.setdefault(name)  # to be parked
             elif late:
-                self._verdicts[name] = Waits(sentence=f"it is read together with {', '.join(late)}, not ready yet")
+                self._verdicts[name] = NotReady(sentence=f"it is read together with {', '.join(late)}, not ready yet")
             else:
                 together.update(dict.fromkeys(member for member in members if member in good))
         return list(together)
 
-    def _judged(self, name: str, identity: Identity) -> Waits | Parks | None:
+    def _judged(self, name: str, identity: Identity) -> NotReady | Invalid | None:
         seen = self._since.get(name)
         if seen is None or not seen[0].same_content(identity):
             seen = self._since[name] = (identity, self._now())
@@ -99,40 +99,40 @@ class Readiness:
             self._verdicts[name] = verdict
         return verdict
 
-    def _verdict(self, name: str, identity: Identity, since: float) -> Waits | Parks | None:
+    def _verdict(self, name: str, identity: Identity, since: float) -> NotReady | Invalid | None:
         now = self._now()
-        look = FileLook(
-            name=name, folder=self._folder, identity=identity, now=now, known=self._known, form_of=self._form_of
+        look = DiskFileView(
+            name=name, folder=self._folder, identity=identity, now=now, known=self._known, format_for=self._format_for
         )
         group = self._groups.get(name)
         try:
             for rule in self._rules:
-                verdict = self._grouped(rule, group, look) if isinstance(rule, GroupingRule) else rule.judge(look)
-                if isinstance(verdict, Waits) and verdict.at_most is not None and now - since >= verdict.at_most:
+                verdict = self._grouped(rule, group, look) if isinstance(rule, GroupingRule) else rule.evaluate(look)
+                if isinstance(verdict, NotReady) and verdict.at_most is not None and now - since >= verdict.at_most:
                     continue
                 if verdict is not None:
                     return verdict
         except FileNotFoundError:
-            return Waits(sentence="it, or what lies beside it, has just gone")
+            return NotReady(sentence="it, or what lies beside it, has just gone")
         except OSError as error:
-            return Waits(sentence=f"it can't be looked at yet: {cause(error)}".removesuffix("."))
+            return NotReady(sentence=f"it can't be looked at yet: {describe_error(error)}".removesuffix("."))
         return None
 
     @staticmethod
-    def _grouped(rule: GroupingRule, group: Group | None, look: FileLook) -> Waits | Parks | None:
+    def _grouped(rule: GroupingRule, group: Group | None, look: DiskFileView) -> NotReady | Invalid | None:
         if group is None:
-            return Waits(sentence=rule.alone(look.name))
-        return Waits(sentence=group.lacking) if group.lacking else group.judge(look)
+            return NotReady(sentence=rule.alone(look.name))
+        return NotReady(sentence=group.lacking) if group.lacking else group.evaluate(look)
 
     def parked(self, name: str) -> str:
         """Why the file must not be read as it is; empty where no rule says so."""
         verdict = self._verdicts.get(name)
-        return verdict.sentence if isinstance(verdict, Parks) else ""
+        return verdict.sentence if isinstance(verdict, Invalid) else ""
 
     def waits(self, name: str) -> str:
         """For what the file waits, as the last judgement found it; empty where for nothing."""
         verdict = self._verdicts.get(name)
-        return verdict.sentence if isinstance(verdict, Waits) else ""
+        return verdict.sentence if isinstance(verdict, NotReady) else ""
 
     def companions(self, name: str) -> list[str]:
         """The paths below the folder of what goes where the file goes; whether they are there is not asked."""

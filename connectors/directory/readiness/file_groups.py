@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from connectors.directory.readiness.rule import Look, Parks, ReadinessRule, Waits
+from connectors.directory.readiness.rule import FileView, Invalid, NotReady, ReadinessRule
 from connectors.files.identity import Identity
 
 
@@ -25,11 +25,11 @@ class Group:
     companion: str = ""
     hashes: Mapping[str, str]
 
-    def judge(self, look: Look) -> Waits | Parks | None:
+    def evaluate(self, look: FileView) -> NotReady | Invalid | None:
         """A member by itself."""
         wanted = self.hashes.get(look.name)
         if wanted and (is_really := look.sha256()) != wanted:
-            return Parks(
+            return Invalid(
                 sentence=(
                     f"{look.name}: its content has the SHA-256 {is_really[:12]}…, {self.name} says {wanted[:12]}…."
                     " Drop the file again, or mend the list."
@@ -67,11 +67,11 @@ class GroupingRule(ReadinessRule):
     def alone(self, name: str) -> str:
         """Why a file that is in no group waits."""
 
-    def judge(self, look: Look) -> Waits | Parks | None:  # noqa: ARG002 - it judges groups
+    def evaluate(self, look: FileView) -> NotReady | Invalid | None:  # noqa: ARG002 - it judges groups
         """Nothing about a file by itself."""
         return None
 
 
-def folder_of(name: str) -> str:
+def parent_folder(name: str) -> str:
     """The sub-folder of a path below the folder, with its slash; empty for the folder itself."""
     return name[: name.rfind("/") + 1]

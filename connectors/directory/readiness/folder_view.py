@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar, cast
 
-from connectors.files.identity import Identity, identity_of
+from connectors.files.identity import Identity
 from connectors.formats import Format
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ class ContentCache:
     _of: dict[str, tuple[Identity, dict[str, object]]] = field(default_factory=dict)
     _used: set[str] = field(default_factory=set)
 
-    def once(self, name: str, identity: Identity, what: str, find: Callable[[], T]) -> T:
+    def cached(self, name: str, identity: Identity, what: str, find: Callable[[], T]) -> T:
         """What ``find`` returned for this content, or returns now."""
         self._used.add(name)
         seen = self._of.get(name)
@@ -44,7 +44,7 @@ class ContentCache:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FolderLook:
+class DiskFolderView:
     """The folder at one scan; implements `Surroundings`."""
 
     folder: Path
@@ -59,63 +59,63 @@ class FolderLook:
                 if fnmatch.fnmatchcase(entry.name, pattern):
                     status = entry.stat(follow_symlinks=False)
                     if stat.S_ISREG(status.st_mode) and status.st_size:
-                        found[entry.name] = identity_of(status)
+                        found[entry.name] = Identity.from_status(status)
         return found
 
     def text(self, name: str, identity: Identity) -> str:
         """See `Surroundings.text`."""
-        return self.known.once(name, identity, "text", lambda: read_text(self.folder / name))
+        return self.known.cached(name, identity, "text", lambda: read_text(self.folder / name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileLook:
-    """One file at one scan; implements `Look`. ``form_of`` gives the format of a name."""
+class DiskFileView:
+    """One file at one scan; implements `FileView`. ``format_for`` gives the format of a name."""
 
     name: str
     folder: Path
     identity: Identity
     now: float
     known: ContentCache
-    form_of: Callable[[str], Format]
+    format_for: Callable[[str], Format]
 
     @property
     def base(self) -> str:
-        """See `Look.base`."""
+        """See `FileView.base`."""
         return self.name.rpartition("/")[2]
 
     @property
     def path(self) -> Path:
-        """See `Look.path`."""
+        """See `FileView.path`."""
         return self.folder / self.name
 
     @property
-    def form(self) -> Format:
-        """See `Look.form`."""
-        return self.form_of(self.name)
+    def file_format(self) -> Format:
+        """See `FileView.file_format`."""
+        return self.format_for(self.name)
 
     def beside(self, base: str) -> Identity | None:
-        """See `Look.beside`."""
+        """See `FileView.beside`."""
         try:
             status = self.path.with_name(base).lstat()
         except FileNotFoundError:
             return None
-        return identity_of(status) if stat.S_ISREG(status.st_mode) else None
+        return Identity.from_status(status) if stat.S_ISREG(status.st_mode) else None
 
     def text_beside(self, base: str) -> str:
-        """See `Look.text_beside`."""
+        """See `FileView.text_beside`."""
         return read_text(self.path.with_name(base))
 
     def sha256(self) -> str:
-        """See `Look.sha256`."""
-        return self.once("sha256", self._sha256)
+        """See `FileView.sha256`."""
+        return self.cached("sha256", self._sha256)
 
     def _sha256(self) -> str:
         with self.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
-    def once(self, what: str, find: Callable[[], T]) -> T:
-        """See `Look.once`."""
-        return self.known.once(self.name, self.identity, what, find)
+    def cached(self, what: str, find: Callable[[], T]) -> T:
+        """See `FileView.cached`."""
+        return self.known.cached(self.name, self.identity, what, find)
 
 
 def read_text(path: Path) -> str:

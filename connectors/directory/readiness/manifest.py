@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from connectors.directory.readiness.checksums import named_line
-from connectors.directory.readiness.file_groups import FolderView, Group, GroupingRule, folder_of
+from connectors.directory.readiness.checksums import parse_checksum_line
+from connectors.directory.readiness.file_groups import FolderView, Group, GroupingRule, parent_folder
 
 
 class Manifest(GroupingRule):
@@ -26,7 +26,7 @@ class Manifest(GroupingRule):
     def groups(self, around: FolderView) -> Iterable[Group]:
         """One a manifest; of a file that two of them list, the later one counts."""
         claimed: set[str] = set()
-        for folder in sorted({folder_of(name) for name in around.files}):
+        for folder in sorted({parent_folder(name) for name in around.files}):
             found = around.matching(folder, self.name)
             for base in sorted(found, key=lambda base: (-found[base].mtime_ns, base)):
                 group = self._group(around, folder, base, around.text(folder + base, found[base]), claimed)
@@ -35,7 +35,7 @@ class Manifest(GroupingRule):
 
     def _group(self, around: FolderView, folder: str, base: str, text: str, claimed: set[str]) -> Group:
         lines = [line.strip() for line in text.lstrip("\ufeff").splitlines()]
-        listed = dict(named_line(line) for line in lines if line and not line.startswith("#"))
+        listed = dict(parse_checksum_line(line) for line in lines if line and not line.startswith("#"))
         hashes = {folder + name: sha256 for name, sha256 in listed.items()}
         members = tuple(name for name in hashes if name not in claimed)
         missing = [name for name in members if name not in around.files]

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from connectors.directory.readiness.name_patterns import BesideName, is_beside, name_beside
-from connectors.directory.readiness.rule import Look, Parks, ReadinessRule, Waits
+from connectors.directory.readiness.name_patterns import CompanionName, companion_name, is_companion_name
+from connectors.directory.readiness.rule import FileView, Invalid, NotReady, ReadinessRule
 
 _COARSE_SECONDS = 2
 """The times of some file systems are exact to two seconds."""
@@ -17,7 +17,7 @@ class Marker(ReadinessRule):
     """A file of another name appears once this one is complete. What is in it does not matter."""
 
     type: Literal["marker"] = "marker"
-    name: BesideName = Field(
+    name: CompanionName = Field(
         default="{name}.done",
         description=(
             "The marker's name: {name} is the file's whole name, {stem} the same without its last end. A marker that is older"
@@ -25,23 +25,23 @@ class Marker(ReadinessRule):
         ),
     )
 
-    def judge(self, look: Look) -> Waits | Parks | None:
+    def evaluate(self, look: FileView) -> NotReady | Invalid | None:
         """A file whose time lies in the future can't be older or younger than anything."""
-        marker = name_beside(self.name, look.base)
+        marker = companion_name(self.name, look.base)
         found = look.beside(marker)
         if found is None:
-            return Waits(sentence=f"it waits for its marker {marker}, which is not there")
+            return NotReady(sentence=f"it waits for its marker {marker}, which is not there")
         written = look.identity.mtime_ns
         if found.mtime_ns + _COARSE_SECONDS * 10**9 < written <= look.now * 10**9:
-            return Waits(
+            return NotReady(
                 sentence=f"its marker {marker} is older than it and was made for an earlier file; it waits for a new one"
             )
         return None
 
     def companions(self, base: str) -> tuple[str, ...]:
         """The marker."""
-        return (name_beside(self.name, base),)
+        return (companion_name(self.name, base),)
 
     def is_companion(self, base: str) -> bool:
         """Whatever is called like a marker."""
-        return is_beside(self.name, base)
+        return is_companion_name(self.name, base)

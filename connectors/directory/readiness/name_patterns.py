@@ -22,16 +22,16 @@ def _fits(template: str) -> str:
     return template
 
 
-BesideName = Annotated[str, AfterValidator(_fits)]
+CompanionName = Annotated[str, AfterValidator(_fits)]
 """The name of a file beside another: with ``{name}``, the other's whole name, or ``{stem}``, that without its last end."""
 
 
-def name_beside(template: str, base: str) -> str:
+def companion_name(template: str, base: str) -> str:
     """The name that ``template`` makes of the name ``base``."""
     return template.replace("{name}", base).replace("{stem}", PurePosixPath(base).stem)
 
 
-def is_beside(template: str, base: str) -> bool:
+def is_companion_name(template: str, base: str) -> bool:
     """Whether ``base`` is a name that ``template`` makes of some other."""
     return _made_by(template).fullmatch(base) is not None
 

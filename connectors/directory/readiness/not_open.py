@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 from typing import Literal
 
-from connectors.directory.readiness.rule import Look, Parks, ReadinessRule, Waits
+from connectors.directory.readiness.rule import FileView, Invalid, NotReady, ReadinessRule
 
 
 class NotOpen(ReadinessRule):
@@ -21,14 +21,14 @@ class NotOpen(ReadinessRule):
 
     type: Literal["not-open"] = "not-open"
 
-    def judge(self, look: Look) -> Waits | Parks | None:
+    def evaluate(self, look: FileView) -> NotReady | Invalid | None:
         """Closing is an event, so it is looked at again then."""
-        if writers := writers_of(look.path):
-            return Waits(sentence=f"it is open for writing by {writers}")
+        if writers := find_writers(look.path):
+            return NotReady(sentence=f"it is open for writing by {writers}")
         return None
 
 
-def writers_of(path: Path) -> str:
+def find_writers(path: Path) -> str:
     """Who has a file open for writing, for a sentence; empty: nobody that can be seen."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from connectors.directory.readiness.file_groups import FolderView, Group, GroupingRule, folder_of
+from connectors.directory.readiness.file_groups import FolderView, Group, GroupingRule, parent_folder
 
 _FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 
@@ -42,7 +42,7 @@ class Parts(GroupingRule):
         pattern = _compiled(self.name, tuple(self.parts))
         found: set[str] = set()
         for name in around.files:
-            folder = folder_of(name)
+            folder = parent_folder(name)
             fits = pattern.fullmatch(name[len(folder) :])
             if fits:
                 found.add(folder + self._shape(fits))

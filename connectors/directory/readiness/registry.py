@@ -25,6 +25,6 @@ _BY_NAME: dict[str, type[ReadinessRule]] = {
 }
 
 
-def rule_of(configured: RuleName | ReadinessRule) -> ReadinessRule:
+def configure_rule(configured: RuleName | ReadinessRule) -> ReadinessRule:
     """A rule with its settings; one that is only named has the usual ones."""
     return configured if isinstance(configured, ReadinessRule) else _BY_NAME[configured]()

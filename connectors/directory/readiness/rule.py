@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waits:
+class NotReady:
     """The file is not ready; ``sentence`` says for what it waits.
 
     ``at_most``: so long it waits as it is; then the rule lets it go, and its reading says what is wrong with it.
@@ -28,13 +28,13 @@ class Waits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parks:
+class Invalid:
     """The file must not be read as it is: it is parked with the sentence until it, or what lies beside it, changes."""
 
     sentence: str
 
 
-class Look(Protocol):
+class FileView(Protocol):
     """One file as a rule sees it. What is costly to find out is found out once for each content."""
 
     @property
@@ -58,7 +58,7 @@ class Look(Protocol):
         """Seconds since the epoch."""
 
     @property
-    def form(self) -> Format:
+    def file_format(self) -> Format:
         """The format in which it will be read."""
 
     def beside(self, base: str) -> Identity | None:
@@ -70,7 +70,7 @@ class Look(Protocol):
     def sha256(self) -> str:
         """Of the whole content."""
 
-    def once(self, what: str, find: Callable[[], T]) -> T:
+    def cached(self, what: str, find: Callable[[], T]) -> T:
         """What ``find`` returns, found out once as long as the file stays the same."""
 
 
@@ -80,7 +80,7 @@ class ReadinessRule(BaseModel, ABC):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @abstractmethod
-    def judge(self, look: Look) -> Waits | Parks | None:
+    def evaluate(self, look: FileView) -> NotReady | Invalid | None:
         """None where, as far as this rule goes, the file is ready.
 
         Raises:

@@ -9,7 +9,7 @@ from typing import Annotated, BinaryIO, Literal, cast
 
 from pydantic import AfterValidator, Field
 
-from connectors.directory.readiness.rule import Look, Parks, ReadinessRule, Waits
+from connectors.directory.readiness.rule import FileView, Invalid, NotReady, ReadinessRule
 from connectors.files.file_head import FileHead
 from connectors.formats.compression import packed_suffix
 from ingestd.sdk import SourceBroken
@@ -39,37 +39,37 @@ class Trailer(ReadinessRule):
         ),
     )
 
-    def judge(self, look: Look) -> Waits | Parks | None:
+    def evaluate(self, look: FileView) -> NotReady | Invalid | None:
         """A file without the line has not been written to its end; one with another number must not be read."""
         if packed_suffix(look.name):
-            return Parks(sentence=f"{look.name}: the rule trailer can't look into a packed file. Drop it unpacked.")
-        start, wanted = look.once("trailer", lambda: self._last_line(look))
+            return Invalid(sentence=f"{look.name}: the rule trailer can't look into a packed file. Drop it unpacked.")
+        start, wanted = look.cached("trailer", lambda: self._last_line(look))
         if wanted is None:
-            return Waits(sentence=f"its last line does not tell the number of its records (trailer: {self.pattern})")
+            return NotReady(sentence=f"its last line does not tell the number of its records (trailer: {self.pattern})")
         try:
-            found = look.once("records", lambda: _records(look, start))
+            found = look.cached("records", lambda: _records(look, start))
         except SourceBroken:
             return None  # it can't be read; reading says why
         if found != wanted:
-            return Parks(
+            return Invalid(
                 sentence=f"{look.name}: its last line says {wanted} records, it holds {found}. Drop it again, complete."
             )
         return None
 
-    def _last_line(self, look: Look) -> tuple[int, int | None]:
+    def _last_line(self, look: FileView) -> tuple[int, int | None]:
         with look.path.open("rb") as file:
-            start, line = last_line(cast("BinaryIO", file))
+            start, line = read_last_line(cast("BinaryIO", file))
         found = _compiled(self.pattern).fullmatch(line)
         return start, int(found[1]) if found and found[1].isdecimal() else None
 
     def start(self, file: BinaryIO) -> int | None:
         """Where the line begins, in bytes; None where the file does not end with one. The file is back at its start."""
-        start, line = last_line(file)
+        start, line = read_last_line(file)
         file.seek(0)
         return start if _compiled(self.pattern).fullmatch(line) else None
 
 
-def last_line(file: BinaryIO) -> tuple[int, str]:
+def read_last_line(file: BinaryIO) -> tuple[int, str]:
     """The last line that is not blank: where it begins, and what it says; of a very long one, its end."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - _TAIL_BYTES))
@@ -78,10 +78,10 @@ def last_line(file: BinaryIO) -> tuple[int, str]:
     return max(0, size - _TAIL_BYTES) + at, tail[at:].decode("utf-8", "replace").strip()
 
 
-def _records(look: Look, end: int) -> int:
+def _records(look: FileView, end: int) -> int:
     with look.path.open("rb") as file:
-        stretches = look.form.read(cast("BinaryIO", FileHead(cast("BinaryIO", file), end)), look.name)
-        return sum(stretch.records.height + len(stretch.rejects) for stretch in stretches)
+        chunks = look.file_format.read(cast("BinaryIO", FileHead(cast("BinaryIO", file), end)), look.name)
+        return sum(chunk.records.height + len(chunk.rejects) for chunk in chunks)
 
 
 @lru_cache(maxsize=64)

@@ -8,7 +8,7 @@ from typing import IO, BinaryIO
 
 import polars as pl
 
-from connectors.formats.columnar.text import NoText, as_text
+from connectors.formats.columnar.text import ColumnNotText, as_text
 from connectors.formats.record_chunk import RecordChunk, RecordLocation
 from ingestd.sdk import SourceBroken
 
@@ -29,12 +29,12 @@ def read_columnar(file: BinaryIO, name: str, scan: Scan, kind: str) -> Iterator[
         nothing = True
         for frame in frames:
             nothing = False
-            stretch = _stretch(as_text(frame), place)
-            place = stretch.end
-            yield stretch
+            chunk = _chunk(as_text(frame), place)
+            place = chunk.end
+            yield chunk
         if nothing:
-            yield _stretch(as_text(scan(_source(file)).limit(0).collect()), place)
-    except NoText as error:
+            yield _chunk(as_text(scan(_source(file)).limit(0).collect()), place)
+    except ColumnNotText as error:
         raise SourceBroken(f"{name}: {error}. Leave the column out, or write it as text.") from error
     except (pl.exceptions.PolarsError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
@@ -50,7 +50,7 @@ def _source(file: BinaryIO) -> str | IO[bytes]:
         return file
 
 
-def _stretch(records: pl.DataFrame, place: RecordLocation) -> RecordChunk:
+def _chunk(records: pl.DataFrame, place: RecordLocation) -> RecordChunk:
     end = RecordLocation(offset=place.offset + records.height, row=place.row + records.height)
     positions = pl.int_range(place.row + 1, end.row + 1, dtype=pl.Int64, eager=True).alias("position")
     return RecordChunk(records=records, positions=positions, rejects=(), end=end, header=True)

@@ -8,7 +8,7 @@ from polars.datatypes import DataType, DataTypeClass
 NESTED = (pl.List, pl.Array, pl.Struct)
 
 
-class NoText(Exception):
+class ColumnNotText(Exception):
     """A column of a type that has no text: ``name`` and ``type`` say which."""
 
     def __init__(self, name: str, kind: DataType | DataTypeClass) -> None:
@@ -35,7 +35,7 @@ def _expression(name: str, kind: DataType) -> pl.Expr:
         return column.dt.to_string(f"%Y-%m-%dT%H:%M:%S%.f{'%:z' if kind.time_zone else ''}")
     if isinstance(kind, NESTED):
         if _holds_no_text(kind):
-            raise NoText(name, kind)
+            raise ColumnNotText(name, kind)
         return (
             pl.struct(column.alias("v"))
             .struct.json_encode()
@@ -45,7 +45,7 @@ def _expression(name: str, kind: DataType) -> pl.Expr:
             .alias(name)
         )
     if _holds_no_text(kind):
-        raise NoText(name, kind)
+        raise ColumnNotText(name, kind)
     return column.cast(pl.String)
 
 

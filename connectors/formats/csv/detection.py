@@ -41,7 +41,7 @@ def choose_delimiter(samples: Mapping[str, Sequence[Record]], header_row: int | 
             if records and len(records[0][1]) == columns:
                 return delimiter
             continue
-        header = header_of(records, header_row)
+        header = find_header(records, header_row)
         if header is None:
             continue
         row, fields = header
@@ -61,7 +61,7 @@ def _share(records: Sequence[list[str]], columns: int) -> float:
     return alike / len(records) or (_LITTLE if parted * 2 > len(records) else 0.0)
 
 
-def header_of(records: Sequence[Record], header_row: int | None) -> Record | None:
+def find_header(records: Sequence[Record], header_row: int | None) -> Record | None:
     """The header among the first records: the one in the given row, else the first that can be one; None: not among them."""
     if header_row is not None:
         return next((record for record in records if record[0] == header_row), None)

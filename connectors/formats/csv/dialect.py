@@ -18,7 +18,7 @@ class Dialect:
     comment: str = ""
 
     @property
-    def spoken(self) -> str:
+    def delimiter_name(self) -> str:
         """The delimiter as a person names it."""
         return {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}.get(
             self.delimiter, self.delimiter
@@ -26,4 +26,4 @@ class Dialect:
 
 
 COMMA = Dialect()
-UNKNOWN = Dialect(delimiter="")
+UNDETECTED = Dialect(delimiter="")

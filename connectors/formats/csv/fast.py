@@ -35,7 +35,7 @@ def end_of_last_record(buffer: bytes, dialect: Dialect = COMMA) -> int:
     return end + 1
 
 
-def read_proven(block: bytes, names: Sequence[str], dialect: Dialect = COMMA) -> pl.DataFrame | None:
+def read_fast(block: bytes, names: Sequence[str], dialect: Dialect = COMMA) -> pl.DataFrame | None:
     """The block's records as columns of text, or None where it is not proven that the csv module would read the same.
 
     ``block`` holds whole records and is not empty; every record has as many fields as ``names``, or the answer is None.

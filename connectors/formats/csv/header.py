@@ -12,13 +12,13 @@ from connectors.formats.csv.detection import (
     SAMPLE_RECORDS,
     Record,
     choose_delimiter,
-    header_of,
+    find_header,
     separator_line,
 )
 from connectors.formats.csv.dialect import Dialect
 from connectors.formats.csv.layout import Layout
-from connectors.formats.csv.tolerant import is_cleanly_quoted, is_unterminated, records_of
-from connectors.formats.record_chunk import RecordLocation, showable
+from connectors.formats.csv.tolerant import is_cleanly_quoted, is_unterminated, iter_records
+from connectors.formats.record_chunk import RecordLocation, escape_stray_bytes
 from connectors.formats.text import TextFile
 from ingestd.sdk import SourceBroken
 
@@ -86,7 +86,7 @@ def _found(buffer: bytes, dialect: Dialect, *, final: bool, layout: Layout) -> D
 
 
 def _sample(buffer: bytes, dialect: Dialect, *, final: bool) -> list[Record]:
-    records = enumerate(records_of(buffer, final=final, dialect=dialect), start=1)
+    records = enumerate(iter_records(buffer, final=final, dialect=dialect), start=1)
     return list(islice(((row, fields) for row, (fields, _, _) in records if fields), SAMPLE_RECORDS))
 
 
@@ -106,12 +106,12 @@ class _CsvTop:
             place = RecordLocation(offset=file.encoding.mark, row=1 if self._skipped else 0)
             return self._ending_at(self._layout.columns, {}, 0, place, self._skipped)
         sample = _sample(self._buffer, self._dialect, final=self._final)
-        wanted = header_of(sample[1:] if self._skipped else sample, self._layout.header_row)
+        wanted = find_header(sample[1:] if self._skipped else sample, self._layout.header_row)
         if wanted is None and self._layout.header_row is None:
             return None
         row_wanted = wanted[0] if wanted is not None else self._layout.header_row or 1
         names: tuple[str, ...] = ()
-        below = enumerate(records_of(self._buffer, final=self._final, dialect=self._dialect), start=1)
+        below = enumerate(iter_records(self._buffer, final=self._final, dialect=self._dialect), start=1)
         for row, (fields, start, end) in below:
             if not fields or row < row_wanted:
                 continue
@@ -123,7 +123,7 @@ class _CsvTop:
                 if not self._layout.units_row:
                     return self._ending_at(names, {}, row, RecordLocation(offset=file.encoding.mark, row=row), end)
                 continue
-            units = {column: showable(unit).strip() for column, unit in zip(names, fields, strict=False)}
+            units = {column: escape_stray_bytes(unit).strip() for column, unit in zip(names, fields, strict=False)}
             return self._ending_at(names, units, row_wanted, RecordLocation(offset=file.encoding.mark, row=row), end)
         if names and self._final:
             raise SourceBroken(f"{name} ends before the row of units that should follow its header (units_row).")
@@ -150,7 +150,7 @@ class _CsvTop:
 
 def _checked(fields: list[str], file: str, layout: Layout, encoding: str) -> tuple[str, ...]:
     """The names, once they can name columns: text, none empty, no two alike."""
-    if [showable(name) for name in fields] != fields or any("\0" in name for name in fields):
+    if [escape_stray_bytes(name) for name in fields] != fields or any("\0" in name for name in fields):
         raise SourceBroken(
             f"{file}: the header row is not {encoding.upper()} text. Save the file as CSV UTF-8, or say in which encoding it is."
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from connectors.formats.column_names import AS_USUAL, Naming
+from connectors.formats.column_names import DEFAULT_NAMING, Naming
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class Layout:
     columns: tuple[str, ...] = ()
     units_row: bool = False
     ragged: Literal["park", "fill"] = "park"
-    naming: Naming = AS_USUAL
+    naming: Naming = DEFAULT_NAMING
 
 
-PLAIN = Layout()
+DEFAULT_LAYOUT = Layout()

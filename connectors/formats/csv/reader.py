@@ -8,22 +8,22 @@ from typing import BinaryIO
 
 import polars as pl
 
-from connectors.formats.csv.dialect import UNKNOWN, Dialect
-from connectors.formats.csv.fast import end_of_last_record, is_utf8, read_proven
+from connectors.formats.csv.dialect import UNDETECTED, Dialect
+from connectors.formats.csv.fast import end_of_last_record, is_utf8, read_fast
 from connectors.formats.csv.header import Header, read_header
-from connectors.formats.csv.layout import PLAIN, Layout
+from connectors.formats.csv.layout import DEFAULT_LAYOUT, Layout
 from connectors.formats.csv.scanner import RecordScanner
 from connectors.formats.csv.tolerant import (
-    fault_of,
+    build_reject,
+    count_extra_lines,
+    describe_extra_lines,
+    find_fault,
     is_cleanly_quoted,
     is_unterminated,
-    lines_below,
-    records_of,
-    reject_of,
-    swallowed,
+    iter_records,
 )
-from connectors.formats.frames import frame_of
-from connectors.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, RecordChunk, RecordLocation, showable
+from connectors.formats.frames import rows_to_frame
+from connectors.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, RecordChunk, RecordLocation, escape_stray_bytes
 from connectors.formats.text import DETECT, TextFile, open_text
 from ingestd.sdk import Reject
 
@@ -34,8 +34,8 @@ def read_csv(
     file: BinaryIO,
     name: str,
     *,
-    dialect: Dialect = UNKNOWN,
-    layout: Layout = PLAIN,
+    dialect: Dialect = UNDETECTED,
+    layout: Layout = DEFAULT_LAYOUT,
     encoding: str = DETECT,
     start: RecordLocation | None = None,
     block_bytes: int = BLOCK_BYTES,
@@ -55,18 +55,18 @@ def read_csv(
     reader = _Reader(text, header, layout, record_bytes)
     facts = _facts(text, header)
     if start is None:
-        stretches = reader.stretches(header.rest, header.end, block_bytes)
+        chunks = reader.chunks(header.rest, header.end, block_bytes)
     else:
         text.seek(start.offset)
-        stretches = reader.stretches(b"", start, block_bytes)
+        chunks = reader.chunks(b"", start, block_bytes)
     place = start or header.end
     nothing = True
-    for stretch in stretches:
+    for chunk in chunks:
         nothing = False
-        place = stretch.end
-        yield replace(stretch, facts=facts)
+        place = chunk.end
+        yield replace(chunk, facts=facts)
     if nothing:
-        records = frame_of([], header.names)
+        records = rows_to_frame([], header.names)
         yield RecordChunk(records=records, positions=_numbers([]), rejects=(), end=place, header=True, facts=facts)
 
 
@@ -74,7 +74,7 @@ def _facts(text: TextFile, header: Header) -> dict[str, str]:
     """What was found out, so that it is on record how the file was understood."""
     units = {f"units.{column}": unit for column, unit in header.units.items()}
     row = {"file.header_row": str(header.row)} if header.row else {}
-    return {**text.encoding.facts, "file.delimiter": header.dialect.spoken, **row, **units}
+    return {**text.encoding.facts, "file.delimiter": header.dialect.delimiter_name, **row, **units}
 
 
 class _Reader:
@@ -87,7 +87,7 @@ class _Reader:
         self._fills = layout.ragged == "fill"
         self._record_bytes = record_bytes
 
-    def stretches(self, buffer: bytes, place: RecordLocation, block_bytes: int) -> Iterator[RecordChunk]:
+    def chunks(self, buffer: bytes, place: RecordLocation, block_bytes: int) -> Iterator[RecordChunk]:
         final = False
         while not final or buffer:
             if not final:
@@ -96,21 +96,21 @@ class _Reader:
                 buffer += more
                 if not buffer:
                     return
-            stretch = self._fast(buffer, place, final=final) or self._tolerant(buffer, place, final=final)
-            if stretch is not None:
-                buffer = buffer[stretch.end.offset - place.offset :]
+            chunk = self._fast(buffer, place, final=final) or self._tolerant(buffer, place, final=final)
+            if chunk is not None:
+                buffer = buffer[chunk.end.offset - place.offset :]
             elif len(buffer) > self._record_bytes:
-                stretch, buffer = self._skip(buffer, place)
+                chunk, buffer = self._skip(buffer, place)
             else:
                 continue
-            place = stretch.end
-            yield stretch
+            place = chunk.end
+            yield chunk
 
     def _fast(self, buffer: bytes, place: RecordLocation, *, final: bool) -> RecordChunk | None:
         end = len(buffer) if final else end_of_last_record(buffer, self._dialect)
         if not 0 < end <= self._record_bytes:  # in a larger block a record might be too large
             return None
-        records = read_proven(buffer[:end], self._names, self._dialect)
+        records = read_fast(buffer[:end], self._names, self._dialect)
         if records is None:
             return None
         row = place.row + records.height
@@ -131,7 +131,7 @@ class _Reader:
         row, end, columns = place.row, 0, len(self._names)
         sound = b"\0" not in buffer and is_utf8(buffer)
         quoted = bool(self._dialect.quote) and self._dialect.quote.encode() in buffer
-        for fields, start, end in records_of(buffer, final=final, dialect=self._dialect):
+        for fields, start, end in iter_records(buffer, final=final, dialect=self._dialect):
             row += 1
             if not fields:
                 continue
@@ -141,24 +141,23 @@ class _Reader:
                 numbers.append(row)
             elif end - start > self._record_bytes:
                 rejects.append(
-                    self._too_large(buffer[start : start + _SHOWN_BYTES], row, lines_below(buffer[start:end]))
+                    self._too_large(buffer[start : start + _SHOWN_BYTES], row, count_extra_lines(buffer[start:end]))
                 )
             elif final and end == len(buffer) and is_unterminated(buffer[start:], self._dialect):
-                reason = (
-                    f"Row {row} opens a quote that is not closed before the end of the file{swallowed(buffer[start:])}."
-                )
-                rejects.append(reject_of(fields, self._names, row, reason))
+                lines = describe_extra_lines(buffer[start:])
+                reason = f"Row {row} opens a quote that is not closed before the end of the file{lines}."
+                rejects.append(build_reject(fields, self._names, row, reason))
             elif not clean:
                 rejects.append(_badly_quoted(buffer[start:end], row))
-            elif reason := fault_of(fields, self._columns(fields), row, self._file.encoding.name):
-                rejects.append(reject_of(fields, self._names, row, reason))
+            elif reason := find_fault(fields, self._columns(fields), row, self._file.encoding.name):
+                rejects.append(build_reject(fields, self._names, row, reason))
             else:
                 rows.append([*fields, *[None] * (columns - len(fields))])
                 numbers.append(row)
         if not end:
             return None
         return RecordChunk(
-            records=frame_of(rows, self._names),
+            records=rows_to_frame(rows, self._names),
             positions=_numbers(numbers),
             rejects=tuple(rejects),
             end=RecordLocation(offset=place.offset + end, row=row),
@@ -185,30 +184,30 @@ class _Reader:
             lines += buffer.count(b"\n")
             buffer = self._file.read(BLOCK_BYTES)
         reject = self._too_large(beginning, place.row + 1, lines)
-        stretch = RecordChunk(
-            records=frame_of([], self._names),
+        chunk = RecordChunk(
+            records=rows_to_frame([], self._names),
             positions=_numbers([]),
             rejects=(reject,),
             end=RecordLocation(offset=offset, row=place.row + 1),
             header=True,
         )
-        return stretch, rest
+        return chunk, rest
 
     def _too_large(self, beginning: bytes, row: int, lines: int) -> Reject:
         reason = (
             f"Row {row} is larger than {self._record_bytes} bytes and takes in {lines} more lines. Most often a quote was"
             " opened and never closed; look at its beginning."
         )
-        text = showable(beginning.decode("utf-8", "surrogateescape"))
+        text = escape_stray_bytes(beginning.decode("utf-8", "surrogateescape"))
         return Reject(position=row, reason=reason, record={"text": text})
 
 
 def _badly_quoted(record: bytes, row: int) -> Reject:
     reason = (
-        f"Row {row} has text behind a closing quote{swallowed(record)}. Write each quote within a quoted field twice, and"
-        " close each field that begins with one."
+        f"Row {row} has text behind a closing quote{describe_extra_lines(record)}. Write each quote within a quoted field"
+        " twice, and close each field that begins with one."
     )
-    text = showable(record.decode("utf-8", "surrogateescape").rstrip("\r\n")).replace("\0", "\\x00")
+    text = escape_stray_bytes(record.decode("utf-8", "surrogateescape").rstrip("\r\n")).replace("\0", "\\x00")
     return Reject(position=row, reason=reason, record={"text": text})
 
 

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from connectors.formats.csv.dialect import COMMA, Dialect
 from connectors.formats.csv.scanner import RecordScanner, State
-from connectors.formats.record_chunk import showable
+from connectors.formats.record_chunk import escape_stray_bytes
 from ingestd.sdk import Reject
 
 _ADVICE = "Save the file as UTF-8, or say in which encoding it is."
@@ -46,7 +46,7 @@ class _CsvLines:
         self.exhausted = True
 
 
-def records_of(buffer: bytes, *, final: bool, dialect: Dialect = COMMA) -> Iterator[RawRecord]:
+def iter_records(buffer: bytes, *, final: bool, dialect: Dialect = COMMA) -> Iterator[RawRecord]:
     """The whole records of a buffer that starts at a record; ``final`` says that nothing comes after it.
 
     A record that the buffer's end cuts is not among them, unless ``final``.
@@ -86,18 +86,18 @@ def _clean(dialect: Dialect) -> re.Pattern[bytes]:
     return re.compile(rb"(?:%s|%s)?+(?:%s(?:%s|%s)?+)*+[\r\n]*+" % (quoted, plain, delimiter, quoted, plain))
 
 
-def lines_below(record: bytes) -> int:
+def count_extra_lines(record: bytes) -> int:
     """How many lines a record takes in beyond its first."""
     return max(0, len(record.splitlines()) - 1)
 
 
-def swallowed(record: bytes) -> str:
+def describe_extra_lines(record: bytes) -> str:
     """That a record takes in lines which may be records of their own, as the end of a sentence; empty where it does not."""
-    lines = lines_below(record)
+    lines = count_extra_lines(record)
     return f"; it takes in {lines} more {'line' if lines == 1 else 'lines'}" if lines else ""
 
 
-def fault_of(fields: Sequence[str], columns: int, row: int, encoding: str = "utf-8") -> str:
+def find_fault(fields: Sequence[str], columns: int, row: int, encoding: str = "utf-8") -> str:
     """Why a record can't be taken, as a sentence; empty where it can. ``encoding`` names that of the file."""
     if len(fields) != columns:
         return f"Row {row} has {_count(len(fields))} where the header names {columns}."
@@ -112,10 +112,12 @@ def fault_of(fields: Sequence[str], columns: int, row: int, encoding: str = "utf
     return ""
 
 
-def reject_of(fields: Sequence[str], names: Sequence[str], row: int, reason: str) -> Reject:
+def build_reject(fields: Sequence[str], names: Sequence[str], row: int, reason: str) -> Reject:
     """The parked form of a record: its fields under the header's names, further ones under their number."""
     labels = [*names, *(f"field {number}" for number in range(len(names) + 1, len(fields) + 1))]
-    record = {label: showable(text).replace("\0", "\\x00") for label, text in zip(labels, fields, strict=False)}
+    record = {
+        label: escape_stray_bytes(text).replace("\0", "\\x00") for label, text in zip(labels, fields, strict=False)
+    }
     return Reject(position=row, reason=reason, record=record)
 
 

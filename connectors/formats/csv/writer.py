@@ -10,9 +10,9 @@ from connectors.formats.csv.dialect import Dialect
 _SPOKEN = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|", "space": " "}
 
 
-def delimiter_of(spoken: str) -> str:
-    """The character that `Dialect.spoken` gave a name to."""
-    return _SPOKEN.get(spoken, spoken)
+def delimiter_by_name(delimiter_name: str) -> str:
+    """The character that `Dialect.delimiter_name` gave a name to."""
+    return _SPOKEN.get(delimiter_name, delimiter_name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,9 @@ import polars as pl
 from pydantic import Field
 
 from connectors.formats.documents.flat import flat
-from connectors.formats.documents.parser import NotParsed, Parser, parse_ini, parse_toml, parse_yaml
+from connectors.formats.documents.parser import DocumentInvalid, Parser, parse_ini, parse_toml, parse_yaml
 from connectors.formats.format import Format
-from connectors.formats.frames import frame_of_records
+from connectors.formats.frames import records_to_frame
 from connectors.formats.record_chunk import RECORD_BYTES, RecordChunk, RecordLocation
 from connectors.formats.text import DETECT, EncodingName, open_text
 from ingestd.sdk import SourceBroken
@@ -21,7 +21,7 @@ class _Document(Format):
     """A file that is one record."""
 
     parser: ClassVar[Parser]
-    spoken: ClassVar[str]
+    delimiter_name: ClassVar[str]
 
     encoding: EncodingName = Field(default=DETECT, description="In which encoding the file is; as of csv.")
 
@@ -46,10 +46,10 @@ class _Document(Format):
             ) from error
         try:
             record = flat(type(self).parser(text), name)
-        except NotParsed as error:
-            raise SourceBroken(f"{name} can't be read as {self.spoken}: {error}.") from error
+        except DocumentInvalid as error:
+            raise SourceBroken(f"{name} can't be read as {self.delimiter_name}: {error}.") from error
         yield RecordChunk(
-            records=frame_of_records([record], tuple(record)),
+            records=records_to_frame([record], tuple(record)),
             positions=pl.Series("position", [1], dtype=pl.Int64),
             rejects=(),
             end=RecordLocation(offset=len(data), row=1),
@@ -63,7 +63,7 @@ class Yaml(_Document):
 
     suffixes: ClassVar[tuple[str, ...]] = (".yaml", ".yml")
     parser: ClassVar[Parser] = staticmethod(parse_yaml)
-    spoken: ClassVar[str] = "YAML"
+    delimiter_name: ClassVar[str] = "YAML"
 
     type: Literal["yaml"] = "yaml"
 
@@ -73,7 +73,7 @@ class Toml(_Document):
 
     suffixes: ClassVar[tuple[str, ...]] = (".toml",)
     parser: ClassVar[Parser] = staticmethod(parse_toml)
-    spoken: ClassVar[str] = "TOML"
+    delimiter_name: ClassVar[str] = "TOML"
 
     type: Literal["toml"] = "toml"
 
@@ -83,6 +83,6 @@ class Ini(_Document):
 
     suffixes: ClassVar[tuple[str, ...]] = (".ini", ".cfg")
     parser: ClassVar[Parser] = staticmethod(parse_ini)
-    spoken: ClassVar[str] = "INI"
+    delimiter_name: ClassVar[str] = "INI"
 
     type: Literal["ini"] = "ini"

@@ -19,7 +19,7 @@ _NO_SECTION = "\x01"
 _NO_DEFAULTS = "\x02"
 
 
-class NotParsed(ValueError):
+class DocumentInvalid(ValueError):
     """The text is not of its format; the message is the end of a sentence and says where."""
 
 
@@ -33,7 +33,7 @@ def parse_yaml(text: str) -> Value:
     try:
         root = yaml.compose(text)
     except YAMLError as error:
-        raise NotParsed(_one_line(error)) from error
+        raise DocumentInvalid(_one_line(error)) from error
     return _Yaml().value(root) if root is not None else {}
 
 
@@ -47,11 +47,11 @@ class _Yaml:
     def value(self, node: Node) -> Value:
         self._count += 1
         if self._count > MOST_FIELDS:
-            raise NotParsed(f"has more than {MOST_FIELDS} values once its aliases are followed")
+            raise DocumentInvalid(f"has more than {MOST_FIELDS} values once its aliases are followed")
         if isinstance(node, ScalarNode):
             return None if node.tag == _NULL and node.style is None else str(node.value)
         if id(node) in self._open:
-            raise NotParsed("has an alias that leads back to itself")
+            raise DocumentInvalid("has an alias that leads back to itself")
         self._open.add(id(node))
         try:
             if isinstance(node, SequenceNode):
@@ -60,15 +60,15 @@ class _Yaml:
                 return self._mapping(node)
         finally:
             self._open.discard(id(node))
-        raise NotParsed(f"has a {node.tag}, which is no value")
+        raise DocumentInvalid(f"has a {node.tag}, which is no value")
 
     def _mapping(self, node: MappingNode) -> Value:
         found: dict[str, Value] = {}
         for key, value in node.value:
             if not isinstance(key, ScalarNode):
-                raise NotParsed(f"has a name that is no text (line {key.start_mark.line + 1})")
+                raise DocumentInvalid(f"has a name that is no text (line {key.start_mark.line + 1})")
             if key.value in found:
-                raise NotParsed(f"names {key.value!r} twice (line {key.start_mark.line + 1})")
+                raise DocumentInvalid(f"names {key.value!r} twice (line {key.start_mark.line + 1})")
             found[str(key.value)] = self.value(value)
         return found
 
@@ -82,7 +82,7 @@ def parse_toml(text: str) -> Value:
     try:
         return _plain(tomllib.loads(text, parse_float=str))
     except tomllib.TOMLDecodeError as error:
-        raise NotParsed(_one_line(error)) from error
+        raise DocumentInvalid(_one_line(error)) from error
 
 
 def _plain(value: Any) -> Value:
@@ -112,11 +112,11 @@ def parse_ini(text: str) -> Value:
     try:
         parser.read_string(f"[{_NO_SECTION}]\n{text}")
     except configparser.Error as error:
-        raise NotParsed(_one_line(error).replace(repr(_NO_SECTION), "the file")) from error
+        raise DocumentInvalid(_one_line(error).replace(repr(_NO_SECTION), "the file")) from error
     found: dict[str, Value] = dict(parser[_NO_SECTION])
     for section in parser.sections()[1:]:
         if section in found:
-            raise NotParsed(f"has both a name and a section {section!r}")
+            raise DocumentInvalid(f"has both a name and a section {section!r}")
         found[section] = dict(parser[section])
     return found
 

@@ -39,7 +39,7 @@ def parse_area(text: str) -> Area:
     return area
 
 
-def place_of(reference: str) -> tuple[int, int]:
+def parse_reference(reference: str) -> tuple[int, int]:
     """Row and column, both from 0, of a cell such as C7."""
     letters = reference.rstrip("0123456789")
     return int(reference[len(letters) :]) - 1, column_number(letters)

@@ -7,9 +7,9 @@ import zipfile
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from connectors.formats.excel.details import ERRORS, UNKNOWN_ERROR, DateFormat, Details, NotRead, date_text
+from connectors.formats.excel.details import ERRORS, UNKNOWN_ERROR, CellDetails, DateFormat, WorkbookDamaged, date_text
 from connectors.formats.excel.number_formats import built_in_format, date_format
-from connectors.formats.excel.open_xml import Package
+from connectors.formats.excel.open_xml import OpcPackage
 
 _ROW, _RK, _ERROR, _REAL, _FORMULA_REAL, _FORMULA_ERROR = 0, 2, 3, 5, 9, 11
 _BOOK_PROPERTIES, _SHEET = 153, 156
@@ -19,13 +19,13 @@ _CELL = struct.Struct("<II")
 _STYLE_BITS = 0xFFFFFF
 
 
-def details_of_xlsb(archive: zipfile.ZipFile, sheet: str) -> Details:
+def read_xlsb_details(archive: zipfile.ZipFile, sheet: str) -> CellDetails:
     """The details of the sheet's cells. A formula always has its value here.
 
     Raises:
         NotRead: a part is missing or damaged.
     """
-    package = Package(archive)
+    package = OpcPackage(archive)
     book = package.of_type("", "officeDocument") or "xl/workbook.bin"
     relation, since_1904 = "", False
     try:
@@ -39,13 +39,13 @@ def details_of_xlsb(archive: zipfile.ZipFile, sheet: str) -> Details:
                         relation = found
         part = package.relations(book).get(relation, ("", ""))[1]
         if not part:
-            raise NotRead(f"it does not say where the cells of the sheet {sheet!r} are")
+            raise WorkbookDamaged(f"it does not say where the cells of the sheet {sheet!r} are")
         styles = package.of_type(book, "styles")
         formats = _date_formats(package, styles) if styles in package else {}
         with package.open(part) as cells:
             return _details(cells, formats, since_1904=since_1904)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
-        raise NotRead(f"one of its records is damaged ({error})") from error
+        raise WorkbookDamaged(f"one of its records is damaged ({error})") from error
 
 
 def _records(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
@@ -69,7 +69,7 @@ def _text(data: bytes, at: int) -> tuple[str, int]:
     return data[at + 4 : end].decode("utf-16-le"), end
 
 
-def _date_formats(package: Package, styles: str) -> dict[int, DateFormat]:
+def _date_formats(package: OpcPackage, styles: str) -> dict[int, DateFormat]:
     codes: dict[int, str] = {}
     formats: dict[int, DateFormat] = {}
     in_styles, number = False, 0
@@ -88,8 +88,8 @@ def _date_formats(package: Package, styles: str) -> dict[int, DateFormat]:
     return formats
 
 
-def _details(cells: BinaryIO, formats: dict[int, DateFormat], *, since_1904: bool) -> Details:
-    details, row = Details(), 0
+def _details(cells: BinaryIO, formats: dict[int, DateFormat], *, since_1904: bool) -> CellDetails:
+    details, row = CellDetails(), 0
     for kind, data in _records(cells):
         if kind == _ROW:
             (row,) = struct.unpack_from("<I", data)

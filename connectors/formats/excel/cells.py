@@ -11,7 +11,7 @@ Cell: TypeAlias = int | float | str | bool | time | date | datetime | timedelta
 _WHOLE = 2**53
 
 
-def text_of(cell: Cell) -> str:
+def cell_text(cell: Cell) -> str:
     """The cell's text.
 
     A number is as short as it reads back (0.1, 3, 1e-07), an instant is ISO 8601, a duration hours, minutes and seconds, a

@@ -32,12 +32,12 @@ _BEYOND_LAST_DAY = 2_958_466
 _DAY_MILLISECONDS = 86_400_000
 
 
-class NotRead(Exception):
+class WorkbookDamaged(Exception):
     """The workbook's parts are not what they should be; the message ends a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
-class Details:
+class CellDetails:
     """``problems``: why a cell has no value, and what it shows. ``texts``: the text of cells that calamine shortens."""
 
     problems: ByCell = field(default_factory=lambda: defaultdict(dict))

@@ -9,14 +9,14 @@ from typing import Any
 import xlrd
 from xlrd.biffh import XLRDError
 
-from connectors.formats.excel.details import ERRORS, UNKNOWN_ERROR, DateFormat, Details, NotRead, date_text
+from connectors.formats.excel.details import ERRORS, UNKNOWN_ERROR, CellDetails, DateFormat, WorkbookDamaged, date_text
 from connectors.formats.excel.number_formats import date_format
 
 # xlrd checks a damaged file by assertions, and by what Python raises where data is missing.
 _DAMAGED = (AssertionError, XLRDError, struct.error, IndexError, KeyError, ValueError, TypeError, AttributeError)
 
 
-def details_of_xls(data: bytes, sheet: str) -> Details:
+def read_xls_details(data: bytes, sheet: str) -> CellDetails:
     """The details of the sheet's cells. What a formula gave is always saved here.
 
     Raises:
@@ -28,17 +28,17 @@ def details_of_xls(data: bytes, sheet: str) -> Details:
         try:
             return _details(data, sheet, with_formats=False)
         except _DAMAGED as error:
-            raise NotRead(_reason(error)) from error
+            raise WorkbookDamaged(_reason(error)) from error
 
 
-def _details(data: bytes, sheet: str, *, with_formats: bool) -> Details:
+def _details(data: bytes, sheet: str, *, with_formats: bool) -> CellDetails:
     log = io.StringIO()  # it prints what it finds odd
     with xlrd.open_workbook(file_contents=data, on_demand=True, formatting_info=with_formats, logfile=log) as book:
         return _details_of(book, sheet)
 
 
-def _details_of(book: xlrd.book.Book, sheet: str) -> Details:
-    details = Details()
+def _details_of(book: xlrd.book.Book, sheet: str) -> CellDetails:
+    details = CellDetails()
     cells: Any = book.sheet_by_name(sheet)
     for row in range(cells.nrows):
         for column, kind in enumerate(cells.row_types(row)):

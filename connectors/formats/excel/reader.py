@@ -9,12 +9,12 @@ from typing import BinaryIO, Literal
 
 import polars as pl
 
-from connectors.formats.column_names import AS_USUAL, Naming, named_columns
+from connectors.formats.column_names import DEFAULT_NAMING, Naming, named_columns
 from connectors.formats.excel.area import Area, column_letters
-from connectors.formats.excel.cells import text_of
-from connectors.formats.excel.details import ByCell, Details
-from connectors.formats.excel.workbook import details_of, kind_of, open_sheet, read_workbook
-from connectors.formats.frames import frame_of
+from connectors.formats.excel.cells import cell_text
+from connectors.formats.excel.details import ByCell, CellDetails
+from connectors.formats.excel.workbook import detect_kind, open_sheet, read_details, read_workbook
+from connectors.formats.frames import rows_to_frame
 from connectors.formats.record_chunk import RecordChunk, RecordLocation
 from ingestd.sdk import NOTICE, Reject, SourceBroken
 
@@ -41,7 +41,7 @@ class SheetLayout:
     header_rows: int = 1
     units_row: bool = False
     errors: Literal["park", "missing"] = "park"
-    naming: Naming = AS_USUAL
+    naming: Naming = DEFAULT_NAMING
 
 
 def read_excel(file: BinaryIO, name: str, *, sheet: str | int | None, layout: SheetLayout) -> Iterator[RecordChunk]:
@@ -54,13 +54,13 @@ def read_excel(file: BinaryIO, name: str, *, sheet: str | int | None, layout: Sh
         SourceBroken: no workbook, no such sheet, or a header that can't name columns.
     """
     whole = read_workbook(file, name)
-    kind = kind_of(whole, name)
+    kind = detect_kind(whole, name)
     cells = open_sheet(whole, name, sheet)
-    details = details_of(whole, kind, name, cells.name)
+    details = read_details(whole, kind, name, cells.name)
     left = cells.start[1] if cells.start else 0
     rows = _rows(cells.iter_rows(), left, layout.area, details.texts)
     top = _top(rows, layout, cells.merged_cell_ranges or [], name)
-    yield from _stretches(rows, top, details, layout, {"file.sheet": cells.name, **top.facts})
+    yield from _chunks(rows, top, details, layout, {"file.sheet": cells.name, **top.facts})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ def _rows(raw: Iterator[Sequence[object]], left: int, area: Area, better: ByCell
     for number, cells in enumerate(islice(raw, end), start=1):
         if number <= area.top:
             continue
-        texts = [""] * left + [text_of(cell) for cell in cells]  # type: ignore[arg-type]  # calamine's own union
+        texts = [""] * left + [cell_text(cell) for cell in cells]  # type: ignore[arg-type]  # calamine's own union
         if number - 1 in better:
             for column, text in better[number - 1].items():
                 texts[column] = text
@@ -121,8 +121,8 @@ def _spread(number: int, texts: list[str], merged: Sequence[tuple[Cell, Cell]], 
     return spread
 
 
-def _stretches(
-    rows: Iterator[Row], top: _SheetTop, details: Details, layout: SheetLayout, facts: Mapping[str, str]
+def _chunks(
+    rows: Iterator[Row], top: _SheetTop, details: CellDetails, layout: SheetLayout, facts: Mapping[str, str]
 ) -> Iterator[RecordChunk]:
     width, place = len(top.names), RecordLocation(row=top.row)
     problems = details.problems
@@ -147,11 +147,9 @@ def _stretches(
             numbers.append(number)
         place = RecordLocation(offset=0, row=block[-1][0])
         nothing = False
-        yield _stretch(
-            list(zip(numbers, records, strict=True)), rejects, top.names, place, {**facts, **unnamed.facts()}
-        )
+        yield _chunk(list(zip(numbers, records, strict=True)), rejects, top.names, place, {**facts, **unnamed.facts()})
     if nothing:
-        yield _stretch([], [], top.names, place, facts)
+        yield _chunk([], [], top.names, place, facts)
 
 
 class _UnnamedCells:
@@ -197,7 +195,7 @@ def _parked(
     return Reject(position=number, reason=f"Row {number} has {told}.", field=field, record=record)
 
 
-def _stretch(
+def _chunk(
     records: Sequence[tuple[int, Sequence[str | None]]],
     rejects: Sequence[Reject],
     names: Sequence[str],
@@ -205,7 +203,7 @@ def _stretch(
     facts: Mapping[str, str],
 ) -> RecordChunk:
     return RecordChunk(
-        records=frame_of([fields for _, fields in records], names),
+        records=rows_to_frame([fields for _, fields in records], names),
         positions=pl.Series("position", [number for number, _ in records], dtype=pl.Int64),
         rejects=tuple(rejects),
         end=place,

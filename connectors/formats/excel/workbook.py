@@ -17,11 +17,11 @@ from python_calamine import (
     SheetVisibleEnum,
 )
 
-from connectors.formats.excel.binary_workbook import details_of_xlsb
-from connectors.formats.excel.details import Details, NotRead
-from connectors.formats.excel.legacy_workbook import details_of_xls
-from connectors.formats.excel.open_document import details_of_ods
-from connectors.formats.excel.open_xml import Package, details_of_xlsx
+from connectors.formats.excel.binary_workbook import read_xlsb_details
+from connectors.formats.excel.details import CellDetails, WorkbookDamaged
+from connectors.formats.excel.legacy_workbook import read_xls_details
+from connectors.formats.excel.open_document import read_ods_details
+from connectors.formats.excel.open_xml import OpcPackage, read_xlsx_details
 from ingestd.sdk import SourceBroken
 
 FILE_BYTES = 256 * 2**20
@@ -52,7 +52,7 @@ def read_workbook(file: BinaryIO, name: str) -> io.BytesIO:
     return io.BytesIO(data)
 
 
-def kind_of(whole: io.BytesIO, name: str) -> Kind:
+def detect_kind(whole: io.BytesIO, name: str) -> Kind:
     """Which kind of workbook it is, by its first bytes: a name may be wrong, and an xls may hold a zip file.
 
     Raises:
@@ -93,7 +93,7 @@ def _kind_of_zip(whole: io.BytesIO, name: str) -> Kind:
     try:
         with zipfile.ZipFile(whole) as archive:
             unpacked = sum(info.file_size for info in archive.infolist())
-            package = Package(archive)
+            package = OpcPackage(archive)
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         raise _unreadable(name, error) from error
     if unpacked > UNPACKED_BYTES:
@@ -136,7 +136,7 @@ def open_sheet(whole: io.BytesIO, name: str, wanted: str | int | None) -> Calami
     raise SourceBroken(f"{name} has no visible sheet with cells.")
 
 
-def details_of(whole: io.BytesIO, kind: Kind, name: str, sheet: str) -> Details:
+def read_details(whole: io.BytesIO, kind: Kind, name: str, sheet: str) -> CellDetails:
     """What calamine does not report of the sheet's cells.
 
     Raises:
@@ -145,14 +145,14 @@ def details_of(whole: io.BytesIO, kind: Kind, name: str, sheet: str) -> Details:
     whole.seek(0)
     try:
         if kind == "xls":
-            return details_of_xls(whole.getvalue(), sheet)
+            return read_xls_details(whole.getvalue(), sheet)
         with zipfile.ZipFile(whole) as archive:
-            return {"xlsx": details_of_xlsx, "xlsb": details_of_xlsb, "ods": details_of_ods}[kind](archive, sheet)
+            return {"xlsx": read_xlsx_details, "xlsb": read_xlsb_details, "ods": read_ods_details}[kind](archive, sheet)
     except DefusedXmlException as error:
         raise SourceBroken(
             f"{name} can't be read as a workbook: its XML declares entities, which no spreadsheet program writes."
         ) from error
-    except (NotRead, ParseError, KeyError, ValueError, zipfile.BadZipFile) as error:
+    except (WorkbookDamaged, ParseError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise _unreadable(name, error) from error
 
 

@@ -7,8 +7,8 @@ from typing import BinaryIO, NamedTuple
 
 import polars as pl
 
-from connectors.formats.frames import frame_of
-from connectors.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, RecordChunk, RecordLocation, showable
+from connectors.formats.frames import rows_to_frame
+from connectors.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, RecordChunk, RecordLocation, escape_stray_bytes
 from connectors.formats.text import DETECT, open_text
 from ingestd.sdk import Reject, SourceBroken
 
@@ -54,9 +54,9 @@ def read_fixed_width(
             if len(buffer) > record_bytes:
                 raise SourceBroken(f"{name}: line {place.row + 1} is larger than {record_bytes} bytes.")
             continue
-        stretch = reader.stretch(buffer[:end], place, skip_rows)
-        nothing, place, buffer = False, stretch.end, buffer[end:]
-        yield stretch
+        chunk = reader.chunk(buffer[:end], place, skip_rows)
+        nothing, place, buffer = False, chunk.end, buffer[end:]
+        yield chunk
     if nothing:
         raise SourceBroken(f"{name} is empty: it holds not a single line.")
 
@@ -70,7 +70,7 @@ class _FixedWidthLines:
         self._facts = facts
         self._trim = trim
 
-    def stretch(self, block: bytes, place: RecordLocation, skip_rows: int) -> RecordChunk:
+    def chunk(self, block: bytes, place: RecordLocation, skip_rows: int) -> RecordChunk:
         lines = block.removesuffix(b"\n").split(b"\n")
         rows: list[list[str]] = []
         numbers: list[int] = []
@@ -80,13 +80,15 @@ class _FixedWidthLines:
             if number <= skip_rows or not line.strip():
                 continue
             if reason := self._fault(line, number):
-                rejects.append(Reject(position=number, reason=reason, record={"text": showable(line[:_SHOWN])}))
+                rejects.append(
+                    Reject(position=number, reason=reason, record={"text": escape_stray_bytes(line[:_SHOWN])})
+                )
                 continue
             fields = [line[cut] for cut in self._cuts]
             rows.append([field.strip(" \t") for field in fields] if self._trim else fields)
             numbers.append(number)
         return RecordChunk(
-            records=frame_of(rows, self._names),
+            records=rows_to_frame(rows, self._names),
             positions=pl.Series("position", numbers, dtype=pl.Int64),
             rejects=tuple(rejects),
             end=RecordLocation(offset=place.offset + len(block), row=place.row + len(lines)),

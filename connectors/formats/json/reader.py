@@ -37,8 +37,8 @@ def read_json(
         held.append(item)
         size += len(item)
         if size >= block_bytes:
-            for stretch in read_texts(held, place, record_bytes, cells, unit="Item", facts=facts):
-                place = stretch.end
-                yield stretch
+            for chunk in read_texts(held, place, record_bytes, cells, unit="Item", facts=facts):
+                place = chunk.end
+                yield chunk
             held, size = [], 0
     yield from read_texts(held, place, record_bytes, cells, unit="Item", facts=facts)

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
-from connectors.formats.frames import frame_of_records, names_of
+from connectors.formats.frames import field_names, records_to_frame
 from connectors.formats.ndjson.exact import LineUnreadable, Record, record_of
 from connectors.formats.ndjson.fast import TooManyCells, may_hold_minus_zero, read_flat
-from connectors.formats.record_chunk import RecordChunk, RecordLocation, showable
+from connectors.formats.record_chunk import RecordChunk, RecordLocation, escape_stray_bytes
 from ingestd.sdk import Reject
 
 CELLS = 4_000_000
@@ -43,23 +43,23 @@ def read_texts(
     """
     whole = sum(map(len, texts)) + between * len(texts) if size is None else size
     try:
-        yield _stretch(texts, whole, place, record_bytes=record_bytes, cells=cells, unit=unit, facts=facts or {})
+        yield _chunk(texts, whole, place, record_bytes=record_bytes, cells=cells, unit=unit, facts=facts or {})
     except TooManyCells:
         if len(texts) == 1:  # it has as many fields as it has
-            yield _stretch(
+            yield _chunk(
                 texts, whole, place, record_bytes=record_bytes, cells=len(texts[0]), unit=unit, facts=facts or {}
             )
             return
         first, second = texts[: len(texts) // 2], texts[len(texts) // 2 :]
         passed = sum(map(len, first)) + between * len(first)
-        for stretch in read_texts(first, place, record_bytes, cells, unit=unit, between=between, facts=facts):
-            place = stretch.end
-            yield stretch
+        for chunk in read_texts(first, place, record_bytes, cells, unit=unit, between=between, facts=facts):
+            place = chunk.end
+            yield chunk
         rest = whole - passed
         yield from read_texts(second, place, record_bytes, cells, unit=unit, between=between, size=rest, facts=facts)
 
 
-def _stretch(
+def _chunk(
     texts: Sequence[bytes],
     size: int,
     place: RecordLocation,
@@ -108,9 +108,9 @@ def _one_by_one(
             except LineUnreadable as error:
                 fault = str(error)
         if fault:
-            shown = showable(text[:_SHOWN_BYTES].decode("utf-8", "surrogateescape"))
+            shown = escape_stray_bytes(text[:_SHOWN_BYTES].decode("utf-8", "surrogateescape"))
             rejects.append(Reject(position=number, reason=f"{unit} {number} {fault}.", record={"text": shown}))
-    names = names_of(rows)
+    names = field_names(rows)
     if len(names) * len(rows) > cells:
         raise TooManyCells
-    return frame_of_records(rows, names), places, rejects
+    return records_to_frame(rows, names), places, rejects

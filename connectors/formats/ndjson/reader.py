@@ -47,17 +47,17 @@ def read_ndjson(
             break
         end = len(buffer) if final else buffer.rfind(b"\n") + 1
         if end:
-            stretches = read_block(buffer[:end], place, record_bytes, cells)
+            chunks = read_block(buffer[:end], place, record_bytes, cells)
             buffer = buffer[end:]
         elif len(buffer) > record_bytes:
-            stretch, buffer = _skip(text, buffer, place, block_bytes, record_bytes)
-            stretches = iter((stretch,))
+            chunk, buffer = _skip(text, buffer, place, block_bytes, record_bytes)
+            chunks = iter((chunk,))
         else:
             continue
         nothing = False
-        for stretch in stretches:
-            place = stretch.end
-            yield replace(stretch, facts=facts)
+        for chunk in chunks:
+            place = chunk.end
+            yield replace(chunk, facts=facts)
     if nothing and start is None:
         raise SourceBroken(f"{name} is empty: it holds not a single line.")
     if nothing:
@@ -76,10 +76,10 @@ def _skip(
         offset += len(buffer)
         buffer = file.read(block_bytes)
     end = buffer.find(b"\n") + 1
-    stretch = RecordChunk(
+    chunk = RecordChunk(
         records=parked.records,
         positions=parked.positions,
         rejects=parked.rejects,
         end=RecordLocation(offset=offset + end, row=place.row + 1),
     )
-    return stretch, buffer[end:]
+    return chunk, buffer[end:]

@@ -10,7 +10,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,14})?")
 """What any program that the line passes through keeps as it is; a longer number is safer as text."""
 
 
-def line_of(record: Mapping[str, str | None]) -> str:
+def encode_line(record: Mapping[str, str | None]) -> str:
     """One line with its end. What reads as a number or truth value is written as one; its text is the same either way."""
     return "{" + ", ".join(f"{_text(name)}: {_value(value)}" for name, value in record.items()) + "}\n"
 

@@ -26,12 +26,12 @@ from connectors.formats.parser_process.messages import (
     ConnectionEnded,
     Crashed,
     DiskFailed,
-    Last,
+    FinalMessage,
     ParseOrder,
     ParsingEnded,
     receive_order,
     send,
-    send_stretch,
+    send_chunk,
 )
 from ingestd.sdk import SourceBroken, limit_process, limit_work
 
@@ -77,13 +77,13 @@ def _end_with_parent(life: int) -> None:
     raise SystemExit(1)  # the parent ended before the signal was set up
 
 
-def _parse(channel: socket.socket, order: ParseOrder, file: BinaryIO) -> Last:
+def _parse(channel: socket.socket, order: ParseOrder, file: BinaryIO) -> FinalMessage:
     """Send every stretch; the message that ends the file."""
     try:
         kind: type[IsolatedFormat] = getattr(importlib.import_module(order.module), order.format)
         file.seek(0)
-        for stretch in kind.model_validate_json(bytes(order.settings)).parse(file, order.file):
-            send_stretch(channel, stretch)
+        for chunk in kind.model_validate_json(bytes(order.settings)).parse(file, order.file):
+            send_chunk(channel, chunk)
     except (ConnectionEnded, ConnectionError):
         raise
     except SourceBroken as error:

@@ -33,7 +33,7 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True, tag="accepted"):
     """The child has begun: from now on its death is the file's doing."""
 
 
-class Chunk(msgspec.Struct, frozen=True, kw_only=True, tag="chunk"):
+class ChunkHeader(msgspec.Struct, frozen=True, kw_only=True, tag="chunk"):
     """A stretch; its records and positions follow as Arrow streams, the first of ``records_bytes``."""
 
     records_bytes: int
@@ -79,11 +79,11 @@ class ParsingEnded(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
     reusable: bool
 
 
-Last = Broken | DiskFailed | Crashed | ParsingEnded
-FromChild = Accepted | Chunk | Last
+FinalMessage = Broken | DiskFailed | Crashed | ParsingEnded
+ChildMessage = Accepted | ChunkHeader | FinalMessage
 
 _TO_CHILD = msgspec.json.Decoder(ParseOrder)
-_FROM_CHILD: msgspec.json.Decoder[FromChild] = msgspec.json.Decoder(FromChild)
+_FROM_CHILD: msgspec.json.Decoder[ChildMessage] = msgspec.json.Decoder(ChildMessage)
 
 
 class ConnectionEnded(Exception):
@@ -113,31 +113,31 @@ def receive_order(channel: socket.socket) -> tuple[ParseOrder, int]:
     return _TO_CHILD.decode(head), descriptors[0]
 
 
-def send(channel: socket.socket, message: FromChild) -> None:
+def send(channel: socket.socket, message: ChildMessage) -> None:
     """Send a message without columns."""
     _send(channel, msgspec.json.encode(message), b"")
 
 
-def send_stretch(channel: socket.socket, stretch: RecordChunk) -> None:
+def send_chunk(channel: socket.socket, chunk: RecordChunk) -> None:
     """Send a stretch."""
-    records, positions = _arrow(stretch.records), _arrow(stretch.positions.to_frame("position"))
-    chunk = Chunk(
+    records, positions = _arrow(chunk.records), _arrow(chunk.positions.to_frame("position"))
+    header = ChunkHeader(
         records_bytes=len(records),
         rejects=[
             RejectedRecord(
                 position=reject.position, reason=reject.reason, field=reject.field, record=dict(reject.record)
             )
-            for reject in stretch.rejects
+            for reject in chunk.rejects
         ],
-        offset=stretch.end.offset,
-        row=stretch.end.row,
-        header=stretch.header,
-        facts=dict(stretch.facts),
+        offset=chunk.end.offset,
+        row=chunk.end.row,
+        header=chunk.header,
+        facts=dict(chunk.facts),
     )
-    _send(channel, msgspec.json.encode(chunk), records + positions)
+    _send(channel, msgspec.json.encode(header), records + positions)
 
 
-def receive(channel: socket.socket) -> Accepted | Last | RecordChunk:
+def receive(channel: socket.socket) -> Accepted | FinalMessage | RecordChunk:
     """The next message; a chunk as the stretch that it was.
 
     Raises:
@@ -146,7 +146,7 @@ def receive(channel: socket.socket) -> Accepted | Last | RecordChunk:
     """
     head, columns = _receive(channel)
     message = _FROM_CHILD.decode(head)
-    if not isinstance(message, Chunk):
+    if not isinstance(message, ChunkHeader):
         return message
     size = message.records_bytes
     return RecordChunk(

@@ -21,7 +21,7 @@ from connectors.formats.parser_process.messages import (
     ConnectionEnded,
     Crashed,
     DiskFailed,
-    Last,
+    FinalMessage,
     ParseOrder,
     ParsingEnded,
     receive,
@@ -106,7 +106,7 @@ class ParserProcess:
                 raise SourceUnavailable(f"The parser process can't be started: {self._last_words(code)}.") from error
             raise SourceBroken(self._death(order.file, code)) from error
 
-    def _finish(self, message: Last, file: str) -> None:
+    def _finish(self, message: FinalMessage, file: str) -> None:
         match message:
             case ParsingEnded(reusable=reusable):
                 self.is_reusable = reusable

@@ -70,7 +70,7 @@ class Encoding:
         return self.codec in {"utf-8", "ascii"}
 
 
-def named(name: str) -> Encoding:
+def encoding_by_name(name: str) -> Encoding:
     """The encoding that a person calls ``name``; Shift-JIS is Microsoft's, which is what is written.
 
     Raises:
@@ -92,15 +92,15 @@ def named(name: str) -> Encoding:
 
 def _known(name: str) -> str:
     if name != DETECT:
-        named(name)
+        encoding_by_name(name)
     return name
 
 
 EncodingName = Annotated[str, AfterValidator(_known)]
-"""The name of an encoding in a setting, or ``detect``."""
+"""The name of an encoding in a setting, or ``detect_encoding``."""
 
 
-def marked(sample: bytes) -> Encoding | None:
+def encoding_by_mark(sample: bytes) -> Encoding | None:
     """The encoding that a byte order mark at the start tells."""
     for mark, codec in _MARKS:
         if sample.startswith(mark):
@@ -108,15 +108,15 @@ def marked(sample: bytes) -> Encoding | None:
     return None
 
 
-def detect(sample: bytes, *, whole: bool) -> Encoding:
+def detect_encoding(sample: bytes, *, whole: bool) -> Encoding:
     """The encoding of a file that begins with ``sample``; ``whole``: that is all of it."""
-    if found := marked(sample):
+    if found := encoding_by_mark(sample):
         return found
     if several_bytes := _four_byte_order(sample) or _two_byte_order(sample):
         return Encoding(name=several_bytes, codec=several_bytes)
     if _is_utf8(sample, whole=whole) or (codec := _legacy(sample, whole=whole)) is None:
         return Encoding(name="utf-8", codec="utf-8")
-    return replace(named(codec), guessed=True)
+    return replace(encoding_by_name(codec), guessed=True)
 
 
 def _legacy(sample: bytes, *, whole: bool) -> str | None:

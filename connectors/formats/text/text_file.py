@@ -10,7 +10,14 @@ import codecs
 import io
 from typing import BinaryIO
 
-from connectors.formats.text.encoding import DETECT, SAMPLE_BYTES, Encoding, detect, marked, named
+from connectors.formats.text.encoding import (
+    DETECT,
+    SAMPLE_BYTES,
+    Encoding,
+    detect_encoding,
+    encoding_by_mark,
+    encoding_by_name,
+)
 
 
 class TextFile:
@@ -63,8 +70,8 @@ def open_text(file: BinaryIO, encoding: str = DETECT) -> TextFile:
         begun += more
     ended = len(begun) < SAMPLE_BYTES
     if encoding == DETECT:
-        return TextFile(file, begun, detect(begun, whole=ended), ended=ended)
-    chosen, mark = named(encoding), marked(begun)
+        return TextFile(file, begun, detect_encoding(begun, whole=ended), ended=ended)
+    chosen, mark = encoding_by_name(encoding), encoding_by_mark(begun)
     family = mark is not None and mark.codec.startswith(chosen.codec.removesuffix("-sig").replace("_", "-"))
     return TextFile(file, begun, mark if mark is not None and family else chosen, ended=ended)
 

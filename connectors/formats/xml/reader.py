@@ -10,9 +10,9 @@ import polars as pl
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
-from connectors.formats.frames import frame_of_records, names_of
+from connectors.formats.frames import field_names, records_to_frame
 from connectors.formats.record_chunk import RECORD_BYTES, RecordChunk, RecordLocation
-from connectors.formats.xml.record import Record, local, record_of
+from connectors.formats.xml.record import Record, local_name, record_of
 from ingestd.sdk import SourceBroken
 
 ROWS = 10_000
@@ -39,17 +39,17 @@ def read_xml(
             bounded.passed()
             if len(held) >= rows or len(held) * len(held[-1]) > CELLS:
                 row += len(held)
-                yield _stretch(held, row)
+                yield _chunk(held, row)
                 held = []
     except DefusedXmlException as error:
         raise SourceBroken(f"{name} declares entities, which no record needs. Write it without.") from error
     except (ParseError, ValueError, LookupError) as error:  # an encoding that is not known, say
         if held:
-            yield _stretch(held, row + len(held))
+            yield _chunk(held, row + len(held))
         count = row + len(held)
         read = f"The records before that ({count}) were read" if count else "No record was read"
         raise SourceBroken(f"{name} is not well-formed XML: {error}. {read}.") from error
-    yield _stretch(held, row + len(held))
+    yield _chunk(held, row + len(held))
 
 
 def _elements(file: _BoundedXml, path: tuple[str, ...], name: str) -> Iterator[Element]:
@@ -72,7 +72,7 @@ def _elements(file: _BoundedXml, path: tuple[str, ...], name: str) -> Iterator[E
 
 
 def _fits(above: Sequence[Element], element: Element, path: Sequence[str]) -> bool:
-    tags = [*(local(parent.tag) for parent in above), local(element.tag)]
+    tags = [*(local_name(parent.tag) for parent in above), local_name(element.tag)]
     return all(wanted in {"*", tag} for wanted, tag in zip(path, tags, strict=True))
 
 
@@ -100,10 +100,10 @@ class _BoundedXml:
         return data
 
 
-def _stretch(records: Sequence[Record], row: int) -> RecordChunk:
+def _chunk(records: Sequence[Record], row: int) -> RecordChunk:
     positions = pl.Series("position", range(row - len(records) + 1, row + 1), dtype=pl.Int64)
     return RecordChunk(
-        records=frame_of_records(records, names_of(records)),
+        records=records_to_frame(records, field_names(records)),
         positions=positions,
         rejects=(),
         end=RecordLocation(row=row),

@@ -20,14 +20,14 @@ def record_of(element: Element) -> Record:
     return {name: texts[0] if len(texts) == 1 else msgspec.json.encode(texts).decode() for name, texts in found.items()}
 
 
-def local(tag: str) -> str:
+def local_name(tag: str) -> str:
     """A name without its namespace."""
     return tag.rpartition("}")[2]
 
 
 def _fill(found: dict[str, list[str]], element: Element, prefix: str) -> None:
     for name, value in element.attrib.items():
-        found.setdefault(f"{prefix}@{local(name)}", []).append(value)
+        found.setdefault(f"{prefix}@{local_name(name)}", []).append(value)
     children = list(element)
     text = element.text or ""
     if children:
@@ -37,4 +37,4 @@ def _fill(found: dict[str, list[str]], element: Element, prefix: str) -> None:
     elif not prefix and text.strip():
         found.setdefault("text", []).append(text if not children else text.strip())
     for child in children:
-        _fill(found, child, f"{prefix}{local(child.tag)}.")
+        _fill(found, child, f"{prefix}{local_name(child.tag)}.")

@@ -164,7 +164,7 @@ def test_where_no_event_comes_the_folder_is_polled_and_that_is_said(
 def test_the_kind_of_file_system_decides_where_our_own_files_prove_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, kind: str, polling: bool, words: str
 ) -> None:
-    monkeypatch.setattr(folder_watch, "mount_now", lambda _: Mount(point="/", kind=kind))
+    monkeypatch.setattr(folder_watch, "current_mount", lambda _: Mount(point="/", kind=kind))
     with FolderWatch(tmp_path, Woken(), recursive=False) as watch:
         watch.rearm()
         assert watch.polling is polling
@@ -184,7 +184,7 @@ def test_a_remounted_folder_is_tried_out_again(tmp_path: Path, monkeypatch: pyte
     told: list[str] = []
     with FolderWatch(folder, Woken(), recursive=False, tell=told.append) as watch:
         watch.rearm()
-        monkeypatch.setattr(folder_watch, "mount_now", lambda _: Mount(point="/", kind="cifs"))
+        monkeypatch.setattr(folder_watch, "current_mount", lambda _: Mount(point="/", kind="cifs"))
         folder.rename(tmp_path / "old")
         folder.mkdir()
         watch.rearm()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from connectors.mounts import Mount, mount_of
+from connectors.mounts import Mount, find_mount
 
 TABLE = """\
 21 1 254:0 / / rw,relatime - ext4 /dev/vda rw
@@ -25,7 +25,7 @@ nonsense
     ],
 )
 def test_the_innermost_and_last_mount_counts(path: str, point: str, kind: str) -> None:
-    assert mount_of(path, TABLE) == Mount(point=point, kind=kind)
+    assert find_mount(path, TABLE) == Mount(point=point, kind=kind)
 
 
 def test_what_others_change_unseen_is_known_by_its_kind() -> None:

@@ -35,8 +35,8 @@ def pool() -> Iterator[ParserPool]:
     pool.close()
 
 
-def read(form: Format, pool: ParserPool, data: bytes = b"x", name: str = "a.odd") -> list[RecordChunk]:
-    return list(form.using(Parsers(pool)).read(io.BytesIO(data), name))
+def read(file_format: Format, pool: ParserPool, data: bytes = b"x", name: str = "a.odd") -> list[RecordChunk]:
+    return list(file_format.using(Parsers(pool)).read(io.BytesIO(data), name))
 
 
 def workbook(cell: str = "A2") -> bytes:
@@ -212,13 +212,13 @@ def test_it_ends_with_its_parent_and_not_with_the_thread_that_started_it() -> No
 
 
 def test_a_packed_workbook_is_parsed_there_too(pool: ParserPool) -> None:
-    from connectors.formats import format_of
+    from connectors.formats import resolve_format
 
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         archive.writestr("a.xlsx", workbook())
         archive.writestr("b.xlsx", workbook("XFD1048576"))
-    reading = format_of("all.zip", None).using(Parsers(pool)).read(io.BytesIO(out.getvalue()), "all.zip")
+    reading = resolve_format("all.zip", None).using(Parsers(pool)).read(io.BytesIO(out.getvalue()), "all.zip")
     assert next(reading).records.item() == "A"
     with pytest.raises(SourceBroken, match=r"b\.xlsx can't be read: parsing it needs more than"):
         next(reading)
