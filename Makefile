@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.installed
 SOURCES := ingestd connectors workspaced tests bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format lint types contracts simulate kill-test bench lock schema openapi clean
+.PHONY: help setup demo test check format lint types contracts simulate kill-test model-test bench lock schema openapi clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,8 +47,11 @@ contracts: $(STAMP)
 simulate: $(STAMP) ## simulate the daemon under faults: SEED=n once, or SEEDS=n of them
 	@PYTHONHASHSEED=0 $(BIN)/python -m tests.simulation $(if $(SEED),--seed $(SEED),--first $(or $(FIRST),1) --seeds $(or $(SEEDS),1000))
 
-kill-test: $(STAMP) ## kill a daemon with 20 sinks ROUNDS times under faults of the network
-	@INGESTD_KILL_ROUNDS=$(or $(ROUNDS),200) $(BIN)/python -m pytest -q tests/process/test_kill_rounds.py
+kill-test: $(STAMP) ## kill daemon and service ROUNDS times, under faults of the network, too
+	@INGESTD_KILL_ROUNDS=$(or $(ROUNDS),200) $(BIN)/python -m pytest -q tests/process/test_kill_rounds.py tests/process/test_sigkill.py
+
+model-test: $(STAMP) ## compare the mirror with its model for 50,000 random steps
+	@INGESTD_MODEL_EXAMPLES=1000 $(BIN)/python -m pytest -q tests/model
 
 bench: $(STAMP) ## measure against the machine's limits and a peer, in one run
 	@$(BIN)/python -m bench
