@@ -15,7 +15,7 @@ from connectors.files.identity import Identity
 from ingestd.sdk import Batch, Partition, SourceUnavailable
 from ingestd.sdk.testing import settlement
 
-LogNames = Callable[[DirectoryConnector], list[str]]
+ReadyNames = Callable[[DirectoryConnector], list[str]]
 Read = Callable[..., list[Batch]]
 TEXT = "part,mass\nA,0.10\n"
 
@@ -26,16 +26,16 @@ def tree(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text() for path in files}
 
 
-def test_a_kept_file_is_not_offered_again_until_it_changes(drop: Any, field_names: LogNames, read_all: Read) -> None:
+def test_a_kept_file_is_not_offered_again_until_it_changes(drop: Any, ready_names: ReadyNames, read_all: Read) -> None:
     path = drop.write("a.csv")
     connector = drop.connector()
     cursor = read_all(connector, "a.csv")[-1].cursor
-    assert field_names(connector) == ["a.csv"]
+    assert ready_names(connector) == ["a.csv"]
     connector.settled(Partition(name="a.csv"), cursor, settlement())
-    assert field_names(connector) == []
+    assert ready_names(connector) == []
     assert "settled" in (connector.explain("a.csv") or "")
     path.write_text("part,mass\nB,1\n")
-    assert field_names(connector) == ["a.csv"]
+    assert ready_names(connector) == ["a.csv"]
 
 
 def test_an_archived_file_keeps_its_sub_folder_and_overwrites_nothing(drop: Any, read_all: Read) -> None:
