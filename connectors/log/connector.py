@@ -53,7 +53,7 @@ class LogConnector(Connector):
         self._waiting = PendingLines(options.idle_seconds, context.now)
         self._notices = NoticeLog(context.tell)
         self._watching = ConnectorWatch(
-            self._folder.path, recursive=False, how=options.watch, tell=lambda text: context.tell(f"{text}.")
+            self._folder.path, recursive=False, mode=options.watch, report=lambda text: context.tell(f"{text}.")
         )
 
     @classmethod
@@ -136,7 +136,7 @@ class LogConnector(Connector):
                     parts[at], row = step.part, step.row
                     now = LogCursor(rows=row, parts=_begun(parts), columns=follower.columns).bounded()
                     if step.chunk is not None and step.rows is not None:
-                        self._notices.log(log, step.rows.facts)
+                        self._notices.add(log, step.rows.facts)
                         yield self._batch(log, found.name, identity, step, now), now
             except PackedFileDamaged as error:
                 packing = (

@@ -1,4 +1,4 @@
-"""The rules by name. A new one is named here."""
+"""The registry of readiness rules by name. A new rule is added here."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ _BY_NAME: dict[str, type[ReadinessRule]] = {
 
 
 def configure_rule(configured: RuleName | ReadinessRule) -> ReadinessRule:
-    """A rule with its settings; one that is only named has the usual ones."""
+    """Return a rule with its settings; a rule that is given by name has the default settings."""
     return configured if isinstance(configured, ReadinessRule) else _BY_NAME[configured]()

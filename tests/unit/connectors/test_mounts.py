@@ -32,10 +32,10 @@ def test_what_others_change_unseen_is_known_by_its_kind() -> None:
     remote = {
         kind
         for kind in ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "virtiofs")
-        if Mount(point="/", kind=kind).remote
+        if Mount(point="/", kind=kind).is_remote
     }
     assert len(remote) == 7
     assert not any(
-        Mount(point="/", kind=kind).remote for kind in ("ext4", "xfs", "btrfs", "tmpfs", "overlay", "fuseblk")
+        Mount(point="/", kind=kind).is_remote for kind in ("ext4", "xfs", "btrfs", "tmpfs", "overlay", "fuseblk")
     )
-    assert Mount(point="/", kind="overlay").layered
+    assert Mount(point="/", kind="overlay").is_layered

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from connectors.directory import DirectoryConnector, DirectoryOptions
-from connectors.directory import connector as connector_module
+from connectors.directory import file_reader
 from ingestd.sdk import Batch, Partition, SourceBroken, SourceUnavailable, Watches
 
 ReadyNames = Callable[[DirectoryConnector], list[str]]
@@ -76,7 +76,7 @@ def test_a_file_is_taken_once_it_was_seen_to_stand_still(drop: Any, ready_names:
     drop.now += 1
     path.write_text("part,mass\nA,0.10\nB,1\n")
     assert ready_names(connector) == []
-    assert "must stand still for 2.0 more seconds" in (connector.explain("a.csv") or "")
+    assert "must be unchanged for 2.0 more seconds" in (connector.explain("a.csv") or "")
     drop.now += 2
     assert ready_names(connector) == ["a.csv"]
     assert connector.waiting() is None
@@ -133,7 +133,7 @@ def test_a_broken_file_is_offered_again_only_when_it_changes(
 
 
 def test_what_is_configured_wrongly_is_a_sentence() -> None:
-    with pytest.raises(ValidationError, match="set archive to a folder"):
+    with pytest.raises(ValidationError, match="needs a folder: set archive"):
         DirectoryOptions.model_validate({"path": "drop", "after": "archive"})
     with pytest.raises(ValidationError, match="another folder than path"):
         DirectoryOptions.model_validate({"path": "drop", "after": "archive", "archive": "drop/"})
@@ -165,7 +165,7 @@ def test_verify_names_what_is_wrong_and_what_is_there(drop: Any) -> None:
 
 def test_a_scan_opens_no_file(drop: Any, ready_names: ReadyNames, monkeypatch: pytest.MonkeyPatch) -> None:
     drop.write("a.csv")
-    monkeypatch.setattr(connector_module, "open_file", None)  # calling it would be an error
+    monkeypatch.setattr(file_reader, "open_file", None)  # calling it would be an error
     assert ready_names(drop.connector()) == ["a.csv"]
 
 

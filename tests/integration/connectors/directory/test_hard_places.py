@@ -99,7 +99,7 @@ def test_a_folder_that_may_not_be_written_keeps_its_files_and_the_state(shared: 
             connector.settled(Partition(name="a.csv"), cursor, settlement())
         assert read_all(connector, "a.csv", cursor) == []
         (watching,) = [step for step in connector.verify() if step.name == "watching"]
-        assert "events could not be tried out (Permission denied)" in watching.sentence
+        assert "events could not be tested (Permission denied)" in watching.sentence
     (shared / "drop").chmod(0o777)
     with as_nobody():
         connector.settled(Partition(name="a.csv"), cursor, settlement())

@@ -42,7 +42,7 @@ def test_a_marker_makes_a_file_ready_and_is_no_record_itself(drop: Any, ready_na
     drop.write("run.csv")
     connector = drop.connector(ready=["marker"], pattern="*")
     assert ready_names(connector) == []
-    assert "waits for its marker run.csv.done, which is not there" in why(connector, "run.csv")
+    assert "waits for its marker run.csv.done, which does not exist" in why(connector, "run.csv")
     drop.write("run.csv.done", "")
     assert ready_names(connector) == ["run.csv"]
     assert "belongs to other files" in why(connector, "run.csv.done")
@@ -67,7 +67,7 @@ def test_a_checksum_in_any_usual_form_makes_a_file_ready(drop: Any, ready_names:
     digest = hashlib.sha256(drop.write("run.csv").read_bytes()).hexdigest()
     connector = drop.connector(ready=["sha256"])
     assert ready_names(connector) == []
-    assert "run.csv.sha256, which is not there" in why(connector, "run.csv")
+    assert "run.csv.sha256, which does not exist" in why(connector, "run.csv")
     drop.write("run.csv.sha256", form.format(hex=digest, HEX=digest.upper(), zero="0" * 64))
     assert ready_names(connector) == ["run.csv"]
 
@@ -106,7 +106,7 @@ def test_a_file_that_another_process_writes_to_waits(
     drop: Any, ready_names: ReadyNames, monkeypatch: pytest.MonkeyPatch, *, leases: bool
 ) -> None:
     if not leases:  # as on a file system, or with an account, that has none
-        monkeypatch.setattr(not_open, "_lease", lambda _: None)
+        monkeypatch.setattr(not_open, "_request_lease", lambda _: None)
     path = drop.write("run.csv")
     connector = drop.connector(ready=["not-open"])
     writer = subprocess.Popen([sys.executable, "-c", WRITER, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -146,7 +146,7 @@ def test_a_file_that_ends_in_the_middle_waits_until_it_is_whole_or_its_time_is_u
         (drop.folder / name).write_bytes(content[: len(content) * 2 // 3])
     assert ready_names(connector) == []
     for name in files:
-        assert f"{name} stands still, but it is not complete: " in why(connector, name)
+        assert f"{name} is stable, but it is not complete: " in why(connector, name)
     drop.now += 300
     assert sorted(ready_names(connector)) == sorted(files), "read now, so that it is parked with what is wrong"
     for name, content in files.items():
@@ -160,7 +160,7 @@ def test_a_trailer_counts_the_records_and_is_none(drop: Any, ready_names: ReadyN
     path = drop.write("run.csv", "part,mass\nA,1\nB\n")
     connector = drop.connector(ready=["trailer"])
     assert ready_names(connector) == []
-    assert "does not tell the number of its records" in why(connector, "run.csv")
+    assert "does not state the number of its records" in why(connector, "run.csv")
     with path.open("a") as file:
         file.write("# rows: 2\n\n")
     assert ready_names(connector) == ["run.csv"]
@@ -183,8 +183,8 @@ def test_parts_are_read_together_and_in_their_order(drop: Any, ready_names: Read
     drop.write("stray.csv")
     connector = drop.connector(ready=[PARTS])
     assert ready_names(connector) == []
-    assert "read together with run-7_head.csv, not there" in why(connector, "run-7_data.csv")
-    assert "is not called as the rule parts says" in why(connector, "stray.csv")
+    assert "read together with run-7_head.csv, missing" in why(connector, "run-7_data.csv")
+    assert "does not have the form of the rule parts" in why(connector, "stray.csv")
     drop.write("run-7_head.csv")
     assert ready_names(connector) == ["run-7_head.csv", "run-7_data.csv"]
 
@@ -198,7 +198,7 @@ def test_a_group_is_archived_as_a_whole_also_after_a_restart(
     connector = drop.connector(**options)
     assert len(ready_names(connector)) == 2
     head = read_all(connector, "run-7_head.csv")[-1].cursor
-    with pytest.raises(SettleLater, match=r"goes together with run-7_data\.csv"):
+    with pytest.raises(SettleLater, match=r"leaves the folder together with run-7_data\.csv"):
         settle(connector, "run-7_head.csv", head)
     assert tree(drop.folder) == ["run-7_data.csv", "run-7_head.csv"]
     again = drop.connector(**options)  # a restart: what is settled is told once more
@@ -230,7 +230,7 @@ def test_a_manifest_makes_its_files_ready_and_goes_with_the_last(
     assert "waits for a manifest (*.manifest) that lists it" in why(connector, "b.csv")
     drop.write("export.manifest", f"# two files\n{digest}  b.csv\na.csv\n")
     assert ready_names(connector) == []
-    assert "export.manifest also lists a.csv, not there" in why(connector, "b.csv")
+    assert "export.manifest also lists a.csv, missing" in why(connector, "b.csv")
     drop.write("a.csv")
     assert ready_names(connector) == ["b.csv", "a.csv"]
     cursor = read_all(connector, "b.csv")[-1].cursor
@@ -278,7 +278,7 @@ def test_a_file_must_stand_still_before_a_rule_looks_at_it(drop: Any, ready_name
     assert ready_names(connector) == []
     drop.write("a.json", "[")
     assert ready_names(connector) == []
-    assert "must stand still" in why(connector, "a.json")
+    assert "must be unchanged" in why(connector, "a.json")
     drop.now += 2
     assert ready_names(connector) == []
     assert "not complete" in why(connector, "a.json")
@@ -291,13 +291,13 @@ def test_an_empty_file_waits_and_is_then_parked_until_something_is_in_it(
     assert ready_names(connector) == []
     path = drop.write("a.csv", "")
     assert ready_names(connector) == []
-    assert "parked if it is still empty in 60 seconds" in why(connector, "a.csv")
+    assert "rejected if it is still empty in 60 seconds" in why(connector, "a.csv")
     drop.now += 60
     assert ready_names(connector) == ["a.csv"]
     with pytest.raises(SourceBroken, match=r"a\.csv is empty and has been for 60 seconds"):
         read_all(connector, "a.csv")
     assert ready_names(connector) == []
-    assert "is parked since it is still empty" in why(connector, "a.csv")
+    assert "is rejected because it is still empty" in why(connector, "a.csv")
     path.write_text(ROWS)
     assert ready_names(connector) == ["a.csv"]
 
