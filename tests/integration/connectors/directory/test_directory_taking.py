@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from connectors.directory import DirectoryConnector, DirectoryOptions
-from connectors.directory import file_reader
+from connectors.directory import DirectoryConnector, DirectoryOptions, file_reader
 from ingestd.sdk import Batch, Partition, SourceBroken, SourceUnavailable, Watches
 
 ReadyNames = Callable[[DirectoryConnector], list[str]]
