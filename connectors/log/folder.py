@@ -1,4 +1,4 @@
-"""The files in a folder of logs, and how they are opened."""
+"""The folder of logs: its files, and how they are opened."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from connectors.filesystem import describe_error
 from ingestd.sdk import SourceBroken, SourceUnavailable
 
 
-class Folder:
-    """One folder. Links are not followed: what is behind one can't be told from what is beside it."""
+class LogFolder:
+    """One folder. Links are not followed, because the target of a link can't be distinguished from a rotated file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def files(self) -> Mapping[str, Identity]:
-        """The regular files by name.
+        """Return the regular files by name.
 
         Raises:
-            SourceUnavailable: the folder is not there or can't be listed.
+            SourceUnavailable: the folder does not exist or can't be listed.
         """
         found = {}
         try:
@@ -32,19 +32,19 @@ class Folder:
                     try:
                         status = entry.stat(follow_symlinks=False)
                     except FileNotFoundError:
-                        continue  # gone since the folder was listed
-                    if stat.S_ISREG(status.st_mode) and _is_text(entry.name):
+                        continue  # removed since the folder was listed
+                    if stat.S_ISREG(status.st_mode) and _is_utf8(entry.name):
                         found[entry.name] = Identity.from_status(status)
         except OSError as error:
             raise SourceUnavailable(f"The folder {self.path} can't be listed: {describe_error(error)}") from error
         return found
 
     def open(self, name: str, identity: Identity) -> io.FileIO | None:
-        """Open a file; None where it is no longer the one of ``identity``.
+        """Open a file; return None if the name no longer belongs to the file of ``identity``.
 
         Raises:
-            SourceBroken: it may not be read.
-        SourceUnavailable: its file system does not respond.
+            SourceBroken: ingestd has no permission to read it.
+            SourceUnavailable: its file system does not respond.
         """
         try:
             descriptor = os.open(self.path / name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -60,7 +60,7 @@ class Folder:
         return os.fdopen(descriptor, "rb", buffering=0)
 
 
-def _is_text(name: str) -> bool:
+def _is_utf8(name: str) -> bool:
     try:
         name.encode()
     except UnicodeEncodeError:

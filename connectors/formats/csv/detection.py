@@ -20,7 +20,7 @@ SAMPLE_RECORDS = 60
 _MOST = 0.9
 _LITTLE = 0.001
 
-Record: TypeAlias = tuple[int, list[str]]
+SampleRecord: TypeAlias = tuple[int, list[str]]
 """A row number and the fields of the record there."""
 
 
@@ -30,7 +30,7 @@ def separator_line(beginning: bytes) -> tuple[str, int] | None:
     return (found[1].decode(), found.end()) if found else None
 
 
-def choose_delimiter(samples: Mapping[str, Sequence[Record]], header_row: int | None, columns: int) -> str:
+def choose_delimiter(samples: Mapping[str, Sequence[SampleRecord]], header_row: int | None, columns: int) -> str:
     """The delimiter under which the header has several fields and most records as many; ``samples`` by delimiter.
 
     ``columns``: how many there are in a file without header, else 0: it is the one that makes as many fields.
@@ -61,7 +61,7 @@ def _share(records: Sequence[list[str]], columns: int) -> float:
     return alike / len(records) or (_LITTLE if parted * 2 > len(records) else 0.0)
 
 
-def find_header(records: Sequence[Record], header_row: int | None) -> Record | None:
+def find_header(records: Sequence[SampleRecord], header_row: int | None) -> SampleRecord | None:
     """The header among the first records: the one in the given row, else the first that can be one; None: not among them."""
     if header_row is not None:
         return next((record for record in records if record[0] == header_row), None)
@@ -99,7 +99,7 @@ def _are_names(fields: Sequence[str]) -> bool:
     return all(fields) and len(set(fields)) == len(fields) and not any(map(_is_number, fields))
 
 
-def _has_numbers(records: Sequence[Record], columns: int) -> bool:
+def _has_numbers(records: Sequence[SampleRecord], columns: int) -> bool:
     """Whether some column holds nothing but numbers: names above text can't be told from text."""
     whole = [fields for _, fields in records if len(fields) == columns]
     return bool(whole) and any(all(_is_number(fields[at]) for fields in whole) for at in range(columns))

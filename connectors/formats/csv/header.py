@@ -10,7 +10,7 @@ from connectors.formats.column_names import named_columns
 from connectors.formats.csv.detection import (
     DELIMITERS,
     SAMPLE_RECORDS,
-    Record,
+    SampleRecord,
     choose_delimiter,
     find_header,
     separator_line,
@@ -85,7 +85,7 @@ def _found(buffer: bytes, dialect: Dialect, *, final: bool, layout: Layout) -> D
     return replace(dialect, delimiter=choose_delimiter(samples, layout.header_row, len(layout.columns)))
 
 
-def _sample(buffer: bytes, dialect: Dialect, *, final: bool) -> list[Record]:
+def _sample(buffer: bytes, dialect: Dialect, *, final: bool) -> list[SampleRecord]:
     records = enumerate(iter_records(buffer, final=final, dialect=dialect), start=1)
     return list(islice(((row, fields) for row, (fields, _, _) in records if fields), SAMPLE_RECORDS))
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from connectors.log.cursor import CursorPart, FileTop, LogCursor, read_log_cursor
-from connectors.log.prefix import Prefix, find_common_prefix, holds
+from connectors.log.prefix import Prefix, find_common_prefix, starts_with
 
 
 def digest(data: bytes) -> str:
@@ -22,14 +22,14 @@ def test_a_trail_survives_json_with_all_that_it_knows() -> None:
     trail = LogCursor(
         rows=9, parts=(CursorPart(device=1, inode=1, packed=True, done=True, lost=True, skips=True), part)
     )
-    assert read_log_cursor(json.loads(json.dumps(trail.token()))) == trail
+    assert read_log_cursor(json.loads(json.dumps(trail.to_token()))) == trail
     assert read_log_cursor(None) == LogCursor()
 
 
 def test_marks_are_few_and_the_latest_are_all_there() -> None:
     part = CursorPart(device=1, inode=1, top=FileTop(encoding="utf-8"))
     for offset in range(1, 1000):
-        part = CursorPart(**{**{name: getattr(part, name) for name in part.__slots__}, "offset": offset}).marked()
+        part = CursorPart(**{**{name: getattr(part, name) for name in part.__slots__}, "offset": offset}).with_mark()
         assert len(part.marks) <= 16
     offsets = [offset for offset, _ in part.marks]
     assert offsets == sorted(offsets)
@@ -51,7 +51,7 @@ def test_a_prefix_proves_a_whole_file_and_a_mark_a_shorter_one() -> None:
     ("longer", "shorter", "held"), [(b"ab", b"a", True), (b"ab", b"ab", True), (b"ab", b"abc", False)]
 )
 def test_a_file_holds_another_that_it_begins_with(longer: bytes, shorter: bytes, held: bool) -> None:
-    assert holds(io.BytesIO(longer), io.BytesIO(shorter)) is held
+    assert starts_with(io.BytesIO(longer), io.BytesIO(shorter)) is held
 
 
 def test_a_prefix_is_the_hash_of_all_that_was_added() -> None:
