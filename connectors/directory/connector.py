@@ -88,7 +88,7 @@ class DirectoryConnector(Connector):
         ]
 
     def _format_for(self, name: str) -> Format:
-        return format_for(name, self.options.format, member=self.options.member).using(self._parsers)
+        return format_for(name, self.options.format, member=self.options.member).with_parsers(self._parsers)
 
     # ------------------------------------------------------------------------------------------------ reading
 

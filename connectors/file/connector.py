@@ -160,7 +160,7 @@ class FileConnector(Connector):
             yield batch
 
     def _resolve_format(self) -> Format:
-        return resolve_format(self._name, self.options.format, member=self.options.member).using(self._parsers)
+        return resolve_format(self._name, self.options.format, member=self.options.member).with_parsers(self._parsers)
 
     def failed(self, partition: Partition, reason: str) -> None:
         """Record that the file can't be read as it is, also if the mapping rejected it."""

@@ -74,7 +74,7 @@ def choose_layout(source: QuarantineSource, first: RecordChunk) -> QuarantineLay
     file_format, name = source.file_format, source.name
     while isinstance(file_format, Packed):
         name = first.facts.get("file.member") or inner_name(name)
-        file_format = file_format.inside(name)
+        file_format = file_format.inner_format(name)
     suffix = PurePosixPath(name).suffix
     codec = codecs.lookup(first.facts.get("file.encoding", "utf-8").replace("shift-jis", "cp932")).name
     utf8_mark = codecs.BOM_UTF8 if codec == "utf-8" and _has_utf8_mark(source) else b""

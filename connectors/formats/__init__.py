@@ -1,4 +1,4 @@
-"""File formats: from an open file to stretches of records, exact to the character and bounded in memory."""
+"""File formats: each reads an open file as chunks of records, with exact text and bounded memory."""
 
 from connectors.formats.format import Format
 from connectors.formats.record_chunk import RecordChunk, RecordLocation

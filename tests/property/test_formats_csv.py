@@ -109,8 +109,8 @@ def check_against_strict_reader(body: str, columns: int, block_bytes: int) -> No
         if record.sentence:
             assert record.sentence in rejects[row]
             lines = record.lines - 1
-            assert ("it takes in" in rejects[row]) == (lines > 0)
-            assert not lines or f"it takes in {lines} more line" in rejects[row]
+            assert ("it spans" in rejects[row]) == (lines > 0)
+            assert not lines or f"it spans {lines} more line" in rejects[row]
     assert chunks[-1].end.offset == len(data)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from connectors.formats.ndjson.exact import LineUnreadable, record_of
+from connectors.formats.ndjson.exact import LineUnreadable, parse_record
 from connectors.formats.ndjson.fast import may_hold_minus_zero, read_flat
 from connectors.formats.ndjson.reader import read_ndjson
 from connectors.formats.record_chunk import RecordChunk
@@ -112,7 +112,7 @@ def test_the_fast_path_and_the_exact_one_agree(lines: list[str]) -> None:
         return
     frame = read_flat(raw, 10**6)
     assert frame is not None
-    assert [present(row) for row in frame.iter_rows(named=True)] == [present(record_of(line)) for line in raw]
+    assert [present(row) for row in frame.iter_rows(named=True)] == [present(parse_record(line)) for line in raw]
 
 
 @given(
@@ -166,7 +166,7 @@ def test_a_line_that_is_no_record_is_parked_with_the_reason_and_its_neighbours_a
     line: bytes, words: str
 ) -> None:
     with pytest.raises(LineUnreadable, match=words):
-        record_of(line)
+        parse_record(line)
     (chunk,) = read_whole(b'{"a": 1}\n' + line + b'\n{"a": 3}\n')
     assert records([chunk]) == [(1, {"a": "1"}), (3, {"a": "3"})]
     (reject,) = chunk.rejects

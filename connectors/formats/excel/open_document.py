@@ -1,4 +1,4 @@
-"""Details of a sheet of ods from its XML."""
+"""Cell details of ods, from its XML."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CALC = "{urn:org:documentfoundation:names:experimental:calc:xmlns:calcext:1.0}"
 
 
 def read_ods_details(archive: zipfile.ZipFile, sheet: str) -> CellDetails:
-    """The details of the sheet's cells; its dates are whole texts already."""
+    """Return the details of the sheet's cells. calamine reads its dates completely."""
     details = CellDetails()
     inside, row = False, 0
     with archive.open("content.xml") as content:

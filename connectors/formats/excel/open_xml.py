@@ -1,4 +1,4 @@
-"""Details of a sheet of xlsx or xlsm, transitional or strict, from its XML."""
+"""Cell details of xlsx and xlsm, transitional or strict, from their XML."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OVERLAP_BYTES = 64
 
 
 class OpcPackage:
-    """The parts of an Open Packaging archive, whatever way their names are written."""
+    """The parts of an Open Packaging archive. Names are compared without regard to case and slashes."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
@@ -37,18 +37,18 @@ class OpcPackage:
         return part.lower() in self._names
 
     def open(self, part: str) -> BinaryIO:
-        """A part's bytes.
+        """Open a part for reading.
 
         Raises:
-            NotRead: there is none of that name.
+            WorkbookDamaged: there is no part of that name.
         """
         name = self._names.get(part.lower())
         if name is None:
             raise WorkbookDamaged(f"its part {part} is missing")
-        return self._archive.open(name)  # type: ignore[return-value]  # it reads as a binary file does
+        return self._archive.open(name)  # type: ignore[return-value]  # it is a readable binary file
 
     def relations(self, part: str) -> Mapping[str, tuple[str, str]]:
-        """By id, the last word of the type and the part, of each relation of a part (empty: of the package)."""
+        """Return the relations of a part (empty: of the package) by id: the last word of the type, and the target."""
         folder, name = dirname(part), part.rpartition("/")[2]
         listing = join(folder, "_rels", f"{name}.rels")
         if listing not in self:
@@ -57,18 +57,18 @@ class OpcPackage:
             return {
                 element.get("Id", ""): (
                     element.get("Type", "").rpartition("/")[2],
-                    _resolved(folder, element.get("Target", "")),
+                    _resolve_target(folder, element.get("Target", "")),
                 )
                 for _, element in iterparse(file)
                 if local_name(element.tag) == "Relationship"
             }
 
     def of_type(self, part: str, kind: str) -> str:
-        """The part to which a relation of that type leads; empty where there is none."""
+        """Return the target of a part's relation of that type; empty if there is none."""
         return next((target for found, target in self.relations(part).values() if found == kind), "")
 
 
-def _resolved(folder: str, target: str) -> str:
+def _resolve_target(folder: str, target: str) -> str:
     target = target.replace("\\", "/")
     return target.lstrip("/") if target.startswith("/") else normpath(join(folder, target))
 
@@ -79,23 +79,23 @@ def local_name(tag: str) -> str:
 
 
 def read_xlsx_details(archive: zipfile.ZipFile, sheet: str) -> CellDetails:
-    """The details of the sheet's cells.
+    """Return the details of the sheet's cells.
 
     Raises:
-        NotRead: a part is missing.
+        WorkbookDamaged: a part is missing.
     """
     package = OpcPackage(archive)
     book = package.of_type("", "officeDocument") or "xl/workbook.xml"
     relation, since_1904 = _sheet_of(package, book, sheet)
     part = package.relations(book).get(relation, ("", ""))[1]
     if not part:
-        raise WorkbookDamaged(f"it does not say where the cells of the sheet {sheet!r} are")
+        raise WorkbookDamaged(f"it does not name the part with the cells of the sheet {sheet!r}")
     styles = package.of_type(book, "styles")
     formats = _date_formats(package, styles) if styles in package else {}
     if not _is_worth_parsing(package, part, formats, since_1904=since_1904):
         return CellDetails()
     with package.open(part) as cells:
-        return _details(cells, formats, since_1904=since_1904)
+        return _collect_cells(cells, formats, since_1904=since_1904)
 
 
 def _sheet_of(package: OpcPackage, book: str, sheet: str) -> tuple[str, bool]:
@@ -112,7 +112,7 @@ def _sheet_of(package: OpcPackage, book: str, sheet: str) -> tuple[str, bool]:
 
 
 def _date_formats(package: OpcPackage, styles: str) -> dict[str, DateFormat]:
-    """What the styles that show dates show, by the number under which cells name them."""
+    """Return the date formats of the styles that show dates, by the style numbers that cells refer to."""
     codes: dict[str, str] = {}
     formats: dict[str, DateFormat] = {}
     with package.open(styles) as file:
@@ -129,7 +129,7 @@ def _date_formats(package: OpcPackage, styles: str) -> dict[str, DateFormat]:
 
 
 def _is_worth_parsing(package: OpcPackage, part: str, formats: Mapping[str, DateFormat], *, since_1904: bool) -> bool:
-    """A look at the bytes, which most sheets pass: are there errors, formulas, or dates that need a second look?"""
+    """Return True if the bytes of a sheet contain errors, formulas, or dates that calamine shortens. Most have none."""
     marks = [rb"""\bt=["']e["']""", rb"<(?:\w+:)?f[\s/>]"]
     if with_time := [number for number, shown in formats.items() if shown.has_time or since_1904]:
         marks.append(rb"""\bs=["'](?:%s)["']""" % b"|".join(number.encode() for number in with_time))
@@ -145,7 +145,7 @@ def _is_worth_parsing(package: OpcPackage, part: str, formats: Mapping[str, Date
     return False
 
 
-def _details(cells: BinaryIO, formats: Mapping[str, DateFormat], *, since_1904: bool) -> CellDetails:
+def _collect_cells(cells: BinaryIO, formats: Mapping[str, DateFormat], *, since_1904: bool) -> CellDetails:
     details = CellDetails()
     row, column = -1, -1
     for event, element in iterparse(cells, events=("start", "end")):
@@ -168,12 +168,12 @@ def _details(cells: BinaryIO, formats: Mapping[str, DateFormat], *, since_1904: 
 
 
 def _problem(cell: Element) -> str:
-    """Why the cell has no value; empty where it has one, or is an empty one."""
+    """Return why the cell has no value; empty if it has a value or is an empty cell."""
     kind = cell.get("t", "n")
     value = _value(cell)
     if kind == "e":
         return value or UNKNOWN_ERROR
-    if value or (kind == "str" and value is not None):  # the formula's value is the empty text
+    if value or (kind == "str" and value is not None):  # the value of the formula is the empty text
         return ""
     return NO_VALUE if any(local_name(child.tag) == "f" for child in cell) else ""
 

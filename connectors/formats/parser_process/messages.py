@@ -1,4 +1,4 @@
-"""What parent and child send each other: a JSON head and the columns of a stretch as Arrow streams, over a socket."""
+"""The messages between parent and child over a socket: a JSON head, and the columns of a chunk as Arrow streams."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _DESCRIPTOR_BYTE = b"f"
 
 
 class ParseOrder(msgspec.Struct, frozen=True, kw_only=True, tag="order"):
-    """Parent to child: parse the file of the descriptor that comes with it.
+    """From parent to child: parse the file of the descriptor that is sent with the order.
 
-    ``module`` and ``format`` name the class, ``settings`` are its fields; ``file`` is the file's name for errors.
+    ``module`` and ``format`` name the class, ``settings`` are its fields. ``file``: the file's name for errors.
     """
 
     module: str
@@ -30,11 +30,11 @@ class ParseOrder(msgspec.Struct, frozen=True, kw_only=True, tag="order"):
 
 
 class Accepted(msgspec.Struct, frozen=True, kw_only=True, tag="accepted"):
-    """The child has begun: from now on its death is the file's doing."""
+    """The child has begun to parse. If it dies after this, the file is the cause."""
 
 
 class ChunkHeader(msgspec.Struct, frozen=True, kw_only=True, tag="chunk"):
-    """A stretch; its records and positions follow as Arrow streams, the first of ``records_bytes``."""
+    """A chunk. Its records and positions follow as Arrow streams, the first of ``records_bytes``."""
 
     records_bytes: int
     rejects: list[RejectedRecord]
@@ -45,7 +45,7 @@ class ChunkHeader(msgspec.Struct, frozen=True, kw_only=True, tag="chunk"):
 
 
 class RejectedRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A reject as JSON."""
+    """A rejected record as JSON."""
 
     position: int | str
     reason: str
@@ -54,27 +54,27 @@ class RejectedRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Broken(msgspec.Struct, frozen=True, kw_only=True, tag="broken"):
-    """The file can't be read, as ``sentence`` says; ``reusable`` as of `ParsingEnded`."""
+    """The file can't be read; ``sentence`` says why. ``reusable``: see `ParsingEnded`."""
 
     sentence: str
     reusable: bool
 
 
 class DiskFailed(msgspec.Struct, frozen=True, kw_only=True, tag="disk"):
-    """Reading the file failed in the system, not in the parser."""
+    """The system could not read the file; ``number``: the error number."""
 
     number: int
 
 
 class Crashed(msgspec.Struct, frozen=True, kw_only=True, tag="crashed"):
-    """The parser raised what it should not; ``no_memory``: it was given no more memory."""
+    """The parser raised an unexpected exception. ``no_memory``: it got no more memory."""
 
     error: str
     no_memory: bool
 
 
 class ParsingEnded(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
-    """The whole file was sent. ``reusable``: the process holds little memory and can take another file."""
+    """The whole file was sent. ``reusable``: the process holds little memory and can parse another file."""
 
     reusable: bool
 
@@ -87,24 +87,24 @@ _FROM_CHILD: msgspec.json.Decoder[ChildMessage] = msgspec.json.Decoder(ChildMess
 
 
 class ConnectionEnded(Exception):
-    """The other side closed the connection, or died."""
+    """The other side closed the connection or died."""
 
 
 def send_order(channel: socket.socket, order: ParseOrder, descriptor: int) -> None:
     """Send an order with its file.
 
     Raises:
-        OSError: the child is gone.
+        OSError: the child has ended.
     """
     socket.send_fds(channel, [_DESCRIPTOR_BYTE], [descriptor])
     _send(channel, msgspec.json.encode(order), b"")
 
 
 def receive_order(channel: socket.socket) -> tuple[ParseOrder, int]:
-    """The next order and the descriptor of its file.
+    """Return the next order and the descriptor of its file.
 
     Raises:
-        ConnectionEnded: the parent is gone or needs no more.
+        ConnectionEnded: the parent has ended or closed the connection.
     """
     data, descriptors, _, _ = socket.recv_fds(channel, 1, 1)
     if not data:
@@ -119,7 +119,7 @@ def send(channel: socket.socket, message: ChildMessage) -> None:
 
 
 def send_chunk(channel: socket.socket, chunk: RecordChunk) -> None:
-    """Send a stretch."""
+    """Send a chunk."""
     records, positions = _arrow(chunk.records), _arrow(chunk.positions.to_frame("position"))
     header = ChunkHeader(
         records_bytes=len(records),
@@ -138,11 +138,11 @@ def send_chunk(channel: socket.socket, chunk: RecordChunk) -> None:
 
 
 def receive(channel: socket.socket) -> Accepted | FinalMessage | RecordChunk:
-    """The next message; a chunk as the stretch that it was.
+    """Return the next message; a chunk as the `RecordChunk` that was sent.
 
     Raises:
-        ConnectionEnded: the child is gone.
-        TimeoutError: nothing came within the channel's timeout.
+        ConnectionEnded: the child has ended.
+        TimeoutError: nothing arrived within the channel's timeout.
     """
     head, columns = _receive(channel)
     message = _FROM_CHILD.decode(head)
@@ -178,11 +178,11 @@ def _send(channel: socket.socket, head: bytes, columns: bytes) -> None:
 
 
 def _receive(channel: socket.socket) -> Sequence[memoryview]:
-    head_bytes, columns_bytes = _SIZES.unpack(_exactly(channel, _SIZES.size))
-    return _exactly(channel, head_bytes), _exactly(channel, columns_bytes)
+    head_bytes, columns_bytes = _SIZES.unpack(_receive_exactly(channel, _SIZES.size))
+    return _receive_exactly(channel, head_bytes), _receive_exactly(channel, columns_bytes)
 
 
-def _exactly(channel: socket.socket, size: int) -> memoryview:
+def _receive_exactly(channel: socket.socket, size: int) -> memoryview:
     data = memoryview(bytearray(size))
     filled = 0
     while filled < size:

@@ -1,4 +1,4 @@
-"""An element as a flat record: attributes under @, children under their names, nested ones with dots between. Pure."""
+"""The flat record of an element: attributes as @name, children by name, nested names joined by dots. Pure."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from xml.etree.ElementTree import Element
 
 import msgspec
 
-Record = dict[str, str | None]
+XmlRecord = dict[str, str | None]
 
 
-def record_of(element: Element) -> Record:
-    """The record of an element; names are without their namespaces.
+def flatten_element(element: Element) -> XmlRecord:
+    """Return the record of an element; names are without namespaces.
 
-    Text is as it stands, without the white space around it where the element has children. Children that repeat a name
-    give a JSON list of their texts. An element without text or children gives the empty text.
+    Text is exact; if the element has children, it is without the white space around it. Children with equal names become a JSON
+    list of their texts. An element without text or children becomes the empty text.
     """
     found: dict[str, list[str]] = {}
     _fill(found, element, "")
@@ -21,7 +21,7 @@ def record_of(element: Element) -> Record:
 
 
 def local_name(tag: str) -> str:
-    """A name without its namespace."""
+    """Return a name without its namespace."""
     return tag.rpartition("}")[2]
 
 

@@ -278,7 +278,7 @@ def test_a_row_that_lacks_a_field_is_taken_as_it_is_once_its_reason_is_emptied(o
     flow.write("a.csv", "part,mass,note\nA,1,x\nB,2\nC,3\n")
     flow.pass_once()
     assert flow.held == {"A": "1 x"}
-    reason = "Row 3 has 2 fields where the header names 3."
+    reason = "Row 3 has 2 fields but the header names 3."
     text = (flow.done / "rejected" / REJECTED).read_text()
     assert reason in text
     mend(flow, REJECTED, lambda text: text.replace(reason, ""))

@@ -65,9 +65,9 @@ def test_several_gzip_members_are_one_file() -> None:
 
 @pytest.mark.parametrize("suffix", [".gz", ".zip"])
 def test_a_bomb_is_stopped_at_the_bound(suffix: str) -> None:
-    inside = b"part,mass\n" + b"A,1\n" * 1_000_000
-    data = gzip.compress(inside) if suffix == ".gz" else zipped(**{"a.csv": inside})
-    file_format = Packed(inside=lambda name: resolve_format(name, None), unpacked_bytes=100_000)
+    inner_format = b"part,mass\n" + b"A,1\n" * 1_000_000
+    data = gzip.compress(inner_format) if suffix == ".gz" else zipped(**{"a.csv": inner_format})
+    file_format = Packed(inner_format=lambda name: resolve_format(name, None), unpacked_bytes=100_000)
     with pytest.raises(SourceBroken, match="holds more than 100000 bytes once unpacked"):
         list(file_format.read(io.BytesIO(data), f"a.csv{suffix}"))
 
@@ -117,6 +117,6 @@ def test_a_name_that_leads_out_of_the_archive_is_only_a_name() -> None:
 
 def test_a_member_of_no_known_format_names_the_setting_that_leaves_it_out() -> None:
     data = zipped(**{"run.csv": b"a\n1\n", "readme.txt": b"hello"})
-    with pytest.raises(SourceBroken, match=r"x\.zip: readme\.txt: .* If readme\.txt is no data, set member to a glob"):
+    with pytest.raises(SourceBroken, match=r"x\.zip: readme\.txt: .* If readme\.txt holds no data, set member to a glob"):
         read(data, "x.zip")
     assert len(read(data, "x.zip", member="*.csv")) == 1

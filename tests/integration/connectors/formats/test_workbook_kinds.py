@@ -196,11 +196,11 @@ def test_cells_behind_the_last_named_column_are_reported() -> None:
         ),
         (
             b"<html><table><tr><td>1</td></tr></table></html>",
-            "a.xlsx is no workbook but a page of HTML or XML. Open it and",
+            "a.xlsx is no workbook but HTML or XML. Open it and",
         ),
         (
             packed(readme__txt=b"x"),
-            "a.xlsx is a zip file that holds no workbook. If it is a packed file, name it .zip.",
+            "a.xlsx is a zip file without a workbook. If it holds other files, rename it to .zip.",
         ),
         (xls(ROWS)[:-600], "a.xlsx can't be read as a workbook: "),
         (
@@ -225,13 +225,13 @@ def test_an_xls_of_which_the_cells_are_zeros_is_one_sentence() -> None:
 
 @pytest.mark.parametrize("name", ["all.zip", "all.csv.zip"])
 def test_a_zip_in_a_zip_is_one_true_sentence(name: str) -> None:
-    with pytest.raises(SourceBroken, match=r"all.*\.zip: inner\.zip is a zip file itself, and .* Unpack it .* member"):
+    with pytest.raises(SourceBroken, match=r"all.*\.zip: inner\.zip is a zip file within a zip file, .* Unpack it .* member"):
         list(resolve_format(name, None).read(io.BytesIO(packed(inner__zip=packed(a__csv=b"a\n1\n"))), name))
 
 
 def test_a_member_of_no_known_format_names_the_setting_that_leaves_it_out() -> None:
     data = packed(a__csv=b"a\n1\n", readme__txt=b"read me")
     with pytest.raises(
-        SourceBroken, match=r"all\.zip: readme\.txt: its name ends in none of .*set member to a glob .*'\*\.csv'"
+        SourceBroken, match=r"all\.zip: readme\.txt: its suffix is none of .*set member to a glob .*'\*\.csv'"
     ):
         list(resolve_format("all.zip", None).read(io.BytesIO(data), "all.zip"))

@@ -142,8 +142,8 @@ def test_a_sheet_is_chosen_by_name_by_number_or_as_the_first_with_cells() -> Non
 @pytest.mark.parametrize(
     ("rows", "settings", "words"),
     [
-        ([["a"]], {"header_row": 3}, r"has no row 3 \(header_row\), where its header should be"),
-        ([["x"], [None], ["a"]], {"header_row": 2}, r"row 2, where its header should be \(header_row\), is blank"),
+        ([["a"]], {"header_row": 3}, r"has no row 3 \(header_row\), which should be its header"),
+        ([["x"], [None], ["a"]], {"header_row": 2}, r"the header row 2 \(header_row\) is blank"),
         ([["a", "a"], [1, 2]], {}, "more than one column 'a'"),
         ([["a", None, "b"], [1, 2, 3]], {"unnamed_columns": "refuse"}, "no name to column 2 of 3"),
     ],

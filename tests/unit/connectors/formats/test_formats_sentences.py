@@ -47,14 +47,14 @@ def rejects(body: bytes) -> list[Reject]:
 @pytest.mark.parametrize(
     ("body", "reason", "record"),
     [
-        (b"1\n", "Row 2 has 1 field where the header names 2.", {"a": "1"}),
-        (b"1,2,3\n", "Row 2 has 3 fields where the header names 2.", {"a": "1", "b": "2", "field 3": "3"}),
+        (b"1\n", "Row 2 has 1 field but the header names 2.", {"a": "1"}),
+        (b"1,2,3\n", "Row 2 has 3 fields but the header names 2.", {"a": "1", "b": "2", "field 3": "3"}),
         (
             b"1,\xff\n",
-            "Row 2 holds bytes that are not UTF-8. Save the file as UTF-8, or say in which encoding it is.",
+            "Row 2 holds bytes that are not UTF-8. Save the file as UTF-8, or set encoding.",
             {"a": "1", "b": "\\xff"},
         ),
-        (b"1,x\0y\n", "Row 2 holds a NUL byte, which no text file should.", {"a": "1", "b": "x\\x00y"}),
+        (b"1,x\0y\n", "Row 2 holds a NUL byte, which is not allowed in text.", {"a": "1", "b": "x\\x00y"}),
         (b'1,"x\n', "Row 2 opens a quote that is not closed before the end of the file.", {"a": "1", "b": "x\n"}),
     ],
 )
@@ -105,6 +105,6 @@ def test_the_configured_format_wins_over_the_name() -> None:
 
 def test_a_name_that_tells_nothing_is_a_sentence() -> None:
     with pytest.raises(
-        SourceBroken, match=r"report\.txt: its name ends in none of \.csv, \.tsv, \.tab, \.ndjson, \.jsonl"
+        SourceBroken, match=r"report\.txt: its suffix is none of \.csv, \.tsv, \.tab, \.ndjson, \.jsonl"
     ):
         resolve_format("report.txt", None)
