@@ -44,7 +44,7 @@ class SingleUpsert(BatchableWork[Response]):
         """
         call = self.call
         sink = store.get_sink(tx, call.workspace_id, named(call))
-        existing = entry_store.find_entry(tx, sink, self.change[0])
+        existing = entry_store.find_entry(tx, sink, self.change.key)
         if existing is None and not self.may_create:
             raise NotFound("entry_not_found", "There is no such entry, and create=false was asked for.")
         entry = entry_store.upsert_entry(
@@ -62,8 +62,8 @@ class SingleUpsert(BatchableWork[Response]):
         nothing = [None] * len(pieces)
         first: dict[str, int] = {}
         for place, piece in enumerate(pieces):
-            if piece.change[3] is None:  # an id may be in use
-                first.setdefault(piece.change[0], place)
+            if piece.change.id is None:  # an id may be in use
+                first.setdefault(piece.change.key, place)
         if not self.may_create or len(first) < 2:
             return nothing
         sink = store.get_sink(tx, self.call.workspace_id, named(self.call))

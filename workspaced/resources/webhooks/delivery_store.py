@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import structlog
-
 from ingestd.process.statements import load_statements
 from workspaced.core.problems import NotFound
 from workspaced.events.fan_out import DELIVERIES
@@ -79,6 +77,17 @@ class Outcome:
     def gone(self) -> bool:
         """The receiver wants nothing more."""
         return self.status_code == 410
+
+
+class RecordedAttempt(NamedTuple):
+    """What the outcome of an attempt changed.
+
+    ``statuses``: the new status of each delivery of the claim; None if its lease was lost, so that nothing was written.
+    ``disabled``: why the webhook was disabled; None if it was not.
+    """
+
+    statuses: Sequence[str | None]
+    disabled: str | None
 
 
 class StoredDelivery(NamedTuple):
@@ -207,12 +216,11 @@ def _claim(
 
 def settle(
     tx: Transaction, claim: Claim, outcome: Outcome, *, pace: DeliverySettings, now: int, jitter: float
-) -> Sequence[str | None]:
-    """Write what became of each delivery; the new status of each, None where its lease was lost and nothing is written."""
+) -> RecordedAttempt:
+    """Write the outcome of each delivery of the claim, and its effect on the webhook."""
     statuses = [_settle(tx, claim, one, outcome, pace=pace, now=now, jitter=jitter) for one in claim.deliveries]
-    if any(status is not None for status in statuses):
-        _note_health(tx, claim.webhook, outcome, now=now)
-    return statuses
+    is_recorded = any(status is not None for status in statuses)
+    return RecordedAttempt(statuses, _note_health(tx, claim.webhook, outcome, now=now) if is_recorded else None)
 
 
 def _settle(
@@ -247,21 +255,25 @@ def _settle(
     return status
 
 
-def _note_health(tx: Transaction, webhook: StoredWebhook, outcome: Outcome, *, now: int) -> None:
+def _note_health(tx: Transaction, webhook: StoredWebhook, outcome: Outcome, *, now: int) -> str | None:
+    """Record a success or a failure of the webhook. Return the reason if it is disabled for it."""
     if outcome.succeeded:
         tx.run(_SQL["note_success"], {"number": webhook.number})
-        return
+        return None
     row = tx.one(_SQL["note_failure"], {"number": webhook.number, "now": now})
     if outcome.gone:
-        _disable(tx, webhook, "the receiver answered 410 Gone", now=now)
-    elif row and is_given_up(failing_since=row[0], failures=row[1], now=now):
-        _disable(tx, webhook, "every attempt failed for five days", now=now)
+        return _disable(tx, webhook, "the receiver answered 410 Gone", now=now)
+    if row and is_given_up(failing_since=row[0], failures=row[1], now=now):
+        return _disable(tx, webhook, "every attempt failed for five days", now=now)
+    return None
 
 
-def _disable(tx: Transaction, webhook: StoredWebhook, reason: str, *, now: int) -> None:
-    if tx.run(_SQL["disable"], {"number": webhook.number, "reason": reason, "now": now}):
-        audit.note(tx, SYSTEM, AuditAction(action="webhook.disabled", resource_id=webhook.id), now=now)
-        structlog.get_logger().warning("webhook_disabled", webhook=webhook.id, owner=webhook.owner, reason=reason)
+def _disable(tx: Transaction, webhook: StoredWebhook, reason: str, *, now: int) -> str | None:
+    """Return the reason; None if the webhook was disabled before."""
+    if not tx.run(_SQL["disable"], {"number": webhook.number, "reason": reason, "now": now}):
+        return None
+    audit.note(tx, SYSTEM, AuditAction(action="webhook.disabled", resource_id=webhook.id), now=now)
+    return reason
 
 
 def release(tx: Transaction, claim: Claim, *, now: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import count
 
 import structlog
@@ -19,7 +19,7 @@ from workspaced.core.problems import Problem
 from workspaced.events.fan_out import DELIVERIES
 from workspaced.resources.webhooks import delivery_store
 from workspaced.resources.webhooks.attempt import Attempts
-from workspaced.resources.webhooks.delivery_store import Claim
+from workspaced.resources.webhooks.delivery_store import Claim, RecordedAttempt
 from workspaced.security.egress.backend import Resolver, system_resolver
 from workspaced.security.egress.client import Bounds, EgressClient
 from workspaced.security.egress.rules import EgressRules
@@ -118,16 +118,15 @@ class Worker:
             new_lease=lambda: f"{self._name}/{next(self._leases)}",
         )
 
-    def _following(self, tx: Transaction) -> list[Claim]:
-        """The next to be carried; what keeps it from being claimed must not undo what was settled before."""
+    def _claim_next(self, tx: Transaction) -> tuple[list[Claim], Problem | None]:
+        """Claim the next delivery, or return what prevents it: that must not undo what was recorded before."""
         if self._stopping:
-            return []
+            return [], None
         try:
             with tx.nested():
-                return self._claim(tx, 1)
+                return self._claim(tx, 1), None
         except Problem as problem:
-            structlog.get_logger().warning("deliveries_postponed", reason=problem.detail)
-            return []
+            return [], problem
 
     async def _next_look(self, now: int) -> int:
         """The instant after ``now`` at which something is due, or might be."""
@@ -162,15 +161,22 @@ class Worker:
         outcome = await attempts.make(claimed)
         jitter = self._jitter()
 
-        def settle(tx: Transaction) -> tuple[Sequence[str | None], list[Claim]]:
+        def record(tx: Transaction) -> tuple[RecordedAttempt, list[Claim], Problem | None]:
             now = self._clock.now()
-            statuses = delivery_store.settle(tx, claimed, outcome, pace=self._pace, now=now, jitter=jitter)
-            return statuses, self._following(tx)
+            recorded = delivery_store.settle(tx, claimed, outcome, pace=self._pace, now=now, jitter=jitter)
+            return recorded, *self._claim_next(tx)
 
-        statuses, following = await self._store.write(settle, weight=len(claimed.deliveries))
-        for delivery, status in zip(claimed.deliveries, statuses, strict=True):
+        # The work may be rerun, so what it did is logged after the commit.
+        recorded, following, problem = await self._store.write(record, weight=len(claimed.deliveries))
+        log = structlog.get_logger()
+        if problem is not None:
+            log.warning("deliveries_postponed", reason=problem.detail)
+        if recorded.disabled is not None:
+            webhook = claimed.webhook
+            log.warning("webhook_disabled", webhook=webhook.id, owner=webhook.owner, reason=recorded.disabled)
+        for delivery, status in zip(claimed.deliveries, recorded.statuses, strict=True):
             self._observer(status or "lease_lost", outcome.milliseconds / 1_000)
-            structlog.get_logger().info(
+            log.info(
                 "delivery_attempted",
                 delivery=delivery.id,
                 webhook=claimed.webhook.id,

@@ -90,12 +90,14 @@ async def test_a_receiver_that_asks_for_time_gets_it(rig: Rig) -> None:
 
 async def test_gone_disables_at_once_and_enabling_resumes_with_what_comes_then(rig: Rig) -> None:
     # contract H11, H13
-    with WebhookReceiver(410, 200) as receiver:
+    with WebhookReceiver(410, 200) as receiver, capture_logs() as lines:
         webhook = await _one_event(rig, receiver.url)
         assert (await rig.attempted(webhook, 1))["status"] == "dead"
         record = (await rig.http.get(webhook)).json()
         assert (record["enabled"], record["disabledReason"]) == (False, "the receiver answered 410 Gone")
         assert record["updatedBy"] == "system"
+        disabled = [line for line in lines if line["event"] == "webhook_disabled"]
+        assert [(line["webhook"], line["reason"]) for line in disabled] == [(record["id"], record["disabledReason"])]
         await rig.sink("while disabled")
         assert len(await rig.deliveries(webhook)) == 1
         for path in (f"{webhook}/test", f"{webhook}/deliveries/{(await rig.deliveries(webhook))[0]['id']}/redeliver"):
