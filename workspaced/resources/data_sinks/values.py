@@ -1,12 +1,10 @@
-"""What the rules hand to the store."""
+"""Sinks and entries as the store returns them, and the counts of mass updates."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
-
-from msgspec import UnsetType
 
 DEFAULT_DATA_TYPE = "scalar"
 
@@ -29,50 +27,6 @@ class Change(NamedTuple):
     id: str | None
     observed_at: int | None
     remove: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewEntry:
-    """A checked create body of an entry."""
-
-    key: str
-    value: str | None
-    data_type: str
-    id: str | None
-
-    def as_change(self) -> Change:
-        """The same as an item of a mass update."""
-        return Change(self.key, self.value, self.data_type, self.id, None, remove=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewSink:
-    """A checked create body of a sink; ``icon`` is JSON."""
-
-    id: str | None
-    label: str
-    description: str | None
-    tags: str | None
-    icon: str | None
-    entries: tuple[NewEntry, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkChanges:
-    """A checked update body of a sink; UNSET leaves a member as it is, None clears it."""
-
-    label: str | UnsetType
-    description: str | UnsetType | None
-    tags: str | UnsetType | None
-    icon: str | UnsetType | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryChanges:
-    """A checked update body of an entry."""
-
-    value: str | UnsetType | None
-    data_type: str | UnsetType
 
 
 class StoredSink(NamedTuple):
