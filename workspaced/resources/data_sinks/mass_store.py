@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 
 from ingestd.process.statements import load_statements
-from workspaced.core.problems import Conflict, NotFound, Problem
+from workspaced.core.problems import ConflictProblem, NotFoundProblem, Problem
 from workspaced.resources.data_sinks.duplicate_keys import least_of
 from workspaced.resources.data_sinks.entry_store import find_entry, is_id_in_use, require_room, take_numbers, touch_sink
 from workspaced.resources.data_sinks.sink_address import ID_MULTIPLIER
 from workspaced.resources.data_sinks.values import DEFAULT_DATA_TYPE, Change, StoredEntry, StoredSink, Tally
 from workspaced.settings.model import Limits
-from workspaced.storage.port import Reader, Transaction
+from workspaced.storage.port import ReadTransaction, Transaction
 
 _SQL = load_statements("workspaced.resources.data_sinks", "queries.sql")
 
@@ -42,7 +42,7 @@ def apply_changes(
     """Apply all changes in order; the sink's own row follows.
 
     Raises:
-        Conflict: the quota is reached; what was done so far is for the transaction to undo.
+        ConflictProblem: the quota is reached; what was done so far is for the transaction to undo.
     """
     least, total = _least(tx, sink, changes)
     for turn, part in enumerate(rounds(least) if least else ()):
@@ -120,10 +120,13 @@ def faults_of(
             present[key] = False
         elif not present[key]:
             if not may_create:
-                yield index, NotFound("entry_not_found", f"There is no entry '{key}', and create=false was asked for.")
+                yield (
+                    index,
+                    NotFoundProblem("entry_not_found", f"There is no entry '{key}', and create=false was asked for."),
+                )
                 continue
             if entry_id and (entry_id in ids or is_id_in_use(tx, entry_id)):
-                yield index, Conflict("id_in_use", f"The id of entry '{key}' is in use.")
+                yield index, ConflictProblem("id_in_use", f"The id of entry '{key}' is in use.")
                 continue
             if entry_id:
                 ids.add(entry_id)
@@ -148,7 +151,7 @@ def _least(tx: Transaction, sink: StoredSink, changes: Sequence[Change]) -> tupl
     return least, left_out
 
 
-def _is_there(reader: Reader, sink: StoredSink, key: str) -> bool:
+def _is_there(reader: ReadTransaction, sink: StoredSink, key: str) -> bool:
     return bool(sink.entry_count) and find_entry(reader, sink, key) is not None
 
 
