@@ -69,7 +69,7 @@ REFUSALS: Final[Mapping[int, str]] = {
 
 
 def component(status: int) -> str:
-    """Return the name of an error among the document's components: ``NotFoundProblem``."""
+    """Return the name of an error among the document's components: ``NotFound``."""
     kind = next(kind for kind in _REFUSALS if kind.status == status)
     return "InternalError" if kind is Problem else kind.__name__.removesuffix("Problem")
 
