@@ -119,7 +119,7 @@ class Running:
             if wanted(line):
                 return line
 
-    def tell(self, line: str) -> None:
+    def send(self, line: str) -> None:
         """Write a line to the child."""
         if self.process.stdin is None:
             raise AssertionError("the child was started with a pipe")

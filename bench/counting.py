@@ -61,10 +61,10 @@ class _Desk:
         self.tally = Tally()
         self._seen = bytearray(_NUMBERS // 8)
 
-    def answer(self, method: bytes, target: bytes, body: bytes) -> tuple[int, bytes]:
+    def respond(self, method: bytes, target: bytes, body: bytes) -> tuple[int, bytes]:
         path = target.partition(b"?")[0]
         if path == b"/tally":
-            return self._tell(method)
+            return self._totals(method)
         if method == b"GET":
             return self._look_up(path)
         if path.endswith(b"/data-sink"):
@@ -84,7 +84,7 @@ class _Desk:
             return 201, body
         return 501, b'{"error":"This server only counts."}'
 
-    def _tell(self, method: bytes) -> tuple[int, bytes]:
+    def _totals(self, method: bytes) -> tuple[int, bytes]:
         if method == b"POST":
             self.label, self.tally = LABEL if self.single else "", Tally()
             self._seen = bytearray(_NUMBERS // 8)
@@ -160,7 +160,7 @@ class _Connection(asyncio.Protocol):
                     self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
                 return
             method, target, _ = head.split(b"\r\n", 1)[0].split(b" ")
-            status, body = self._desk.answer(method, target, bytes(self._buffer[end + 4 : stop]))
+            status, body = self._desk.respond(method, target, bytes(self._buffer[end + 4 : stop]))
             del self._buffer[:stop]
             self._continued = False
             self._transport.write(

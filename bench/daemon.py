@@ -53,9 +53,11 @@ class Warm:
 
     def sync(self) -> dict[str, Any]:
         """Seconds, CPU seconds, and what the pass reports."""
-        self.child.tell("pass")
-        answer: dict[str, Any] = json.loads(self.child.line(lambda line: line.startswith("{"), within=HANGING_SECONDS))
-        return answer
+        self.child.send("pass")
+        response: dict[str, Any] = json.loads(
+            self.child.line(lambda line: line.startswith("{"), within=HANGING_SECONDS)
+        )
+        return response
 
 
 def site(

@@ -39,10 +39,10 @@ class Endpoint:
         with contextlib.closing(self.connect(timeout=timeout)) as connection:
             content = None if body is None else json.dumps(body).encode()
             connection.request(method, path, body=content, headers=self.headers)
-            answer = connection.getresponse()
-            text = answer.read()
-        if answer.status >= 300:
-            raise Wrong(f"{method} {path} was answered with {answer.status}: {text[:300]!r}")
+            response = connection.getresponse()
+            text = response.read()
+        if response.status >= 300:
+            raise Wrong(f"{method} {path} was answered with {response.status}: {text[:300]!r}")
         return json.loads(text) if text else None
 
     def connect(self, *, timeout: float = 60.0) -> http.client.HTTPConnection:
@@ -106,9 +106,9 @@ def check_stored(service: Endpoint, label: str, rows: int, expected: dict[str, s
     held = 0
     with contextlib.closing(service.connect(timeout=120.0)) as connection:
         connection.request("GET", place, headers=service.headers)
-        answer = connection.getresponse()
+        response = connection.getresponse()
         tail = b""
-        while piece := answer.read(1 << 20):
+        while piece := response.read(1 << 20):
             piece = tail + piece
             held += piece.count(b'"key":')
             tail = piece[-5:]

@@ -65,13 +65,13 @@ def _files(folder: Path, letter: str) -> list[Path]:
 
 
 def _visible(made: Site, service: Endpoint) -> list[float]:
-    chance = random.Random(_SEED)
+    rng = random.Random(_SEED)
     taken: list[float] = []
     place = ""
     with BareConnection(service.url, service.api_key) as connection:
         for file in _files(made.folder / "staged", "d"):
             # Now and then, as files come; a fixed distance could fall in step with something.
-            time.sleep(chance.uniform(*_GAP_SECONDS))
+            time.sleep(rng.uniform(*_GAP_SECONDS))
             dropped = time.monotonic()
             file.rename(made.drop / file.name)
             place = place or _sink(service)

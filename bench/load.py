@@ -55,7 +55,7 @@ class _Feed:
     def next(self) -> bytes | None:
         return next(self._requests, None)
 
-    def answered(self, seconds: float) -> None:
+    def record_response(self, seconds: float) -> None:
         self.latencies.append(seconds)
         self._left -= 1
         if not self._left and not self.done.done():
@@ -109,7 +109,7 @@ class _Connection(asyncio.Protocol):
             self._feed.failed(self._buffer[:600].decode("utf-8", "replace"))
             return
         self._buffer = b""
-        self._feed.answered(time.monotonic() - self._sent)
+        self._feed.record_response(time.monotonic() - self._sent)
         self._send()
 
 

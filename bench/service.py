@@ -133,12 +133,12 @@ def _report(figures: Rounds, options: Options, databases: list[str], bulk: int) 
     lines = []
     ratios: list[tuple[str, float | None, str]] = []
     for database in databases:
-        for name, told in names.items():
+        for name, reported in names.items():
             full = f"{database} {name}"
             latency = f"{full} p50" in figures.values
             lines.append(
                 (
-                    f"{database}: {told}",
+                    f"{database}: {reported}",
                     figures.spread(full, thousands if "bulk" in name or str(ITEMS) in name else whole),
                     whole(figures.median(f"{full} cpu")),
                     f"{milliseconds(figures.median(f'{full} p50'))} / {milliseconds(figures.median(f'{full} p99'))}"

@@ -74,10 +74,10 @@ class _Connection(asyncio.Protocol):
     def _serve(self, method: bytes, target: bytes, body: bytes) -> None:
         behaviour = self._behaviour
         if method == b"GET":
-            self._answer(200, json.dumps(self._shown(target)).encode())
+            self._respond(200, json.dumps(self._shown(target)).encode())
         elif not behaviour.allows():
             behaviour.refused.append(time.monotonic())
-            self._answer(429, b'{"error":"Too many requests"}', b"Retry-After: 1\r\n")
+            self._respond(429, b'{"error":"Too many requests"}', b"Retry-After: 1\r\n")
         else:
             behaviour.in_flight += 1
             asyncio.get_running_loop().call_later(behaviour.latency(), self._done, body)
@@ -94,9 +94,9 @@ class _Connection(asyncio.Protocol):
     def _done(self, body: bytes) -> None:
         self._behaviour.in_flight -= 1
         self._behaviour.accepted.append(time.monotonic())
-        self._answer(201, body)
+        self._respond(201, body)
 
-    def _answer(self, status: int, body: bytes, more: bytes = b"") -> None:
+    def _respond(self, status: int, body: bytes, more: bytes = b"") -> None:
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(
                 b"HTTP/1.1 %d .\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s"

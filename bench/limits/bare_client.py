@@ -57,8 +57,8 @@ class _Feed:
             if body is None:
                 break
             connection.request("POST", path, body=body, headers=headers)
-            answer = connection.getresponse()
-            counts = json.loads(answer.read())
+            response = connection.getresponse()
+            counts = json.loads(response.read())
             with self._guard:
                 self.accepted += counts["accepted"]
         connection.close()

@@ -41,9 +41,9 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def refuse(mirror: SqliteMirror) -> None:
     claim = await mirror.delivery.claim(1, max_items=100, max_bytes=100_000)
     assert claim is not None
-    parked = [Parked(key=key, reason="Not today.", status=422) for key in REFUSED]
+    rejected = [Parked(key=key, reason="Not today.", status=422) for key in REFUSED]
     delivered = [key for key in WANTED if key not in REFUSED]
-    await mirror.delivery.settle_some(claim, delivered=delivered, parked=parked)
+    await mirror.delivery.settle_some(claim, delivered=delivered, parked=rejected)
     await mirror.delivery.release(claim)
 
 
@@ -104,9 +104,9 @@ def test_whatever_statement_is_the_last_the_next_process_ends_exact(template: Pa
         try:
             asyncio.run(work(mirror))
             asyncio.run(deliver(mirror, service))
-            told = (point, fuse.statement)
-            assert service == {key: value for key, (value, _) in WANTED.items()}, told
-            assert (mirror.status.pending(), mirror.status.rejected()) == (0, 0), told
+            reported = (point, fuse.statement)
+            assert service == {key: value for key, (value, _) in WANTED.items()}, reported
+            assert (mirror.status.pending(), mirror.status.rejected()) == (0, 0), reported
         finally:
             mirror.close()
     assert point > 50, "the fuse saw the work"

@@ -58,7 +58,7 @@ class MirrorModel(RuleBasedStateMachine):
         self.wanted: dict[str, str] = {}
         self.named: set[str] = set()
         self.claims: list[Claim] = []
-        self.settled: dict[Claim, set[str]] = {}
+        self.acknowledged: dict[Claim, set[str]] = {}
         # Keys whose value in the service is not what the sources want, and who is to answer for it. A write of ours ends it.
         self.refused: set[str] = set()
         self.dropped: set[str] = set()
@@ -119,7 +119,7 @@ class MirrorModel(RuleBasedStateMachine):
 
     def held(self, claim: Claim) -> set[str]:
         """The keys that a claim still holds: what was settled one by one may be handed out again with a newer value."""
-        return {item["key"] for item in wire_items(claim)} - self.settled.get(claim, set())
+        return {item["key"] for item in wire_items(claim)} - self.acknowledged.get(claim, set())
 
     def apply(self, claim: Claim, keys: set[str] | None = None) -> None:
         """The service takes items of a claim; none is sent again once it was settled."""
@@ -146,7 +146,7 @@ class MirrorModel(RuleBasedStateMachine):
 
     @precondition(lambda self: self.claims)
     @rule(which=st.integers(0, 9))
-    def lose_the_answer(self, which: int) -> None:
+    def lose_the_response(self, which: int) -> None:
         claim = self.claims.pop(which % len(self.claims))
         self.apply(claim)
         self.run(self.mirror.delivery.release(claim))
@@ -159,7 +159,7 @@ class MirrorModel(RuleBasedStateMachine):
         some = set(data.draw(st.lists(st.sampled_from(keys), unique=True))) if keys else set()
         self.apply(claim, some)
         self.run(self.mirror.delivery.settle_some(claim, delivered=sorted(some)))
-        self.settled[claim] = self.settled.get(claim, set()) | some
+        self.acknowledged[claim] = self.acknowledged.get(claim, set()) | some
         if first:
             self.claims.remove(claim)
             self.run(self.mirror.delivery.release(claim))
@@ -170,16 +170,16 @@ class MirrorModel(RuleBasedStateMachine):
         claim = self.claims[which % len(self.claims)]
         keys = sorted(self.held(claim))
         some = data.draw(st.lists(st.sampled_from(keys), unique=True)) if keys else []
-        parked = [Parked(key=key, reason="The service does not like it.", status=422) for key in some]
-        self.run(self.mirror.delivery.settle_some(claim, delivered=[], parked=parked))
-        self.settled[claim] = self.settled.get(claim, set()) | set(some)
+        rejected = [Parked(key=key, reason="The service does not like it.", status=422) for key in some]
+        self.run(self.mirror.delivery.settle_some(claim, delivered=[], parked=rejected))
+        self.acknowledged[claim] = self.acknowledged.get(claim, set()) | set(some)
         self.refused.update(some)
 
     @rule()
     def retry(self) -> None:
-        parked = self.mirror.status.count(EVERYTHING)
+        rejected = self.mirror.status.count(EVERYTHING)
         done = self.run(self.mirror.rejected.retry(EVERYTHING))
-        assert done.entries <= parked
+        assert done.entries <= rejected
         assert self.mirror.status.count(EVERYTHING) == 0, "nothing but entries is ever parked here"
 
     @rule(key=KEYS)
@@ -188,7 +188,7 @@ class MirrorModel(RuleBasedStateMachine):
             self.dropped.add(key)
 
     @rule(key=KEYS, value=st.none() | VALUES)
-    def somebody_else_writes(self, key: str, value: str | None) -> None:
+    def another_program_writes(self, key: str, value: str | None) -> None:
         if value is None:
             self.service.pop(key, None)
         else:

@@ -16,9 +16,9 @@ _CSV = b"part,mass\n" + b"00417,1.5\n" * 500_000
 
 
 def _upload(http: httpx.Client, workspace: str, name: str, content: bytes) -> str:
-    answer = http.post(FILES, params={"workspaceId": workspace, "fileName": name}, content=content)
-    assert answer.status_code == 201, answer.text
-    return str(answer.json()["id"])
+    response = http.post(FILES, params={"workspaceId": workspace, "fileName": name}, content=content)
+    assert response.status_code == 201, response.text
+    return str(response.json()["id"])
 
 
 def _conversion(http: httpx.Client, file: str, *states: str) -> dict[str, Any]:

@@ -82,9 +82,9 @@ def test_a_service_manager_that_is_gone_is_told_once_and_does_not_stop_the_daemo
         ):
             daemon.wait_for("partition_settled")
             assert daemon.stop() == 0
-            told = [event for event in daemon.events if event["event"] == "manager_unreachable"]
-            assert len(told) == 1
-            assert nowhere in told[0]["reason"]
+            reported = [event for event in daemon.events if event["event"] == "manager_unreachable"]
+            assert len(reported) == 1
+            assert nowhere in reported[0]["reason"]
 
 
 def test_the_service_reports_readiness_life_and_its_end(tmp_path: Path) -> None:

@@ -64,14 +64,14 @@ def test_of_a_thousand_rows_three_come_back_two_are_mended_and_one_is_rejected_a
         path = tmp_path / "done" / "rejected" / QUARANTINED
         text = path.read_bytes().decode("cp1252")
         assert text.splitlines()[0] == "part;mass;note;_reason;_row;_field;_origin"
-        mended = text.replace(";10,5;Größe 10", "Teil-10;10,5;Größe 10").replace(";500,5;", "Teil-500;500,5;")
+        corrected = text.replace(";10,5;Größe 10", "Teil-10;10,5;Größe 10").replace(";500,5;", "Teil-500;500,5;")
         path.unlink()
-        drop(tmp_path, QUARANTINED, mended)
+        drop(tmp_path, QUARANTINED, corrected)
         daemon.wait_for("partition_settled", partition=QUARANTINED)
         held = server.values("Mass")
         assert len(held) == 999
         assert (held["Teil-10"], held["Teil-500"]) == (("10,5", "scalar"), ("500,5", "scalar"))
-        assert (tmp_path / "done" / QUARANTINED).read_bytes().decode("cp1252") == mended
+        assert (tmp_path / "done" / QUARANTINED).read_bytes().decode("cp1252") == corrected
         assert len(path.read_bytes().splitlines()) == 2, "one row is left, and is here again"
         assert daemon.stop() == 0
 

@@ -136,19 +136,19 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 @pytest.mark.timeout(600 + 10 * ROUNDS)
 @pytest.mark.parametrize("seed", [20])
 def test_kills_at_random_moments_end_in_the_exact_state(scene: Scene, seed: int) -> None:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     scene.service.start()
     scene.service.wait_until_ready()
     scene.configure()
     with BusySources(scene.folder / "drop", scene.folder / "pdm.db", seed=seed) as sources:
         scene.daemon.start()
         for _ in range(ROUNDS):
-            victims = chance.choice([[scene.daemon]] * 5 + [[scene.service]] * 3 + [[scene.daemon, scene.service]] * 2)
+            victims = rng.choice([[scene.daemon]] * 5 + [[scene.service]] * 3 + [[scene.daemon, scene.service]] * 2)
             # Mostly at work, sometimes while it is starting.
-            if chance.random() < 0.8:
+            if rng.random() < 0.8:
                 scene.service.wait_until_ready()
                 scene.daemon.wait_until_ready()
-            time.sleep(chance.uniform(0, 1))  # the moment of the crash; nothing is waited for
+            time.sleep(rng.uniform(0, 1))  # the moment of the crash; nothing is waited for
             for child in victims:
                 child.kill()
             for child in reversed(victims):

@@ -40,15 +40,15 @@ def large_sink(http: httpx.Client, workspace: str) -> str:
     sink = str(http.post(f"/v1/workspace/{workspace}/data-sink", json={"label": "s"}).headers["Location"])
     for start in range(0, ENTRIES, 1_000):
         entries = [{"key": f"k{number}", "value": "x" * 4_000} for number in range(start, start + 1_000)]
-        answer = http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
-        assert answer.status_code == 200, answer.text
+        response = http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
+        assert response.status_code == 200, response.text
     return sink
 
 
 def new_key_of(http: httpx.Client, workspace: str) -> str:
-    answer = http.post("/v1/api-keys", json={"name": "svc:reader", "role": "reader", "workspaceId": workspace})
-    assert answer.status_code == 201, answer.text
-    return str(answer.json()["key"])
+    response = http.post("/v1/api-keys", json={"name": "svc:reader", "role": "reader", "workspaceId": workspace})
+    assert response.status_code == 201, response.text
+    return str(response.json()["key"])
 
 
 def await_deleted_files(service: WorkspaceService) -> None:

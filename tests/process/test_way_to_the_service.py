@@ -43,8 +43,8 @@ def url(service: DocumentServer, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def proxy() -> Iterator[Proxy]:
-    with tunnelling_proxy("us:hidden-pass") as standing:
-        yield standing
+    with tunnelling_proxy("us:hidden-pass") as proxy:
+        yield proxy
 
 
 def configured(folder: Path, url: str, **way: str) -> Path:

@@ -146,9 +146,9 @@ def test_a_socket_gets_head_without_a_body_and_no_content_with_length_zero(tmp_p
         assert "Transfer-Encoding" not in head.headers
         http.post(f"{sink}/mass", json={"key": "k", "value": "v"})
         for method, path in (("PATCH", sink), ("DELETE", f"{sink}/k"), ("DELETE", sink)):
-            answer = http.request(method, path, json={"label": "x"})
-            assert (answer.status_code, answer.headers["Content-Length"], answer.content) == (200, "0", b"")
-            assert "Content-Type" not in answer.headers
+            response = http.request(method, path, json={"label": "x"})
+            assert (response.status_code, response.headers["Content-Length"], response.content) == (200, "0", b"")
+            assert "Content-Type" not in response.headers
 
 
 def test_a_chunked_body_beyond_the_limit_is_cut_off(tmp_path: Path) -> None:
@@ -160,6 +160,6 @@ def test_a_chunked_body_beyond_the_limit_is_cut_off(tmp_path: Path) -> None:
             head = f"POST /v1/workspace HTTP/1.1\r\nHost: x\r\nx-api-key: {key}\r\nTransfer-Encoding: chunked\r\n\r\n"
             wire.sendall(head.encode())
             wire.sendall(b"100001\r\n" + b" " * 0x100001 + b"\r\n")
-            answer = wire.recv(65_536)
-        assert answer.startswith(b"HTTP/1.1 413 ")
-        assert b"connection: close" in answer.lower()
+            response = wire.recv(65_536)
+        assert response.startswith(b"HTTP/1.1 413 ")
+        assert b"connection: close" in response.lower()

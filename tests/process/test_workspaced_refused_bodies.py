@@ -31,9 +31,9 @@ async def test_a_body_over_the_limit_is_answered_with_413_whether_its_length_is_
     running, key = service
     async with httpx.AsyncClient(base_url=running.url, headers={"x-api-key": key}, timeout=DEADLINE_SECONDS) as caller:
         for body in (b" " * size, _pieces(size)):
-            answer = await caller.post("/v1/workspace", content=body)
-            assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
-            assert answer.headers["Connection"] == "close"
+            response = await caller.post("/v1/workspace", content=body)
+            assert (response.status_code, response.json()["code"]) == (413, "too_large")
+            assert response.headers["Connection"] == "close"
 
 
 async def test_the_typed_client_is_told_what_was_wrong(service: tuple[WorkspaceService, str]) -> None:
@@ -65,10 +65,10 @@ def test_who_is_refused_before_his_body_is_read_gets_the_answer_before_he_has_se
 
 def _status(wire: socket.socket) -> int:
     """Of the next answer, which is read to its end."""
-    answer = http.client.HTTPResponse(wire)
-    answer.begin()
-    answer.read()
-    return answer.status
+    response = http.client.HTTPResponse(wire)
+    response.begin()
+    response.read()
+    return response.status
 
 
 async def _pieces(size: int) -> AsyncIterator[bytes]:

@@ -68,10 +68,10 @@ def test_rows_that_were_written_read_as_they_were(
     form = Csv(
         delimiter=dialect.delimiter, quote=dialect.quote, comment=dialect.comment, encoding="utf-8", header_row=1
     )
-    stretches = list(form.read(cast("BinaryIO", io.BytesIO(text.encode())), "a.csv"))
-    assert [reject for stretch in stretches for reject in stretch.rejects] == []
-    assert [stretch.records.columns for stretch in stretches] == [names] * len(stretches)
-    assert [list(row) for stretch in stretches for row in stretch.records.iter_rows()] == rows
+    chunks = list(form.read(cast("BinaryIO", io.BytesIO(text.encode())), "a.csv"))
+    assert [reject for chunk in chunks for reject in chunk.rejects] == []
+    assert [chunk.records.columns for chunk in chunks] == [names] * len(chunks)
+    assert [list(row) for chunk in chunks for row in chunk.records.iter_rows()] == rows
     if not dialect.comment:
         assert list(csv.reader(io.StringIO(text, newline=""), delimiter=dialect.delimiter, quotechar=dialect.quote)) == [
             names, *rows,
@@ -93,9 +93,9 @@ def test_a_delimiter_is_known_by_the_name_that_it_was_given(dialect: Dialect) ->
 def test_lines_that_were_written_read_as_they_were(records: list[dict[str, str | None]]) -> None:
     text = "".join(map(line_of, records))
     read: list[dict[str, str | None]] = []
-    for stretch in Ndjson(encoding="utf-8").read(cast("BinaryIO", io.BytesIO(text.encode())), "a.ndjson"):
-        assert stretch.rejects == ()
-        read += stretch.records.iter_rows(named=True)
+    for chunk in Ndjson(encoding="utf-8").read(cast("BinaryIO", io.BytesIO(text.encode())), "a.ndjson"):
+        assert chunk.rejects == ()
+        read += chunk.records.iter_rows(named=True)
     assert len(read) == len(records)
     for before, after in zip(records, read, strict=True):
         assert {name: value for name, value in after.items() if value is not None} == {

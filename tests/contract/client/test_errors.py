@@ -56,10 +56,10 @@ async def test_each_refusal_is_of_its_kind(
         await done(client.create_workspace("x", id=workspace.id))
     assert (absent.value.status, absent.value.code) == (404, "workspace_not_found")
     assert (used.value.status, used.value.code) == (409, "id_in_use")
-    with Client(service.url, api_key="edw_wrong") as stranger, pytest.raises(Unauthenticated):
-        stranger.list_workspaces()
-    with Client(service.url) as nobody, pytest.raises(Unauthenticated):
-        nobody.get_workspace(workspace.id)
+    with Client(service.url, api_key="edw_wrong") as unknown, pytest.raises(Unauthenticated):
+        unknown.list_workspaces()
+    with Client(service.url) as anonymous, pytest.raises(Unauthenticated):
+        anonymous.get_workspace(workspace.id)
     issued = await done(client.create_api_key(str(uuid.uuid4()), role="reader", workspace_id=workspace.id))
     async with AsyncClient(service.url, api_key=issued.key) as reader:
         with pytest.raises(Forbidden):

@@ -29,8 +29,8 @@ async def test_a_key_is_issued_used_rotated_and_revoked(
     assert rotated.key not in {None, issued.key}
     assert (await done(client.rotate_api_key(issued.id))).id == issued.id
     assert (await done(client.revoke_api_key(issued.id))).revoked_at is not None
-    with Client(service.url, api_key=rotated.key) as nobody, pytest.raises(Unauthenticated):
-        nobody.get_workspace(workspace.id)
+    with Client(service.url, api_key=rotated.key) as revoked, pytest.raises(Unauthenticated):
+        revoked.get_workspace(workspace.id)
     with pytest.raises(NotFound):
         await done(client.revoke_api_key(issued.id))
 

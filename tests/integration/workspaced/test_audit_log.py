@@ -16,9 +16,9 @@ from workspaced.storage.factory import transact
 
 
 async def _actions(http: httpx.AsyncClient, **query: str) -> list[str]:
-    answer = await http.get("/v1/audit-log", params={"sortOrder": "ASC", **query})
-    assert answer.status_code == 200, answer.text
-    return [row["action"] for row in answer.json()]
+    response = await http.get("/v1/audit-log", params={"sortOrder": "ASC", **query})
+    assert response.status_code == 200, response.text
+    return [row["action"] for row in response.json()]
 
 
 async def test_every_kind_of_change_leaves_one_row(http: httpx.AsyncClient) -> None:

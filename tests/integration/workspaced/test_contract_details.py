@@ -56,7 +56,7 @@ async def test_what_is_refused_before_the_body_is_read_is_not_kept(http: httpx.A
         await http.post(sinks, content=body, headers={**key, "Content-Type": "text/plain"}),
         await http.post(sinks, content=b" " * 16_777_217, headers=key),
     ]
-    assert [answer.status_code for answer in refused] == [401, 415, 413]
+    assert [response.status_code for response in refused] == [401, 415, 413]
     first = await http.post(sinks, content=body, headers=key)
     assert (first.status_code, "Idempotent-Replayed" in first.headers) == (201, False)
 

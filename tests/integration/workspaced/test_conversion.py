@@ -44,8 +44,8 @@ async def _service(settings: Settings, key: str, clock: ManualClock | None = Non
             yield CloudFiles(http=http, workspace=workspace)
 
 
-def _paced(settings: Settings, **pace: Any) -> Settings:
-    return dataclasses.replace(settings, conversion=ConversionSettings(**pace))
+def _paced(settings: Settings, **limits: Any) -> Settings:
+    return dataclasses.replace(settings, conversion=ConversionSettings(**limits))
 
 
 async def _converting() -> set[int]:
@@ -113,8 +113,8 @@ async def test_cs5_reruns_what_succeeded(settings: Settings, make_key: MakeKey) 
     async with _service(settings, make_key()) as files:
         file = (await files.upload("mass.csv", CSV))["id"]
         before = await files.conversion(file)
-        answer = await files.http.post(f"{FILES}/retry-conversion/{file}")
-        assert (answer.status_code, answer.content) == (200, b"")
+        response = await files.http.post(f"{FILES}/retry-conversion/{file}")
+        assert (response.status_code, response.content) == (200, b"")
         after = await files.conversion(file, attempt=2)
         assert (after["state"], after["attempt"]) == ("succeeded", 2)
         assert after["startedAt"] >= before["finishedAt"]
@@ -187,7 +187,7 @@ async def test_a_service_that_stops_gives_back_what_it_was_converting(settings: 
 async def test_a_service_that_stops_while_it_claims_gives_that_back_too(
     settings: Settings, make_key: MakeKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    claimed, answering = asyncio.Event(), asyncio.Event()
+    claimed, responding = asyncio.Event(), asyncio.Event()
 
     def late(store: type[StoreOfProcess]) -> None:
         write = store.write
@@ -196,7 +196,7 @@ async def test_a_service_that_stops_while_it_claims_gives_that_back_too(
             result = await write(self, work, weight=weight)
             if isinstance(result, Claim):
                 claimed.set()
-                await answering.wait()
+                await responding.wait()
             return result
 
         monkeypatch.setattr(store, "write", held)
@@ -207,7 +207,7 @@ async def test_a_service_that_stops_while_it_claims_gives_that_back_too(
         await files.upload("long.csv", LONG_CSV)
         async with asyncio.timeout(DEADLINE_SECONDS):
             await claimed.wait()
-        asyncio.get_running_loop().call_later(0.2, answering.set)
+        asyncio.get_running_loop().call_later(0.2, responding.set)
     row = transact(settings.database, lambda tx: tx.one("SELECT state, lease FROM conversion"))
     assert row is not None
     assert tuple(row) == ("pending", None)
@@ -246,24 +246,24 @@ async def test_a_lease_that_ran_out_is_taken_over(settings: Settings, make_key: 
     # contract C6
     clock = ManualClock()
     key = make_key()
-    nobody = _paced(settings, at_once=0)
-    async with _service(nobody, key, clock) as files:
+    no_converter = _paced(settings, at_once=0)
+    async with _service(no_converter, key, clock) as files:
         file = (await files.upload("mass.csv", CSV))["id"]
-        pace = ConversionSettings()
+        limits = ConversionSettings()
         held = transact(
-            settings.database, lambda tx: conversion_store.claim(tx, lease="gone/1", pace=pace, now=clock.now())
+            settings.database, lambda tx: conversion_store.claim(tx, lease="gone/1", pace=limits, now=clock.now())
         )
         assert held is not None
         assert (await files.record(file))["conversion"]["state"] == "in_progress"
     async with _service(settings, key, clock) as files:
         assert (await files.record(file))["conversion"]["state"] == "in_progress", "as long as the lease lasts"
-        await clock.advance(pace.lease_seconds)
+        await clock.advance(limits.lease_seconds)
         done = await files.conversion(file)
         assert (done["state"], done["attempt"]) == ("succeeded", 2)
     assert transact(settings.database, lambda tx: conversion_store.succeed(tx, held, [], now=clock.now())) is False
     late = transact(
         settings.database,
-        lambda tx: conversion_store.fail(tx, held, "internal", "too late", pace=pace, now=clock.now()),
+        lambda tx: conversion_store.fail(tx, held, "internal", "too late", pace=limits, now=clock.now()),
     )
     assert late is None, "who lost his lease changes nothing any more"
 
@@ -272,18 +272,18 @@ async def test_a_file_that_kills_whoever_converts_it_is_given_up(settings: Setti
     clock = ManualClock()
     async with _service(_paced(settings, at_once=0), make_key(), clock) as files:
         file = (await files.upload("mass.csv", CSV))["id"]
-        pace = ConversionSettings()
+        limits = ConversionSettings()
         for number in range(4):
             claimed = transact(
                 settings.database,
                 lambda tx, number=number: conversion_store.claim(  # type: ignore[misc]
-                    tx, lease=f"gone/{number}", pace=pace, now=clock.now()
+                    tx, lease=f"gone/{number}", pace=limits, now=clock.now()
                 ),
             )
             assert claimed is not None, number
-            await clock.advance(pace.lease_seconds)
+            await clock.advance(limits.lease_seconds)
         last = transact(
-            settings.database, lambda tx: conversion_store.claim(tx, lease="gone/5", pace=pace, now=clock.now())
+            settings.database, lambda tx: conversion_store.claim(tx, lease="gone/5", pace=limits, now=clock.now())
         )
         assert last is None
         failed = (await files.record(file))["conversion"]
@@ -322,10 +322,10 @@ async def test_every_change_of_a_file_and_its_conversion_is_told(settings: Setti
             await files.http.post(f"{FILES}/upload-complete/{file}")
             await files.conversion(file, "failed")
             await files.http.delete(f"{FILES}/{file}", params={"workspaceId": files.workspace})
-            told = [(await arrival(receiver)).event for _ in range(11)]
-    for event in told:
+            events = [(await arrival(receiver)).event for _ in range(11)]
+    for event in events:
         assert fits(event, schemas[event["type"]], schemas[event["type"]]), event
-    assert [event["type"].removeprefix("cloud_storage.") for event in told] == [
+    assert [event["type"].removeprefix("cloud_storage.") for event in events] == [
         "file.created",
         "conversion.started",
         "conversion.succeeded",
@@ -338,20 +338,20 @@ async def test_every_change_of_a_file_and_its_conversion_is_told(settings: Setti
         "conversion.failed",
         "file.deleted",
     ]
-    assert [event["sequence"] for event in told] == list(range(1, 12))
-    assert {event["workspaceId"] for event in told} == {files.workspace}
-    assert {(event["actor"], event["clientId"]) for event in told if ".conversion." in event["type"]} == {
+    assert [event["sequence"] for event in events] == list(range(1, 12))
+    assert {event["workspaceId"] for event in events} == {files.workspace}
+    assert {(event["actor"], event["clientId"]) for event in events if ".conversion." in event["type"]} == {
         ("system", None)
     }
-    assert {event["clientId"] for event in told if ".conversion." not in event["type"]} == {"tests"}
-    assert told[0]["data"] == {"object": told[0]["data"]["object"], "previous": {}}
-    assert told[2]["data"]["object"]["conversion"]["outputs"]
-    assert told[3]["data"]["previous"] == {"fileName": "mass.csv"}
-    assert told[4]["data"] == {
+    assert {event["clientId"] for event in events if ".conversion." not in event["type"]} == {"tests"}
+    assert events[0]["data"] == {"object": events[0]["data"]["object"], "previous": {}}
+    assert events[2]["data"]["object"]["conversion"]["outputs"]
+    assert events[3]["data"]["previous"] == {"fileName": "mass.csv"}
+    assert events[4]["data"] == {
         "object": {"id": file, "workspaceId": files.workspace, "metadata": {"mass": 1.10}},
         "previous": {"metadata": {}},
     }
-    assert set(told[7]["data"]["previous"]) == {
+    assert set(events[7]["data"]["previous"]) == {
         "contentType",
         "fileName",
         "sha256",
@@ -359,4 +359,4 @@ async def test_every_change_of_a_file_and_its_conversion_is_told(settings: Setti
         "version",
         "versionId",
     }
-    assert told[9]["data"]["object"]["conversion"]["errorClass"] == "user"
+    assert events[9]["data"]["object"]["conversion"]["errorClass"] == "user"

@@ -26,7 +26,7 @@ class Receiver:
     def __init__(self) -> None:
         self.connections = 0
         self.requests: list[bytes] = []
-        self.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+        self.response = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
         self.silent = False
         self._gone = asyncio.Event()
 
@@ -40,7 +40,7 @@ class Receiver:
             self.requests.append(head + await reader.readexactly(length))
             if self.silent:
                 await reader.read()
-            writer.write(self.answer)
+            writer.write(self.response)
             await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError):
             return
@@ -58,24 +58,24 @@ async def receiver() -> AsyncIterator[tuple[Receiver, int]]:
 class Resolver:
     """Hands out one answer after the other, the last one again and again."""
 
-    def __init__(self, *answers: Sequence[str]) -> None:
+    def __init__(self, *responses: Sequence[str]) -> None:
         self.asked = 0
-        self._answers = answers
+        self._responses = responses
 
     async def __call__(self, _host: str, _port: int) -> Sequence[Address]:
-        answer = self._answers[min(self.asked, len(self._answers) - 1)]
+        response = self._responses[min(self.asked, len(self._responses) - 1)]
         self.asked += 1
-        return tuple(ip_address(text) for text in answer)
+        return tuple(ip_address(text) for text in response)
 
 
 async def test_the_name_stays_in_the_host_header_and_the_body_is_sent_as_it_is(
     receiver: tuple[Receiver, int],
 ) -> None:
-    heard, port = receiver
+    server, port = receiver
     async with EgressClient(OPEN, bounds=Bounds(), resolve=Resolver(["127.0.0.1"])) as client:
-        reply = await client.post(f"http://hooks.example:{port}/in?x=1", headers=(("X-One", "1"),), body=b"{}")
-    assert (reply.status, reply.body) == (200, b"ok")
-    head, _, body = heard.requests[0].partition(b"\r\n\r\n")
+        response = await client.post(f"http://hooks.example:{port}/in?x=1", headers=(("X-One", "1"),), body=b"{}")
+    assert (response.status, response.body) == (200, b"ok")
+    head, _, body = server.requests[0].partition(b"\r\n\r\n")
     assert head.startswith(b"POST /in?x=1 HTTP/1.1\r\n")
     assert f"Host: hooks.example:{port}".encode() in head.split(b"\r\n")
     assert b"X-One: 1" in head.split(b"\r\n")
@@ -85,7 +85,7 @@ async def test_the_name_stays_in_the_host_header_and_the_body_is_sent_as_it_is(
 async def test_a_name_that_turns_to_loopback_after_it_was_judged_is_never_connected_to(
     receiver: tuple[Receiver, int],
 ) -> None:
-    heard, port = receiver
+    server, port = receiver
     harmless = EgressRules(allow_http=True, allowed_networks=(ip_network("127.0.0.2/32"),))  # nobody listens there
     resolver = Resolver(["127.0.0.2"], ["127.0.0.1"])
     async with EgressClient(harmless, bounds=Bounds(), resolve=resolver) as client:
@@ -96,36 +96,36 @@ async def test_a_name_that_turns_to_loopback_after_it_was_judged_is_never_connec
         with pytest.raises(Unreachable) as second:
             await client.post(f"http://rebinding.example:{port}/", headers=(), body=b"")
     assert second.value.code == "unsafe_url"
-    assert heard.connections == 0
+    assert server.connections == 0
 
 
 async def test_one_unsafe_address_among_several_is_enough_to_refuse(receiver: tuple[Receiver, int]) -> None:
     # contract H15
-    heard, port = receiver
+    server, port = receiver
     async with EgressClient(CLOSED, bounds=Bounds(), resolve=Resolver(["1.1.1.1", "127.0.0.1"])) as client:
         with pytest.raises(Unreachable, match=r"mixed\.example"):
             await client.post(f"http://mixed.example:{port}/", headers=(), body=b"")
-    assert heard.connections == 0
+    assert server.connections == 0
 
 
 async def test_the_next_address_is_tried_where_one_does_not_answer(receiver: tuple[Receiver, int]) -> None:
-    heard, port = receiver
+    server, port = receiver
     async with EgressClient(OPEN, bounds=Bounds(), resolve=Resolver(["127.0.0.2", "127.0.0.1"])) as client:
         assert (await client.post(f"http://two.example:{port}/", headers=(), body=b"")).status == 200
-    assert heard.connections == 1
+    assert server.connections == 1
 
 
 async def test_a_redirection_is_an_answer_and_is_not_followed(receiver: tuple[Receiver, int]) -> None:
-    heard, port = receiver
-    heard.answer = b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n"
+    server, port = receiver
+    server.response = b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n"
     async with EgressClient(OPEN, bounds=Bounds()) as client:
-        reply = await client.post(f"http://127.0.0.1:{port}/", headers=(), body=b"")
-    assert (reply.status, heard.connections) == (302, 1)
+        response = await client.post(f"http://127.0.0.1:{port}/", headers=(), body=b"")
+    assert (response.status, server.connections) == (302, 1)
 
 
 async def test_a_receiver_that_says_nothing_is_left_in_time(receiver: tuple[Receiver, int]) -> None:
-    heard, port = receiver
-    heard.silent = True
+    server, port = receiver
+    server.silent = True
     async with EgressClient(OPEN, bounds=Bounds(total_seconds=0.3)) as client:
         with pytest.raises(Unreachable) as refused:
             await client.post(f"http://127.0.0.1:{port}/", headers=(), body=b"")
@@ -133,20 +133,20 @@ async def test_a_receiver_that_says_nothing_is_left_in_time(receiver: tuple[Rece
 
 
 async def test_no_more_of_an_answer_is_read_than_was_asked_for(receiver: tuple[Receiver, int]) -> None:
-    heard, port = receiver
-    heard.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 10000000\r\n\r\n" + b"x" * 10_000_000
+    server, port = receiver
+    server.response = b"HTTP/1.1 200 OK\r\nContent-Length: 10000000\r\n\r\n" + b"x" * 10_000_000
     async with EgressClient(OPEN, bounds=Bounds(answer_bytes=1_000)) as client:
-        reply = await client.post(f"http://127.0.0.1:{port}/", headers=(), body=b"")
-    assert reply.body == b"x" * 1_000
+        response = await client.post(f"http://127.0.0.1:{port}/", headers=(), body=b"")
+    assert response.body == b"x" * 1_000
 
 
 @pytest.mark.parametrize(
-    ("answer", "code"),
+    ("response", "code"),
     [(b"nonsense\r\n\r\n", "bad_answer"), (b"", "bad_answer")],
 )
-async def test_what_is_no_http_is_told_so(receiver: tuple[Receiver, int], answer: bytes, code: str) -> None:
-    heard, port = receiver
-    heard.answer = answer
+async def test_what_is_no_http_is_told_so(receiver: tuple[Receiver, int], response: bytes, code: str) -> None:
+    server, port = receiver
+    server.response = response
     async with EgressClient(OPEN, bounds=Bounds()) as client:
         with pytest.raises(Unreachable) as refused:
             await client.post(f"http://127.0.0.1:{port}/", headers=(), body=b"")

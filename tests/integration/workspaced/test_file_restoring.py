@@ -28,8 +28,8 @@ def _restore(settings: Settings, file: str) -> None:
 
 
 async def _delete(files: CloudFiles, file: str) -> None:
-    answer = await files.http.delete(f"{FILES}/{file}", params={"workspaceId": files.workspace})
-    assert answer.status_code == 200
+    response = await files.http.delete(f"{FILES}/{file}", params={"workspaceId": files.workspace})
+    assert response.status_code == 200
 
 
 async def test_a_restored_file_has_its_versions_and_conversion_and_its_workspace_shows_it(

@@ -130,9 +130,9 @@ async def test_wrong_keys_count_as_they_do_by_the_api(settings: Settings, make_k
     async with running(dataclasses.replace(settings, limits=limits)) as app, visiting(app) as browser:
         assert [(await sign_in(browser, "wrong")).status_code for _ in range(4)] == [401, 401, 401, 429]
         assert (await browser.get("/v1/workspace", headers={"x-api-key": make_key()})).status_code == 429
-        told = await sign_in(browser, make_key("other"))
-        assert "Retry-After" in told.headers
-        assert "Too many requests from this address" in told.text
+        limited = await sign_in(browser, make_key("other"))
+        assert "Retry-After" in limited.headers
+        assert "Too many requests from this address" in limited.text
 
 
 async def test_signing_out_ends_the_session_wherever_its_cookie_is(
@@ -342,8 +342,8 @@ async def test_pages_use_up_the_rate_of_the_key(settings: Settings, make_key: Ma
     limits = Limits(requests_per_minute=60, request_burst=2)
     async with running(dataclasses.replace(settings, limits=limits)) as app, visiting(app) as browser:
         await sign_in(browser, make_key())
-        answers = [(await browser.get("/ui/workspaces")).status_code for _ in range(3)]
-        assert answers == [200, 200, 429]
+        responses = [(await browser.get("/ui/workspaces")).status_code for _ in range(3)]
+        assert responses == [200, 200, 429]
 
 
 async def test_csv_is_a_download_with_the_sinks_name(

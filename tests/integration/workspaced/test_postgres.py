@@ -225,13 +225,13 @@ async def test_an_answer_that_was_kept_is_given_to_the_other_process_while_the_f
             for app in (one, two)
         ]
         for number in range(5):
-            answers = await asyncio.gather(
+            responses = await asyncio.gather(
                 *(
                     client.post("/v1/workspace", json={"label": "w"}, headers={"Idempotency-Key": f"k{number}"})
                     for client in clients
                 )
             )
-            assert {answer.status_code for answer in answers} == {201}
-            assert len({answer.json()["id"] for answer in answers}) == 1
+            assert {response.status_code for response in responses} == {201}
+            assert len({response.json()["id"] for response in responses}) == 1
         for client in clients:
             await client.aclose()

@@ -122,7 +122,7 @@ async def test_a_piece_that_fails_before_it_changes_anything_costs_its_neighbour
 
 
 async def test_rows_put_off_go_in_with_the_commit_and_those_of_a_failed_piece_do_not(writer: _Writer) -> None:
-    def putting_off(*texts: str, fail: bool = False) -> Callable[[Transaction], None]:
+    def deferring(*texts: str, fail: bool = False) -> Callable[[Transaction], None]:
         def work(tx: Transaction) -> None:
             for text in texts:
                 tx.defer("INSERT INTO note (text) VALUES", (text,))
@@ -134,15 +134,15 @@ async def test_rows_put_off_go_in_with_the_commit_and_those_of_a_failed_piece_do
 
     many = [f"m{number}" for number in range(300)]
     tasks = await _queue_behind_a_held_one(
-        writer, putting_off("a"), putting_off("b", fail=True), putting_off(*many), putting_off("c")
+        writer, deferring("a"), deferring("b", fail=True), deferring(*many), deferring("c")
     )
     writer.gate.set()
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [type(None), type(None), Conflict, type(None), type(None)]
     assert writer.kept() == {"first", "a", "c", *many}
-    await writer.commit.write(putting_off("alone"))
+    await writer.commit.write(deferring("alone"))
     with pytest.raises(Conflict):
-        await writer.commit.write(putting_off("failed alone", fail=True))
+        await writer.commit.write(deferring("failed alone", fail=True))
     assert writer.kept() == {"first", "a", "c", *many, "alone"}
 
 

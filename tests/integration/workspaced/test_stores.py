@@ -96,10 +96,10 @@ async def test_what_was_answered_is_seen_by_everybody(store: StoreOfProcess, oth
 
 
 async def test_brief_questions_do_not_wait_for_long_ones(store: StoreOfProcess) -> None:
-    answered = threading.Event()
+    responded = threading.Event()
 
     def long(reader: Reader) -> list[str]:
-        assert answered.wait(DEADLINE_SECONDS)
+        assert responded.wait(DEADLINE_SECONDS)
         return _names(reader)
 
     async def endless() -> None:
@@ -113,7 +113,7 @@ async def test_brief_questions_do_not_wait_for_long_ones(store: StoreOfProcess) 
         async with asyncio.timeout(DEADLINE_SECONDS / 2):
             assert await store.read_brief(_names) == []
     finally:
-        answered.set()
+        responded.set()
         await asyncio.gather(*others)
 
 

@@ -27,7 +27,7 @@ async def everything(http: httpx.AsyncClient) -> None:
     assert made.status_code == 201, made.text
 
 
-def _told(settings: Settings) -> list[dict[str, Any]]:
+def _events(settings: Settings) -> list[dict[str, Any]]:
     return [json.loads(row[0]) for row in Outsider(settings.database).do("SELECT body FROM event ORDER BY number")]
 
 
@@ -39,11 +39,11 @@ def _brief(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
 async def test_a_new_workspace_is_told_with_its_root_block(http: httpx.AsyncClient, settings: Settings) -> None:
     # contract W3
     made = (await http.post("/v1/workspace", json={"label": "Rocket"})).json()
-    told = _told(settings)
-    assert _brief(told) == [("workspace.created", made["id"]), ("block.created", made["rootBlock"])]
-    assert told[0]["data"]["object"] == made
-    assert [event["sequence"] for event in told] == [1, 2]
-    assert {(event["workspaceId"], event["clientId"], event["actor"]) for event in told} == {
+    events = _events(settings)
+    assert _brief(events) == [("workspace.created", made["id"]), ("block.created", made["rootBlock"])]
+    assert events[0]["data"]["object"] == made
+    assert [event["sequence"] for event in events] == [1, 2]
+    assert {(event["workspaceId"], event["clientId"], event["actor"]) for event in events} == {
         (made["id"], "tests", "svc:test")
     }
 
@@ -61,22 +61,22 @@ async def test_blocks_are_told_as_they_come_change_and_go(http: httpx.AsyncClien
     assert refused.status_code == 422
     before = [(await http.get(f"{blocks}/{block['id']}")).json() for block in (two, one)]
     await http.delete(f"{blocks}/{one['id']}?force=true")
-    told = _told(settings)[2:]
-    assert _brief(told) == [
+    events = _events(settings)[2:]
+    assert _brief(events) == [
         ("block.created", one["id"]),
         ("block.created", two["id"]),
         ("block.updated", two["id"]),
         ("block.deleted", two["id"]),
         ("block.deleted", one["id"]),
     ]
-    assert [event["data"]["object"] for event in told[:2]] == made
-    assert told[2]["data"]["previous"] == {
+    assert [event["data"]["object"] for event in events[:2]] == made
+    assert events[2]["data"]["previous"] == {
         "label": "b",
         "parentBlock": workspace["rootBlock"],
         "orderIndex": 1,
         "path": two["path"],
     }
-    assert [event["data"]["object"] for event in told[3:]] == before
+    assert [event["data"]["object"] for event in events[3:]] == before
 
 
 @pytest.mark.usefixtures("everything")
@@ -89,14 +89,14 @@ async def test_a_changed_and_a_deleted_workspace_are_told(http: httpx.AsyncClien
     await http.patch(path, json={"label": "Probe", "rootBlock": block})
     last = (await http.get(path)).json()
     await http.delete(path)
-    told = _told(settings)[3:]
-    assert _brief(told) == [
+    events = _events(settings)[3:]
+    assert _brief(events) == [
         ("block.updated", block),
         ("block.updated", workspace["rootBlock"]),
         ("workspace.updated", workspace["id"]),
         ("workspace.deleted", workspace["id"]),
     ]
-    assert told[0]["data"]["previous"]["parentBlock"] == workspace["rootBlock"]
-    assert told[2]["data"]["previous"] == {"label": "Rocket", "rootBlock": workspace["rootBlock"]}
-    assert told[2]["data"]["object"] == last
-    assert told[3]["data"]["object"] == last
+    assert events[0]["data"]["previous"]["parentBlock"] == workspace["rootBlock"]
+    assert events[2]["data"]["previous"] == {"label": "Rocket", "rootBlock": workspace["rootBlock"]}
+    assert events[2]["data"]["object"] == last
+    assert events[3]["data"]["object"] == last

@@ -112,20 +112,20 @@ def test_a_link_changed_in_any_part_is_refused() -> None:
 
 
 def test_internal_failures_are_tried_three_times_again_and_others_wait_for_somebody() -> None:
-    pace = ConversionSettings()
+    limits = ConversionSettings()
     for failures, seconds in enumerate((10, 60, 300)):
         for error_class in ("internal", "timeout"):
-            step = after_failure(pace, error_class, failures=failures, now=1_000)
+            step = after_failure(limits, error_class, failures=failures, now=1_000)
             assert step == Next(due_at=1_000 + seconds * 1_000, failures=failures + 1)
-    assert after_failure(pace, "internal", failures=3, now=1_000) == Next(due_at=None, failures=4)
-    assert after_failure(pace, "user", failures=0, now=1_000) == Next(due_at=None, failures=1)
-    assert after_failure(pace, "unsupported", failures=0, now=1_000) == Next(due_at=None, failures=1)
+    assert after_failure(limits, "internal", failures=3, now=1_000) == Next(due_at=None, failures=4)
+    assert after_failure(limits, "user", failures=0, now=1_000) == Next(due_at=None, failures=1)
+    assert after_failure(limits, "unsupported", failures=0, now=1_000) == Next(due_at=None, failures=1)
 
 
 def test_a_lost_lease_is_begun_again_at_once_but_not_for_ever() -> None:
-    pace = ConversionSettings()
-    assert after_lost_lease(pace, failures=0, now=5) == Next(due_at=5, failures=1)
-    assert after_lost_lease(pace, failures=3, now=5) == Next(due_at=None, failures=4)
+    limits = ConversionSettings()
+    assert after_lost_lease(limits, failures=0, now=5) == Next(due_at=5, failures=1)
+    assert after_lost_lease(limits, failures=3, now=5) == Next(due_at=None, failures=4)
 
 
 @pytest.mark.parametrize(

@@ -152,10 +152,10 @@ async def test_a_redirection_to_an_inner_address_is_a_failure_and_is_not_followe
 
 async def test_a_name_that_turns_inward_is_never_connected_to(settings: Settings, make_key: Callable[..., str]) -> None:
     # contract H15
-    answers = [["127.0.0.2"], ["127.0.0.1"]]
+    responses = [["127.0.0.2"], ["127.0.0.1"]]
 
     async def resolve(_host: str, _port: int) -> Sequence[Address]:
-        return [ip_address(text) for text in (answers.pop(0) if len(answers) > 1 else answers[0])]
+        return [ip_address(text) for text in (responses.pop(0) if len(responses) > 1 else responses[0])]
 
     # 127.0.0.2, where nobody listens, plays the public address.
     rules = EgressRules(allow_http=True, allowed_networks=(ip_network("127.0.0.2/32"),))
@@ -253,11 +253,11 @@ async def test_different_keys_do_not_wait_for_each_other_and_one_key_keeps_its_o
         gate.set()
         await rig.until(webhook, lambda log: all(one["status"] == "succeeded" for one in log))
         events = [one.event for one in receiver.received]
-    told = [(event["type"].rpartition(".")[2], event["data"]["object"]) for event in events[:-1]]
+    reported = [(event["type"].rpartition(".")[2], event["data"]["object"]) for event in events[:-1]]
     assert events[-1]["type"] == "data_sink.deleted", "what happens to the sink comes after its entries"
     for key in keys[1:]:
-        assert [entry["value"] for _, entry in told if entry["key"] == key] == ["1", "2", "3"]
-    verbs = [verb for verb, entry in told if entry["key"] == "k0"]
+        assert [entry["value"] for _, entry in reported if entry["key"] == key] == ["1", "2", "3"]
+    verbs = [verb for verb, entry in reported if entry["key"] == "k0"]
     assert verbs == ["created", "updated", "updated", "deleted", "created"]
 
 
@@ -269,7 +269,7 @@ async def test_one_receiver_gets_no_more_than_its_part_of_the_places(
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     clock = ManualClock()
     gate = threading.Event()
-    with WebhookReceiver(Reply(gate=gate)) as slow, WebhookReceiver() as quick:
+    with WebhookReceiver(Reply(gate=gate)) as slow, WebhookReceiver() as fast:
         async with (
             running(narrow, clock=clock, jitter=lambda: 0.5) as app,
             httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
@@ -282,7 +282,7 @@ async def test_one_receiver_gets_no_more_than_its_part_of_the_places(
             for _ in range(3):
                 await arrival(slow)
             assert len(slow.received) == 3
-            webhook = await rig.webhook(quick.url, dataEvents=["data_sink.created"])
+            webhook = await rig.webhook(fast.url, dataEvents=["data_sink.created"])
             for number in range(6):
                 await rig.sink(str(number))
             await rig.until(webhook, lambda log: [one["status"] for one in log] == ["succeeded"] * 6)
@@ -415,8 +415,8 @@ async def test_coalescing_tells_the_last_of_updates_that_wait_against_what_was_t
             await rig.push(sink, "b", value)
         gate.set()
         await rig.until(webhook, lambda log: all(one["status"] == "succeeded" for one in log))
-        told = [one.event["data"] for one in receiver.received]
-    assert [(data["object"]["key"], data["object"]["value"], data["previous"]["value"]) for data in told] == [
+        reported = [one.event["data"] for one in receiver.received]
+    assert [(data["object"]["key"], data["object"]["value"], data["previous"]["value"]) for data in reported] == [
         ("a", "1", "0"),
         ("a", "4", "1"),
         ("b", "4", "0"),
@@ -505,7 +505,7 @@ async def test_deliveries_at_the_same_time_ask_for_one_token(rig: Rig, receiver:
 
 
 @pytest.mark.parametrize(
-    ("reply", "why"),
+    ("response", "why"),
     [
         (Reply(status=500), "The token server answered 500"),
         (Reply(body=b"{}"), "holds no access_token"),
@@ -515,8 +515,8 @@ async def test_deliveries_at_the_same_time_ask_for_one_token(rig: Rig, receiver:
         (Reply(body=b'{"access_token": "a", "scope": ' + b"[" * 5_000 + b"]" * 5_000 + b"}"), "holds no access_token"),
     ],
 )
-async def test_without_a_token_nothing_is_sent_and_the_log_says_why(rig: Rig, reply: Reply, why: str) -> None:
-    with WebhookReceiver(reply) as token_server, WebhookReceiver(200) as guarded:
+async def test_without_a_token_nothing_is_sent_and_the_log_says_why(rig: Rig, response: Reply, why: str) -> None:
+    with WebhookReceiver(response) as token_server, WebhookReceiver(200) as guarded:
         oauth = {"tokenUrl": token_server.url, "clientId": "c", "clientSecret": "very-hidden"}
         webhook = await _one_event(rig, guarded.url, oauthConnection=oauth)
         delivery = await rig.attempted(webhook, 1)
@@ -549,10 +549,10 @@ async def test_a_retry_after_that_means_nothing_is_a_recorded_failure_like_any_o
 async def test_an_attempt_that_raises_is_recorded_and_holds_up_nothing(
     settings: Settings, make_key: Callable[..., str], receiver: WebhookReceiver
 ) -> None:
-    answers: list[Exception | None] = [RuntimeError("the name server speaks in riddles"), None]
+    responses: list[Exception | None] = [RuntimeError("the name server speaks in riddles"), None]
 
     async def resolve(_host: str, _port: int) -> Sequence[Address]:
-        if (error := answers.pop(0)) is not None:
+        if (error := responses.pop(0)) is not None:
             raise error
         return [ip_address("127.0.0.1")]
 
@@ -579,8 +579,8 @@ async def test_the_log_can_be_filtered_and_paged_and_shows_answers_to_the_owner_
     rig: Rig, make_key: Callable[..., str]
 ) -> None:
     # contract G27, H13, WH8, WH9
-    answers = (Reply(status=500, body=b"no\0 " + b"x" * 5_000), 200)
-    with WebhookReceiver(*answers) as receiver:
+    responses = (Reply(status=500, body=b"no\0 " + b"x" * 5_000), 200)
+    with WebhookReceiver(*responses) as receiver:
         key = {"x-api-key": make_key(name="svc:owner"), "ClientId": "tests"}
         made = await rig.http.post(
             "/v1/webhooks",
@@ -616,16 +616,16 @@ async def test_the_log_can_be_filtered_and_paged_and_shows_answers_to_the_owner_
         assert own["attempts"][0]["answer"] == "no� " + "x" * 1_020
         assert own["event"]["sequence"] == 1
         assert (await rig.http.get(f"{webhook}/deliveries/123e4567-e89b-12d3-a456-426614174000")).status_code == 404
-        stranger = {"x-api-key": make_key(name="stranger", role="editor", workspace_id=rig.workspace)}
+        other_caller = {"x-api-key": make_key(name="stranger", role="editor", workspace_id=rig.workspace)}
         for method, target in (("GET", path), ("GET", f"{webhook}/deliveries"), ("POST", f"{path}/redeliver")):
-            assert (await rig.http.request(method, target, headers=stranger)).status_code == 404
+            assert (await rig.http.request(method, target, headers=other_caller)).status_code == 404
 
 
 async def test_a_trial_is_sent_whatever_the_webhook_is_subscribed_to(rig: Rig, receiver: WebhookReceiver) -> None:
     # contract H8, H13, WH11
     webhook = await rig.webhook(receiver.url, dataEvents=[], ignoreClientIds=["tests"])
-    answer = await rig.http.post(f"{webhook}/test")
-    assert answer.status_code == 202
+    response = await rig.http.post(f"{webhook}/test")
+    assert response.status_code == 202
     received = await arrival(receiver)
     assert (received.event["type"], received.event["workspaceId"], received.event["sequence"]) == (
         "webhook.test",
@@ -633,7 +633,7 @@ async def test_a_trial_is_sent_whatever_the_webhook_is_subscribed_to(rig: Rig, r
         0,
     )
     assert received.event["data"]["object"] == {"webhookId": webhook.rpartition("/")[2]}
-    assert received.headers["webhook-id"] == answer.json()["eventId"]
+    assert received.headers["webhook-id"] == response.json()["eventId"]
     assert (await rig.attempted(webhook, 1))["status"] == "succeeded"
 
 

@@ -17,7 +17,7 @@ from tests.support.webhook_receiver import WebhookReceiver
 from workspaced.storage.factory import transact
 
 
-async def _told(rig: Rig, receiver: WebhookReceiver, count: int) -> list[Any]:
+async def _received(rig: Rig, receiver: WebhookReceiver, count: int) -> list[Any]:
     """The next events, each under its own schema."""
     schemas = {kind["type"]: kind["schema"] for kind in (await rig.http.get("/v1/webhooks/event-types")).json()}
     events = [(await arrival(receiver)).event for _ in range(count)]
@@ -45,7 +45,7 @@ async def test_every_change_of_a_sink_and_its_entries_is_told_with_what_it_was(
     last = (await rig.http.get(f"{sink}/a%2Fb")).json()
     await rig.http.delete(f"{sink}/a%2Fb")
     await rig.http.delete(sink)
-    events = await _told(rig, receiver, 8)
+    events = await _received(rig, receiver, 8)
     assert [event["type"] for event in events] == [
         "data_sink.created",
         "data_sink.updated",
@@ -85,9 +85,9 @@ async def test_a_bulk_tells_each_key_that_changed_once_and_no_other(rig: Rig, re
         {"key": "again", "value": "1"},
         {"key": "fresh", "value": "1"},
     ]
-    answer = await rig.http.post(f"{sink}/mass", json=items, headers={"Prefer": "return=minimal"})
-    assert answer.status_code == 200
-    events = await _told(rig, receiver, 5)
+    response = await rig.http.post(f"{sink}/mass", json=items, headers={"Prefer": "return=minimal"})
+    assert response.status_code == 200
+    events = await _received(rig, receiver, 5)
     assert [(event["type"].rpartition(".")[2], event["data"]["object"]["key"]) for event in events] == [
         ("deleted", "again"),
         ("created", "again"),
@@ -154,7 +154,7 @@ async def test_a_webhook_reads_no_more_than_its_owner(
     assert made.status_code == 201
     await rig.sink("not his")
     await rig.http.post(f"/v1/workspace/{other}/data-sink", json={"label": "his"})
-    assert [event["data"]["object"]["label"] for event in await _told(rig, receiver, 1)] == ["his"]
+    assert [event["data"]["object"]["label"] for event in await _received(rig, receiver, 1)] == ["his"]
 
     def revoke(tx: Any) -> None:
         tx.run("UPDATE api_key SET revoked_at = 1 WHERE principal = 'svc:one'")
@@ -175,7 +175,7 @@ async def test_a_guest_is_told_of_workspaces_that_let_guests_in(
     assert made.status_code == 201
     await rig.sink("closed")
     await rig.http.post(f"/v1/workspace/{opened}/data-sink", json={"label": "open"})
-    assert [event["data"]["object"]["label"] for event in await _told(rig, receiver, 1)] == ["open"]
+    assert [event["data"]["object"]["label"] for event in await _received(rig, receiver, 1)] == ["open"]
     assert _events_stored(rig) == 1
 
 
@@ -188,7 +188,7 @@ async def test_workspaces_and_blocks_are_told_as_their_schemas_say(rig: Rig, rec
     await rig.http.patch(f"/v1/workspace/{workspace}", json={"label": "newer"})
     await rig.http.delete(f"{blocks}/{block}")
     await rig.http.delete(f"/v1/workspace/{workspace}")
-    events = await _told(rig, receiver, 7)
+    events = await _received(rig, receiver, 7)
     assert [event["type"] for event in events] == [
         "workspace.created",
         "block.created",
@@ -206,7 +206,7 @@ async def test_a_large_value_is_left_out_and_the_event_says_so(rig: Rig, receive
     await rig.webhook(receiver.url, inOrder=True, dataEvents=["data_sink.entry.*"])
     sink = await rig.sink()
     await rig.push(sink, "k", "x" * 30_000)
-    (event,) = await _told(rig, receiver, 1)
+    (event,) = await _received(rig, receiver, 1)
     assert event["data"]["truncated"] is True
     assert set(event["data"]["object"]) == {"id", "dataSinkId"}
 
@@ -238,7 +238,7 @@ async def test_changes_at_once_are_numbered_without_gap_and_told_in_that_order(
     async with asyncio.TaskGroup() as pushing:
         for number in range(20):
             pushing.create_task(rig.push(sink, f"k{number}", "1"))
-    events = await _told(rig, receiver, 20)
+    events = await _received(rig, receiver, 20)
     assert [event["sequence"] for event in events] == list(range(1, 21))
     await rig.until(webhook, lambda log: all(one["status"] == "succeeded" for one in log))
     orphans = "SELECT count(*) FROM event WHERE number NOT IN (SELECT event FROM delivery)"

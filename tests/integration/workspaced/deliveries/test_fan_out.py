@@ -15,8 +15,8 @@ from workspaced.storage.factory import transact
 
 async def bulk(rig: Rig, sink: str, count: int, value: str) -> None:
     entries = [{"key": f"k{index:04d}", "value": value} for index in range(count)]
-    answer = await rig.http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
-    assert answer.status_code == 200, answer.text
+    response = await rig.http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
+    assert response.status_code == 200, response.text
 
 
 async def received(receiver: WebhookReceiver, count: int) -> list[dict[str, Any]]:
