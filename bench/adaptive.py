@@ -20,12 +20,12 @@ RATE = 150
 KNEE_ROWS, RATE_ROWS = 8_000, 3_000
 FIXED = (8, 12, 16, 20, 24, 32)
 
-STEADY = "ingestd, settled: entries/s"
+STEADY = "ingestd, steady state: entries/s"
 BEST = "best fixed number: entries/s"
 BEST_AT = "best fixed number: in flight"
-ACCEPTED = "of a service that takes 150/s, settled: entries/s"
-REFUSED = "of a service that takes 150/s, settled: refused in a thousand"
-SHARE = "settled over the best fixed number"
+ACCEPTED = "of a service that takes 150/s, steady state: entries/s"
+REFUSED = "of a service that takes 150/s, steady state: refused in a thousand"
+SHARE = "steady state over the best fixed number"
 
 
 def measure(options: Options) -> Report:
@@ -56,7 +56,7 @@ def measure(options: Options) -> Report:
             (SHARE, figures.ratio(STEADY, BEST), "0.9 or more"),
             ("refused, of all that was asked", figures.median(REFUSED) / 1000, "less than 0.05"),
         ),
-        notes=[surroundings_note(around), "Settled: the second half of the entries."],
+        notes=[surroundings_note(around), "Steady state: the second half of the entries."],
         summary=around | {name: round(figures.median(name), 1) for name in names},
     )
 

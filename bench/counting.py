@@ -1,12 +1,12 @@
 """A server that stores nothing and counts everything: so little of it that the sender is what is measured.
 
 It speaks as much of the interface document as a sender with bulk mass-update needs, and takes syslog-ng's bodies at
-``/lines``. It tells apart distinct keys (``P`` and eight digits) from repeated ones, and keeps the last item of each body
+``/lines``. It counts distinct keys (``P`` and eight digits) and repeated ones separately, and keeps the last item of each body
 so that values can be checked. ``python -m bench.counting`` prints its port.
 
 With ``--single`` it knows the document only: no bulk, one empty sink, entries created and updated one by one.
 
-``GET /tally`` answers with the counts, ``POST /tally`` starts anew. Times are on the machine's monotonic clock.
+``GET /tally`` returns the counts, ``POST /tally`` starts anew. Times are on the machine's monotonic clock.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class _Desk:
             return 200, json.dumps([sink] if self.label else []).encode()
         if self.single:
             return 200, json.dumps({"id": SINK, "label": self.label, "entries": []}).encode()
-        # What it was sent it can't show again: a sender that needs that gets no wrong answer.
+        # It cannot return what it received. A sender that needs that gets no wrong response.
         return 501, b'{"error":"This server only counts."}'
 
     def _create(self, body: bytes) -> tuple[int, bytes]:

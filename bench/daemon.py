@@ -39,7 +39,7 @@ class Site:
 
     @contextlib.contextmanager
     def warm(self) -> Iterator[Warm]:
-        """A process that has imported everything and makes a pass when it is told to."""
+        """A process that has imported everything and makes a pass on request."""
         with running(python("bench.passes", str(self.configuration)), log=self.folder / "warm.log") as child:
             child.line(lambda line: line == "ready")
             yield Warm(child)
@@ -63,7 +63,7 @@ class Warm:
 def site(
     folder: Path, endpoint: Endpoint, *, key: str = KEY, value: str = VALUE, after: str = "keep", label: str = LABEL
 ) -> Site:
-    """Write a configuration with one pipeline over an empty folder ``drop``, with settle time 0."""
+    """Write a configuration with one pipeline over an empty folder ``drop``, with ``settle_seconds`` 0."""
     drop = folder / "drop"
     drop.mkdir(parents=True)
     source = {"connector": "directory", "path": "drop", "settle_seconds": 0, "after": after}

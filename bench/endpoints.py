@@ -1,4 +1,4 @@
-"""What stands at the other end: the counting server, or the real service with a key and a workspace."""
+"""The endpoint of a measurement: the counting server, or the real service with a key and a workspace."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Endpoint:
     child: Running
 
     def ask(self, method: str, path: str, body: object = None, *, timeout: float = 60.0) -> Any:
-        """One request on a connection of its own; the decoded answer.
+        """Send one request on a connection of its own and return the decoded response.
 
         Raises:
-            Wrong: the answer is no success.
+            Wrong: the response is no success.
         """
         with contextlib.closing(self.connect(timeout=timeout)) as connection:
             content = None if body is None else json.dumps(body).encode()
@@ -42,7 +42,7 @@ class Endpoint:
             response = connection.getresponse()
             text = response.read()
         if response.status >= 300:
-            raise Wrong(f"{method} {path} was answered with {response.status}: {text[:300]!r}")
+            raise Wrong(f"{method} {path} got {response.status}: {text[:300]!r}")
         return json.loads(text) if text else None
 
     def connect(self, *, timeout: float = 60.0) -> http.client.HTTPConnection:

@@ -24,7 +24,7 @@ STABLE = 500
 FIRST = "considered at a start"
 AGAIN = "considered again"
 WALK = "bare walk: names and status"
-IDLE = "idle daemon, 500 settled files"
+IDLE = "idle daemon, 500 stable files"
 IDLE_LARGE = "idle daemon, 100 000 files that wait"
 
 _IDLE_SECONDS = 20.0

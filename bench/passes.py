@@ -19,7 +19,7 @@ from ingestd.telemetry import Event
 
 
 def _ignore(_event: Event) -> None:
-    """The command prints lines; here they would be in the way of the answers."""
+    """The command prints lines; here they would be in the way of the results."""
 
 
 def main(path: Path) -> None:

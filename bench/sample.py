@@ -62,7 +62,7 @@ def entries(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def wrong_values(sampled: Collection[tuple[str, str | None]], rows: int) -> list[str]:
-    """Of some entries that arrived somewhere, the keys whose value is not what the file says."""
+    """Return the keys of received entries that have another value than the file."""
     numbers = pl.Series([int(key[1:9]) for key, _ in sampled], dtype=pl.Int64)
     if numbers.is_empty():
         return []

@@ -1,8 +1,8 @@
-"""A service that slows down, or refuses, as told: what a sender that adapts has to find out.
+"""A service that slows down, or refuses, as its arguments say: what a sender that adapts has to find out.
 
-It knows the document only. ``python -m bench.slowing knee 20 0.02`` answers after 20 ms as long as no more than 20 requests
+It knows the document only. ``python -m bench.slowing knee 20 0.02`` responds after 20 ms as long as no more than 20 requests
 are in flight, and later in proportion with more. ``python -m bench.slowing rate 300`` refuses (429) what exceeds 300 requests
-a second, with Retry-After and without announcing anything. Prints its port; ``GET /tally`` answers with the counts.
+a second, with Retry-After and without announcing anything. Prints its port; ``GET /tally`` returns the counts.
 """
 
 from __future__ import annotations

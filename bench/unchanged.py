@@ -1,4 +1,4 @@
-"""The same million rows once more: a file that nobody touched, one that was written again, one in another order."""
+"""The same million rows once more: an unchanged file, one that was written again, one in another order."""
 
 from __future__ import annotations
 

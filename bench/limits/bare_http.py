@@ -26,7 +26,7 @@ class BareConnection:
         self._socket.close()
 
     def request(self, method: str, path: str, body: bytes = b"") -> int:
-        """Send, and read the answer to its end; its status."""
+        """Send a request, read the whole response and return its status."""
         head = f"{method} {path}{self._head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         self._socket.sendall(head.encode() + body)
         response = self._socket.recv(65_536)
@@ -41,5 +41,5 @@ class BareConnection:
     def _more(self) -> bytes:
         piece = self._socket.recv(65_536)
         if not piece:
-            raise ConnectionError("the service closed the connection in the middle of an answer")
+            raise ConnectionError("the service closed the connection in the middle of a response")
         return piece

@@ -36,7 +36,7 @@ async def rate(transport: httpx.AsyncBaseTransport, address: str) -> float:
             response = await transport.handle_async_request(request)
             await response.aread()
             if response.status_code != 201:
-                raise SystemExit(f"answered with {response.status_code}")
+                raise SystemExit(f"got status {response.status_code}")
 
     started = time.perf_counter()
     await asyncio.gather(*[send() for _ in range(IN_FLIGHT)])
