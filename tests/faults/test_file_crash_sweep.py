@@ -1,4 +1,4 @@
-"""kill -9 before each file operation with which a settled file is put away, and the same done again after the restart."""
+"""kill -9 before each file operation that archives a stable file. The restarted daemon repeats the operation."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def assert_put_away_once(lives: list[dict[str, Any]]) -> None:
         here, there = life["between"]
         assert TEXT in [*here.values(), *there.values()], f"operation {number}: the file was nowhere"
         if not here:
-            assert receipt_of(there), f"operation {number}: the file had gone, and nothing told what became of it"
+            assert receipt_of(there), f"operation {number}: the file had gone, and nothing reported its result"
         assert life["drop"] == {}
         found = {name: text for name, text in life["archive"].items() if not name.startswith("failed/")}
         reported = receipt_of(found)

@@ -23,7 +23,7 @@ from tests.support.sqlite_desires import desire_all
 
 WANTED: Mapping[str, Desired] = {f"k{n}": (f"{n}.0", "scalar") for n in range(6)}
 REFUSED = ("k4", "k5")
-MEDDLED = {"k0": "0.0", "k1": "somebody else's", "k3": "3.0", "strange": "9"}
+MEDDLED = {"k0": "0.0", "k1": "of another program", "k3": "3.0", "strange": "9"}
 EVERYTHING = Selection()
 
 
@@ -48,7 +48,7 @@ async def refuse(mirror: SqliteMirror) -> None:
 
 
 async def work(mirror: SqliteMirror) -> None:
-    """What an operator asks for: refused entries again, and what somebody else did undone."""
+    """What an operator asks for: refused entries again, and changes of other programs undone."""
     check = await mirror.drift.begin_check(1)
     rows = [(key, value, "scalar") for key, value in MEDDLED.items()]
     schema = {"key": pl.String, "value": pl.String, "data_type": pl.String}
@@ -70,7 +70,7 @@ async def deliver(mirror: SqliteMirror, service: dict[str, str]) -> None:
 
 
 def die_at(template: Path, place: Path, point: int) -> Fuse:
-    """Work until the fuse blows; what a new process would find stands at ``place``."""
+    """Work until the fuse blows; a new process finds the state in ``place``."""
     life = place.parents[1] / "state.db"
     shutil.copyfile(template, life)
     fuse = Fuse(point)

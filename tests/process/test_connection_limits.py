@@ -90,7 +90,7 @@ def closed(running: Running, reason: str) -> float:
     return sum(float(line.removeprefix(name)) for line in lines if line.startswith(name))
 
 
-def test_a_half_sent_head_is_answered_with_408_and_the_connection_ends(running: Running) -> None:
+def test_a_half_sent_head_gets_408_and_the_connection_ends(running: Running) -> None:
     # contract G29
     before = closed(running, "head_timeout")
     with connect(running) as wire:
@@ -123,7 +123,7 @@ def test_a_connection_without_a_request_ends_by_itself(running: Running, first: 
         assert received_until_closed(wire) < 1_000
 
 
-def test_a_body_that_comes_too_slowly_is_answered_with_408(running: Running) -> None:
+def test_a_body_that_arrives_too_slowly_gets_408(running: Running) -> None:
     # contract G30
     with connect(running) as wire:
         head = f"POST /v1/workspace HTTP/1.1\r\nHost: s\r\nx-api-key: {running.key}\r\nContent-Length: 5000\r\n\r\n"
@@ -132,7 +132,7 @@ def test_a_body_that_comes_too_slowly_is_answered_with_408(running: Running) -> 
     assert closed(running, "body_too_slow") >= 1
 
 
-def test_a_client_that_does_not_read_its_answer_is_disconnected(running: Running) -> None:
+def test_a_client_that_does_not_read_its_response_is_disconnected(running: Running) -> None:
     # contract G30
     before = closed(running, "not_reading")
     with running.service.client(running.key) as http:
@@ -145,7 +145,7 @@ def test_a_client_that_does_not_read_its_answer_is_disconnected(running: Running
 
 
 def large_sink(http: httpx.Client) -> str:
-    """A sink whose answer is larger than what the system buffers for a connection."""
+    """A sink with a response that is larger than the system's buffers of a connection."""
     workspace = http.post("/v1/workspace", json={"label": "w"}).json()["id"]
     sink = str(http.post(f"/v1/workspace/{workspace}/data-sink", json={"label": "s"}).headers["Location"])
     value = "x" * 60_000
@@ -211,7 +211,7 @@ def test_the_operators_listener_has_the_same_limits(running: Running) -> None:
         assert_problem(read_response(wire), 431, "head_too_large")
 
 
-def test_requests_that_came_before_a_refused_one_are_answered(running: Running) -> None:
+def test_requests_before_a_refused_one_get_responses(running: Running) -> None:
     with connect(running) as wire:
         wire.sendall(COMPLETE + COMPLETE + b"NONSENSE\r\n\r\n")
         received = b""
@@ -318,7 +318,7 @@ def eviction_lines(running: Running) -> list[dict[str, Any]]:
     return [event for event in running.service.events if event.get("reason") == "evicted"]
 
 
-def test_a_service_with_few_descriptors_keeps_answering_its_operators(tmp_path: Path) -> None:
+def test_a_service_with_few_descriptors_keeps_responding_to_operators(tmp_path: Path) -> None:
     data = tmp_path / "data"
     key = new_key(data)
     port = free_port()

@@ -1,4 +1,4 @@
-"""Conversions of the real service, whose process is killed in the middle of one."""
+"""Conversions of the real service when its process is killed in the middle of one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _child_of(process: int) -> int:
         children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
         if children:
             return int(children[0])
-        time.sleep(0.01)  # a claim is told before its process begins
+        time.sleep(0.01)  # a claim is committed before its process starts
     raise AssertionError("no conversion began")
 
 
@@ -99,5 +99,5 @@ def test_a_process_that_is_killed_while_bytes_come_leaves_nothing_once_another_s
         deadline = time.monotonic() + DEADLINE_SECONDS
         while any(incoming.iterdir()):
             assert time.monotonic() < deadline, "what was left is not swept"
-            time.sleep(0.01)  # upkeep signals nobody
+            time.sleep(0.01)  # maintenance sends no signal
         assert http.get(FILES, params={"workspaceId": workspace}).json() == []

@@ -35,7 +35,7 @@ def database(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(TIMEOUT_SECONDS + 30)
-def test_no_generated_request_meets_a_failure_or_an_answer_that_the_document_does_not_have(
+def test_no_generated_request_gets_a_failure_or_an_undocumented_response(
     tmp_path: Path, database: dict[str, str]
 ) -> None:
     data = tmp_path / "data"

@@ -1,4 +1,4 @@
-"""The way of a bad row, with the real daemon: dropped, rejected, mended, dropped back."""
+"""A bad row with the real daemon: dropped, rejected, corrected, dropped again."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def drop(folder: Path, name: str, text: str) -> None:
     written.rename(folder / "drop" / name)
 
 
-def test_of_a_thousand_rows_three_come_back_two_are_mended_and_one_is_rejected_again(
+def test_of_a_thousand_rows_three_are_rejected_two_corrected_and_one_rejected_again(
     tmp_path: Path, server: DocumentServer
 ) -> None:
     config = configure(tmp_path, server.url)

@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.busy_sources import SETTLE_SECONDS, BusySources
+from tests.support.busy_sources import STABLE_SECONDS, BusySources
 from tests.support.daemon_process import Daemon, environment, ingestd
 
 ROUNDS = int(os.environ.get("INGESTD_KILL_ROUNDS", "15"))
@@ -94,7 +94,7 @@ class Scene:
         folder = {
             "name": "files",
             "source": {
-                "connector": "directory", "path": "drop", "pattern": "*.csv", "settle_seconds": SETTLE_SECONDS,
+                "connector": "directory", "path": "drop", "pattern": "*.csv", "settle_seconds": STABLE_SECONDS,
                 "after": "archive", "archive": "done", "rescan_seconds": 5,
             },
             "entries": {"key": "{part}", "value": "{mass}"},

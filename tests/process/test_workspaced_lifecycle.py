@@ -27,7 +27,7 @@ def test_a_signal_ends_it_in_order_with_exit_code_0(tmp_path: Path, number: int)
         assert service.events[0]["url"] == service.url
 
 
-def test_a_request_under_way_is_answered_before_the_end(tmp_path: Path) -> None:
+def test_a_request_in_flight_gets_its_response_before_the_exit(tmp_path: Path) -> None:
     # contract P5
     key = new_key(tmp_path / "data")
     body = b'{"label":"late"}'
@@ -58,7 +58,7 @@ def wait_until_refused(host: str, port: int) -> None:
     raise AssertionError("the service still takes connections")
 
 
-def test_it_tells_the_service_manager_when_it_is_ready_alive_and_stopping(tmp_path: Path) -> None:
+def test_it_notifies_the_service_manager_when_it_is_ready_alive_and_stopping(tmp_path: Path) -> None:
     address = str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(address)

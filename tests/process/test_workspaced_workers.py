@@ -92,7 +92,7 @@ def test_two_workers_share_the_port_and_their_numbers_are_added_up(tmp_path: Pat
         assert key not in service.log
 
 
-def test_one_worker_is_the_process_itself_and_tells_the_same_numbers(tmp_path: Path) -> None:
+def test_one_worker_is_the_process_itself_and_reports_the_same_numbers(tmp_path: Path) -> None:
     # contract G23
     key = new_key(tmp_path / "data")
     with service_of(tmp_path / "data", 1) as (service, admin):
@@ -130,7 +130,7 @@ def test_a_worker_that_is_killed_is_started_again_and_its_numbers_stay(tmp_path:
         assert service.stop() == 0
 
 
-def test_sigterm_answers_what_is_under_way_in_every_worker(tmp_path: Path) -> None:
+def test_sigterm_completes_the_requests_in_flight_in_every_worker(tmp_path: Path) -> None:
     # contract P5
     key = new_key(tmp_path / "data")
     body = b'{"label":"late"}'

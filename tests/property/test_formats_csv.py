@@ -236,7 +236,7 @@ def test_the_scanner_ends_a_record_where_the_csv_module_does(body: str, size: in
 
 
 @given(body=NASTY, block_bytes=st.integers(1, 32), which=st.integers(0, 50))
-def test_reading_taken_up_at_any_stretch_gives_the_rest(body: str, block_bytes: int, which: int) -> None:
+def test_reading_resumed_at_any_chunk_gives_the_rest(body: str, block_bytes: int, which: int) -> None:
     data = ("a,b\n" + body).encode()
     chunks = read_whole(data, block_bytes)
     done, rest = chunks[: which % len(chunks) + 1], chunks[which % len(chunks) + 1 :]
@@ -272,7 +272,7 @@ def test_bytes_of_any_kind_end_in_records_rejects_or_one_sentence(data: bytes, b
 
 
 @given(body=NASTY, block_bytes=st.integers(1, 24), record_bytes=st.integers(8, 24))
-def test_a_record_beyond_the_bound_is_parked_and_its_neighbours_are_read(
+def test_a_record_over_the_limit_is_rejected_and_its_neighbours_are_read(
     body: str, block_bytes: int, record_bytes: int
 ) -> None:
     data = ("a,b\n" + body).encode()

@@ -118,7 +118,7 @@ def test_the_fast_path_and_the_exact_one_agree(lines: list[str]) -> None:
 @given(
     lines=st.lists(st.one_of(FLAT, st.just("{"), st.just("[1]"), st.just("")), max_size=10), which=st.integers(0, 20)
 )
-def test_reading_taken_up_at_any_stretch_gives_the_rest(lines: list[str], which: int) -> None:
+def test_reading_resumed_at_any_chunk_gives_the_rest(lines: list[str], which: int) -> None:
     data = "\n".join(["{}", *lines]).encode()
     chunks = read_whole(data, 16, cells=4)
     at = which % len(chunks)
@@ -162,7 +162,7 @@ def test_bytes_of_any_kind_end_in_records_rejects_or_one_sentence(
         (b'{"a": 1} {"a": 2}', "not valid JSON"),
     ],
 )
-def test_a_line_that_is_no_record_is_parked_with_the_reason_and_its_neighbours_are_read(
+def test_a_line_that_is_no_record_is_rejected_with_the_reason_and_its_neighbours_are_read(
     line: bytes, words: str
 ) -> None:
     with pytest.raises(LineUnreadable, match=words):

@@ -159,7 +159,7 @@ async def test_a_rotated_key_works_beside_the_old_one_until_the_overlap_ends(
     assert statuses == [401, 401, 200]
 
 
-async def test_anybody_may_read_below_a_public_workspace_and_do_nothing_else(
+async def test_any_caller_may_read_below_a_public_workspace_and_do_nothing_else(
     http: httpx.AsyncClient, workspace: dict[str, Any]
 ) -> None:
     # contract A6

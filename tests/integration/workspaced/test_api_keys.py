@@ -135,7 +135,7 @@ async def test_a_revoked_key_is_401_and_stays_in_the_list(http: httpx.AsyncClien
     rotated = await http.post(f"{_KEYS}/{made['id']}/rotate")
     assert (rotated.status_code, rotated.json()["code"]) == (409, "key_revoked")
     assert (await http.get(f"{_KEYS}/{made['id']}")).json()["revokedAt"] == gone.json()["revokedAt"]
-    for method, path in (("GET", "nobody"), ("DELETE", "nobody"), ("POST", "nobody/rotate")):
+    for method, path in (("GET", "unknown"), ("DELETE", "unknown"), ("POST", "unknown/rotate")):
         assert (await http.request(method, f"{_KEYS}/{path}")).status_code == 404
 
 

@@ -285,7 +285,7 @@ async def test_every_row_is_401_without_a_key_and_403_with_one_for_elsewhere(
     assert (await http.request(method, target, content=b"{")).status_code == 401
 
 
-async def test_a_patch_answers_exactly_the_types(http: httpx.AsyncClient, blocks: str) -> None:
+async def test_a_patch_returns_exactly_the_types(http: httpx.AsyncClient, blocks: str) -> None:
     # contract B7
     block = await _made(http, blocks, type=["part"])
     path = f"{blocks}/{block['id']}"
@@ -362,7 +362,7 @@ async def test_a_block_can_not_come_below_itself_and_the_root_can_not_move(clien
     assert all(block.label != "x" for block in await client.list_blocks(workspace.id))
 
 
-async def test_a_leaf_is_deleted_and_answers_what_it_was(client: AsyncClient) -> None:
+async def test_a_deleted_leaf_is_returned_as_it_was(client: AsyncClient) -> None:
     # contract B6
     workspace = await client.create_workspace("Rocket")
     block = await client.create_block(workspace.id, label="Bolt")
@@ -455,7 +455,7 @@ async def test_a_block_more_or_less_is_another_version_of_its_workspace_and_a_la
     assert (await http.get(workspace, headers={"If-None-Match": grown})).status_code == 200
 
 
-async def test_anybody_may_read_the_blocks_of_a_public_workspace(http: httpx.AsyncClient) -> None:
+async def test_any_caller_may_read_the_blocks_of_a_public_workspace(http: httpx.AsyncClient) -> None:
     made = (await http.post("/v1/workspace", json={"label": "Open", "publicCanReadEnabled": True})).json()
     del http.headers["x-api-key"]
     blocks = f"/v1/workspace/{made['id']}/blocks"

@@ -258,7 +258,7 @@ async def test_absent_foreign_and_forbidden_are_refused_with_the_same_words(
     # contract C9
     file = (await files.upload())["id"]
     other = (await files.http.post("/v1/workspace", json={"label": "other"})).json()["id"]
-    other_caller = {"x-api-key": make_key(name="svc:stranger", role="editor", workspace_id=other)}
+    other_caller = {"x-api-key": make_key(name="svc:other", role="editor", workspace_id=other)}
     reader = {"x-api-key": make_key(name="svc:reader", role="reader", workspace_id=files.workspace)}
     rows = [
         ("GET", "{}", None),
@@ -381,7 +381,7 @@ async def test_files_of_a_deleted_workspace_are_as_absent(files: CloudFiles) -> 
     assert (await files.http.post(FILES, params=params, content=b"x")).status_code == 403
 
 
-async def test_a_repeated_post_gets_the_first_answer_and_makes_no_second_file(files: CloudFiles) -> None:
+async def test_a_repeated_post_gets_the_first_response_and_creates_no_second_file(files: CloudFiles) -> None:
     params = {"workspaceId": files.workspace, "fileName": "a.bin"}
     headers = {"Idempotency-Key": "one"}
     first = await files.http.post(FILES, params=params, content=b"abc", headers=headers)

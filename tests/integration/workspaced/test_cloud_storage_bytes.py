@@ -263,7 +263,7 @@ async def test_a_full_disk_is_a_503_with_a_sentence_and_leaves_nothing(
     assert (await files.http.post(FILES, params=params, content=b"abc")).status_code == 201
 
 
-async def test_bytes_that_are_missing_are_told_before_the_answer_begins(files: CloudFiles, settings: Settings) -> None:
+async def test_missing_bytes_are_reported_before_the_response_begins(files: CloudFiles, settings: Settings) -> None:
     file = await files.upload(content=b"abc")
     (settings.blobs / file["sha256"][:2] / file["sha256"][2:]).unlink()
     response = await files.http.get(f"{FILES}/download/{file['id']}")
@@ -451,7 +451,7 @@ async def test_a_reader_that_goes_away_leaves_no_file_open(blobs: DiskBlobs) -> 
     assert b"".join([part async for part in blobs.read(incoming.sha256, start=1, length=5)]) == content[1:6]
 
 
-async def test_a_folder_that_cant_be_written_is_told(blobs: DiskBlobs, tmp_path: Path) -> None:
+async def test_a_folder_that_cannot_be_written_is_reported(blobs: DiskBlobs, tmp_path: Path) -> None:
     (tmp_path / "blobs" / "incoming").rmdir()
     (tmp_path / "blobs" / "incoming").write_bytes(b"a file in its place")
     with pytest.raises(Unavailable, match="can't be used"):

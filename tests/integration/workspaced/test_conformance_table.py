@@ -25,7 +25,7 @@ from workspaced.storage.factory import transact
 ABSENT: Final = "9c5b94b1-35ad-49bb-b118-8e8fc24abf80"
 UNSAFE: Final = "http://127.0.0.1/hook"
 
-# The table's last column, as it stands there. V: 400. V*: 400 in the document's words. N: 404, or (files) 403. K: ClientId.
+# The table's last column, as it is there. V: 400. V*: 400 in the document's words. N: 404, or (files) 403. K: ClientId.
 # T: 413 and 415. I: 412. Y: 422 for another body under the key.
 MARKS: Final = {
     "DS1": "N 304", "DS2": "V* N", "DS3": "V* N", "DS4": "N V 304", "DS5": "K V T Y 409", "DS6": "V* K T N I",
@@ -165,7 +165,7 @@ async def test_every_row_is_429_once_its_caller_has_come_too_often(
 
 
 async def test_every_row_is_503_while_the_database_is_away(settings: Settings) -> None:
-    away = dataclasses.replace(settings, postgres=postgres_address("postgresql://nobody@127.0.0.1:1/nowhere"))
+    away = dataclasses.replace(settings, postgres=postgres_address("postgresql://unknown@127.0.0.1:1/nowhere"))
     world = World(**{field.name: ABSENT for field in dataclasses.fields(World)})
     async with _service(away, "edw_any") as (http, _):
         for row in ROWS:
@@ -197,7 +197,7 @@ async def test_a_quota_that_is_used_up_is_409(
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.id in EVENTS], ids=lambda row: row.id)
-async def test_each_row_tells_its_events_and_no_others(http: httpx.AsyncClient, settings: Settings, row: Row) -> None:
+async def test_each_row_emits_its_events_and_no_others(http: httpx.AsyncClient, settings: Settings, row: Row) -> None:
     # contract H7
     world = await one_of_each(http)
     if row.id == "CS5":
@@ -215,7 +215,7 @@ async def test_each_row_tells_its_events_and_no_others(http: httpx.AsyncClient, 
     assert [one for one in reported if "conversion" not in one or one in EVENTS[row.id]] == EVENTS[row.id]
 
 
-async def test_the_other_rows_tell_nothing(http: httpx.AsyncClient, settings: Settings) -> None:
+async def test_the_other_rows_emit_no_event(http: httpx.AsyncClient, settings: Settings) -> None:
     world = await one_of_each(http)
     await _subscribe(http, world)
     for row in sorted(ROWS, key=lambda row: row.id == "WH4"):  # it deletes what the others need

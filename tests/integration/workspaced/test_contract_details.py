@@ -33,7 +33,7 @@ async def test_the_last_of_two_equal_members_counts(http: httpx.AsyncClient, sin
     assert pushed.json()["value"] == "last"
 
 
-async def test_answers_are_private_unless_the_operation_says_otherwise(http: httpx.AsyncClient, sink: str) -> None:
+async def test_responses_are_private_unless_the_operation_says_otherwise(http: httpx.AsyncClient, sink: str) -> None:
     # contract G36
     for path in (sink, f"{sink}/absent", "/v1/workspace", "/healthz"):
         assert (await http.get(path)).headers["Cache-Control"] == "private, no-cache"

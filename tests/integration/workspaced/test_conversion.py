@@ -1,4 +1,4 @@
-"""Conversions as jobs: queued, leased, tried again, asked for again, stopped; and what is told of them."""
+"""Conversions as jobs: queued, leased, tried again, requested again, stopped; and their events."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def _paced(settings: Settings, **limits: Any) -> Settings:
 async def _converting() -> set[int]:
     """The process of a conversion, once it is there."""
     async with asyncio.timeout(DEADLINE_SECONDS):
-        while not (found := conversion_processes()):  # noqa: ASYNC110  a claim is told before its process begins
+        while not (found := conversion_processes()):  # noqa: ASYNC110  a claim is committed before its process starts
             await asyncio.sleep(0.01)
     return found
 
 
 async def _ended(processes: set[int]) -> None:
     async with asyncio.timeout(DEADLINE_SECONDS):
-        while conversion_processes() & processes:  # noqa: ASYNC110  the end of a process signals nobody but its parent
+        while conversion_processes() & processes:  # noqa: ASYNC110  only its parent gets a signal of its end
             await asyncio.sleep(0.01)
 
 
@@ -84,7 +84,7 @@ async def test_an_upload_is_converted_and_what_is_made_can_be_downloaded(setting
         assert former.json()["rowCount"] == 1, "the outputs of older versions stay"
 
 
-async def test_a_type_without_a_converter_requires_none_until_somebody_asks(
+async def test_a_type_without_a_converter_needs_none_until_a_conversion_is_requested(
     settings: Settings, make_key: MakeKey
 ) -> None:
     async with _service(settings, make_key()) as files:
@@ -265,7 +265,7 @@ async def test_a_lease_that_ran_out_is_taken_over(settings: Settings, make_key: 
         settings.database,
         lambda tx: conversion_store.fail(tx, held, "internal", "too late", pace=limits, now=clock.now()),
     )
-    assert late is None, "who lost his lease changes nothing any more"
+    assert late is None, "a worker without its lease changes nothing"
 
 
 async def test_a_file_that_kills_whoever_converts_it_is_given_up(settings: Settings, make_key: MakeKey) -> None:
@@ -299,7 +299,7 @@ async def test_two_processes_convert_a_file_once(settings: Settings, make_key: M
             assert (await one.conversion(record["id"]))["attempt"] == 1
 
 
-async def test_every_change_of_a_file_and_its_conversion_is_told(settings: Settings, make_key: MakeKey) -> None:
+async def test_every_change_of_a_file_and_its_conversion_emits_an_event(settings: Settings, make_key: MakeKey) -> None:
     open_egress = dataclasses.replace(settings, egress=EgressRules.from_environment({}, dev=True))
     with WebhookReceiver() as receiver:
         async with _service(open_egress, make_key()) as files:

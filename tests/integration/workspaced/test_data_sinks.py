@@ -111,7 +111,7 @@ async def test_a_failed_create_leaves_no_gap_in_the_serials_and_a_deleted_one_do
     assert (await http.post(sinks, json={"label": "e", "id": _ID})).json()["visibleId"] == "SNK-3"
 
 
-async def test_a_sink_answers_to_its_id_and_its_visible_id_in_any_case(http: httpx.AsyncClient, sinks: str) -> None:
+async def test_a_sink_is_found_by_its_id_and_its_visible_id_in_any_case(http: httpx.AsyncClient, sinks: str) -> None:
     # contract S5
     record = (await http.post(sinks, json={"label": "a"})).json()
     for name in (record["id"], record["id"].upper(), "SNK-1", "snk-1"):
@@ -156,7 +156,7 @@ async def test_a_long_sink_is_streamed_whole(http: httpx.AsyncClient, sinks: str
 
 
 @pytest.mark.parametrize("accept", ["*/*", "application/problem+json"])
-async def test_the_four_rows_that_the_document_shows_answer_400_in_its_words(
+async def test_the_four_rows_that_the_document_shows_return_400_in_its_words(
     http: httpx.AsyncClient, sinks: str, sink: str, accept: str
 ) -> None:
     # contract G14
@@ -187,7 +187,7 @@ async def test_the_four_rows_that_the_document_shows_answer_400_in_its_words(
             assert response.json()["detail"]
 
 
-async def test_an_update_merges_and_answers_nothing(http: httpx.AsyncClient, sinks: str) -> None:
+async def test_an_update_merges_and_returns_nothing(http: httpx.AsyncClient, sinks: str) -> None:
     # contract S3, S11
     created = (await http.post(sinks, json={"label": "a", "tags": "t", "description": "d"})).json()
     path = f"{sinks}/{created['id']}"
@@ -290,7 +290,7 @@ async def test_concurrent_creates_get_serials_without_gap_or_double(http: httpx.
     assert sorted(response.json()["serial"] for response in responses) == list(range(1, 61))
 
 
-async def test_every_answer_below_the_sinks_announces_bulk_and_no_other_does(
+async def test_every_response_below_the_sinks_announces_bulk_and_no_other_does(
     http: httpx.AsyncClient, sinks: str, sink: str
 ) -> None:
     # contract M9

@@ -1,4 +1,4 @@
-"""Over TLS the certificate is judged by the name in the URL, although the socket was given an address."""
+"""Over TLS the certificate is verified for the name in the URL, although the socket gets an address."""
 
 from __future__ import annotations
 

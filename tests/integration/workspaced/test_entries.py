@@ -113,7 +113,7 @@ async def test_an_id_that_the_service_made_is_in_use_everywhere_until_its_entry_
     assert {caught.value.code for caught in (single, bulk, back)} == {"id_in_use"}
 
 
-async def test_an_entry_answers_to_its_id_where_no_entry_has_it_as_key(client: AsyncClient, mass_budget: Sink) -> None:
+async def test_an_entry_is_found_by_its_id_if_no_entry_has_it_as_key(client: AsyncClient, mass_budget: Sink) -> None:
     # contract S7
     where = mass_budget.workspace_id, mass_budget.id
     made = await client.create_entry(*where, key="a/b", value="1", data_type="scalar")

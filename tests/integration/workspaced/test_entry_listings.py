@@ -1,4 +1,4 @@
-"""Stretches of a sink's entries, and their form as CSV (contract DS1, S15, S16)."""
+"""Pages of a sink's entries, and their form as CSV (contract DS1, S15, S16)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def test_a_plain_get_has_every_entry_and_says_no_count(http: httpx.AsyncCl
     assert "X-Total-Count" not in response.headers
 
 
-async def test_a_stretch_says_how_many_there_are_and_where_the_next_is(http: httpx.AsyncClient, filled: str) -> None:
+async def test_a_page_has_the_total_and_the_link_of_the_next_page(http: httpx.AsyncClient, filled: str) -> None:
     # contract S15
     seen: list[str] = []
     target = f"{filled}?take=3&sortedBy=key"
@@ -77,7 +77,7 @@ async def test_what_can_not_be_listed_is_refused(http: httpx.AsyncClient, filled
     assert (await http.get(filled, params=query)).status_code == 400
 
 
-async def test_an_unchanged_stretch_is_not_sent_again(http: httpx.AsyncClient, filled: str) -> None:
+async def test_an_unchanged_page_is_not_sent_again(http: httpx.AsyncClient, filled: str) -> None:
     first = await http.get(filled, params={"take": "2"})
     again = await http.get(filled, params={"take": "2"}, headers={"If-None-Match": first.headers["ETag"]})
     assert (again.status_code, again.content) == (304, b"")

@@ -21,13 +21,13 @@ async def test_a_key_of_one_workspace_gets_nothing_of_another_by_any_operation(
     # contract G15
     theirs = await one_of_each(http, tried=True)
     own = (await http.post("/v1/workspace", json={"label": "Own"})).json()["id"]
-    foreign = {"x-api-key": make_key("svc:stranger", workspace_id=own), "ClientId": "stranger"}
+    foreign = {"x-api-key": make_key("svc:other", workspace_id=own), "ClientId": "other"}
     before = await _state(http, theirs)
     owners_key = (await http.get("/v1/api-keys")).json()[0]["id"]
     got: list[str] = []
     for operation in OPERATIONS:
         if operation.scope is None and operation.take is None:
-            continue  # open to everybody, and shows nothing of anybody
+            continue  # open to every caller, and shows no caller's data
         request = request_to(operation, theirs, api_key=owners_key)
         response = await _sent(http, request, foreign)
         named = "{" in operation.path or "workspaceId" in request.query
@@ -51,7 +51,7 @@ async def test_the_same_requests_of_the_owner_succeed(http: httpx.AsyncClient) -
         assert response.is_success, (operation.name, response.text)
 
 
-async def test_the_four_rows_whose_400_is_documented_answer_exactly_that(http: httpx.AsyncClient) -> None:
+async def test_the_four_rows_with_a_documented_400_return_exactly_that(http: httpx.AsyncClient) -> None:
     # contract G14
     world = await one_of_each(http)
     table = {operation.name: operation for operation in OPERATIONS}

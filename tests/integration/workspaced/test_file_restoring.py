@@ -1,4 +1,4 @@
-"""Deleted files are brought back by who runs the service, and by nobody else (contract G25)."""
+"""Only the operator of the service restores deleted files (contract G25)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from workspaced.app import running
 from workspaced.settings.model import Settings
 
 
-async def test_a_repeated_post_gets_the_first_answer_and_does_nothing(http: httpx.AsyncClient, sinks: str) -> None:
+async def test_a_repeated_post_gets_the_first_response_and_changes_nothing(http: httpx.AsyncClient, sinks: str) -> None:
     # contract G18
     headers = {"Idempotency-Key": '"batch 1"'}
     first = await http.post(sinks, json={"label": "a", "colour": 1}, headers=headers)
@@ -87,7 +87,7 @@ async def test_a_key_that_is_none_is_400(http: httpx.AsyncClient, sinks: str, ke
     assert (response.status_code, response.json()["code"]) == (400, "bad_idempotency_key")
 
 
-async def test_an_answer_is_forgotten_after_its_time(settings: Settings, make_key: Callable[..., str]) -> None:
+async def test_a_stored_response_expires(settings: Settings, make_key: Callable[..., str]) -> None:
     # contract G18
     forgetful = Settings(data=settings.data, postgres=settings.postgres, idempotency_hours=0)
     headers = {"x-api-key": make_key(), "ClientId": "tests", "Idempotency-Key": "1"}

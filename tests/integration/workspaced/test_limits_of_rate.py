@@ -27,9 +27,7 @@ async def _client(settings: Settings, key: str | None, **more: object) -> AsyncI
         yield http
 
 
-async def test_who_comes_too_often_is_429_and_told_when_to_come_back(
-    settings: Settings, make_key: Callable[..., str]
-) -> None:
+async def test_too_many_requests_get_429_with_retry_after(settings: Settings, make_key: Callable[..., str]) -> None:
     # contract G20
     limits = Limits(requests_per_minute=1, request_burst=3)
     async with _client(settings, make_key(), limits=limits) as http:

@@ -95,7 +95,7 @@ async def test_a_wrong_body_is_400_and_writes_nothing(http: httpx.AsyncClient, s
     assert await _values(http, sink) == {}
 
 
-async def test_a_list_is_answered_by_a_list_in_its_order_and_an_object_by_an_object(
+async def test_a_list_returns_a_list_in_its_order_and_an_object_returns_an_object(
     http: httpx.AsyncClient, sink: str
 ) -> None:
     # contract M3
@@ -117,7 +117,7 @@ async def test_one_bad_item_stops_all_and_is_pointed_at(http: httpx.AsyncClient,
     assert await _values(http, sink) == {}
 
 
-async def test_partial_writes_the_good_items_and_tells_the_bad_ones(http: httpx.AsyncClient, sink: str) -> None:
+async def test_partial_writes_the_valid_items_and_reports_the_invalid_ones(http: httpx.AsyncClient, sink: str) -> None:
     # contract M10
     await http.post(f"{sink}/mass", json={"key": "taken", "value": "v", "id": _ID})
     items: list[Any] = [
@@ -165,7 +165,7 @@ async def test_a_key_that_comes_twice_takes_its_last_value_and_both_slots_show_i
     assert [(entry.key, entry.value, entry.data_type) for entry in whole.entries] == [("a", "3", "scalar")]
 
 
-async def test_minimal_answers_are_counts_of_what_was_done(http: httpx.AsyncClient, sink: str) -> None:
+async def test_minimal_responses_are_counts_of_what_was_done(http: httpx.AsyncClient, sink: str) -> None:
     # contract M8
     async def sent(*items: dict[str, Any]) -> list[int]:
         response = await http.post(f"{sink}/mass", json=list(items), headers=_MINIMAL)

@@ -25,7 +25,7 @@ def _numbers(text: bytes) -> dict[str, float]:
     }
 
 
-async def test_either_database_tells_its_levels(transport: httpx.ASGITransport, sink: str) -> None:
+async def test_both_databases_report_their_gauges(transport: httpx.ASGITransport, sink: str) -> None:
     levels = await _application(transport).levels()
     assert (levels.reached, levels.oldest_ms) == (True, None)
     assert levels.deliveries == {"pending": 0, "failed": 0}
@@ -52,7 +52,7 @@ async def test_no_label_holds_what_a_client_chose(
     assert metrics["workspaced_http_requests_in_flight"] == 0
 
 
-async def test_a_repeated_answer_writes_no_entry_a_second_time(
+async def test_a_repeated_response_writes_no_entry_a_second_time(
     transport: httpx.ASGITransport, http: httpx.AsyncClient, sink: str
 ) -> None:
     items = [{"key": "a", "value": "1"}, {"key": "b", "value": "2"}]
@@ -70,7 +70,7 @@ async def test_a_repeated_answer_writes_no_entry_a_second_time(
     }
 
 
-def test_a_database_that_does_not_answer_is_a_number_and_no_failure() -> None:
+def test_a_database_that_does_not_respond_is_a_metric_and_no_failure() -> None:
     text, _ = exposition([], level_families(Levels(reached=False), now_ms=0), accept="")
     assert _numbers(text) == {"workspaced_database_up": 0}
 

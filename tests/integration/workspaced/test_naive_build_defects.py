@@ -61,9 +61,7 @@ async def test_types_are_strict(http: httpx.AsyncClient, body: dict[str, Any]) -
 @pytest.mark.parametrize(
     "body", [b'{"label":"a\\u0000b"}', b'{"label":"x","ignored":{"deep":["\\u0000"]}}', b'{"label":"x","\\u0000":1}']
 )
-async def test_the_character_nul_is_refused_wherever_it_stands(
-    http: httpx.AsyncClient, sinks: str, body: bytes
-) -> None:
+async def test_the_character_nul_is_refused_everywhere(http: httpx.AsyncClient, sinks: str, body: bytes) -> None:
     # contract G7
     response = await http.post(sinks, content=body)
     assert (response.status_code, response.json()["code"]) == (400, "nul_character")
@@ -74,7 +72,7 @@ async def test_an_escaped_backslash_before_u0000_is_no_nul(http: httpx.AsyncClie
     assert response.json()[0]["value"] == r"\u0000"
 
 
-@pytest.mark.parametrize("length_is_declared", [True, False], ids=["reported", "chunked"])
+@pytest.mark.parametrize("length_is_declared", [True, False], ids=["declared", "chunked"])
 async def test_a_body_of_50_mb_is_refused_before_most_of_it_has_come(
     http: httpx.AsyncClient, sink: str, length_is_declared: bool
 ) -> None:
@@ -91,7 +89,7 @@ async def test_a_body_of_50_mb_is_refused_before_most_of_it_has_come(
     response = await http.post(sink, content=body(), headers=headers)
     assert (response.status_code, response.json()["code"]) == (413, "too_large")
     assert response.headers["Connection"] == "close"
-    # The limit, and what is dropped so that a caller who has not ended yet can read the answer.
+    # The limit, and what is dropped so that a caller that still sends can read the response.
     assert taken <= (1_048_576 + MOST_BYTES) // len(piece) + 2
 
 
@@ -102,7 +100,7 @@ async def test_a_trailing_slash_is_another_path_and_no_redirect(http: httpx.Asyn
     assert (await http.get("/v1//workspace")).status_code == 404
 
 
-async def test_head_is_answered_like_get_without_a_body(http: httpx.AsyncClient, sink: str, sinks: str) -> None:
+async def test_head_returns_the_headers_of_get_without_a_body(http: httpx.AsyncClient, sink: str, sinks: str) -> None:
     # contract G24
     for path in (sink, sinks, f"{sinks}/list", "/healthz", "/readyz", "/v1/workspace"):
         got, head = await http.get(path), await http.head(path)

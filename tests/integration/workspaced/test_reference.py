@@ -15,7 +15,7 @@ from workspaced.settings.model import Settings
 
 
 @pytest.mark.parametrize("path", ["/openapi.json", "/docs"])
-async def test_both_are_open_to_everybody_and_are_fetched_once(http: httpx.AsyncClient, path: str) -> None:
+async def test_both_are_open_to_every_caller_and_are_fetched_once(http: httpx.AsyncClient, path: str) -> None:
     # contract G23, OP3, OP4
     del http.headers["x-api-key"]
     response = await http.get(path)

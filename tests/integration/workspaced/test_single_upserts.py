@@ -1,4 +1,4 @@
-"""Single upserts that share a commit: whatever is done in one go, each caller is answered as if he had come alone."""
+"""Single upserts that share a commit: each caller gets the response that it would get alone."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def _sent(http: httpx.AsyncClient, sink: str, push: _Push) -> _Push:
 
 
 def _explained(pushes: Sequence[_Push], before: _State | None) -> list[_State | None]:
-    """The states that the key may have, by an order of the requests in which each answer is right."""
+    """Return the possible states of the key, over the orders of requests that explain each response."""
     found: list[_State | None] = []
     for order in permutations(pushes):
         state = before
@@ -101,7 +101,7 @@ def _explained(pushes: Sequence[_Push], before: _State | None) -> list[_State | 
 
 
 async def _listen(http: httpx.AsyncClient) -> None:
-    """Have somebody who is told of each change; whether it reaches him is another matter."""
+    """Add a webhook for each change. Its deliveries need not arrive."""
     response = await http.post("/v1/webhooks", json={"url": _RECEIVER, "dataEvents": ["data_sink.entry.*"]})
     assert response.status_code == 201, response.text
 
@@ -111,7 +111,7 @@ async def _entries(http: httpx.AsyncClient, sink: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", range(15))
-async def test_every_answer_is_one_that_some_order_of_the_requests_explains(
+async def test_every_response_is_explained_by_some_order_of_the_requests(
     http: httpx.AsyncClient, sink: str, seed: int
 ) -> None:
     dice = random.Random(seed)
@@ -133,7 +133,7 @@ async def test_every_answer_is_one_that_some_order_of_the_requests_explains(
         )
         for number in range(24)
     ]
-    if dice.random() < 0.5:  # somebody listens, so that each change is told as well
+    if dice.random() < 0.5:  # with a webhook each change emits an event as well
         await _listen(http)
     responded = await asyncio.gather(*(_sent(http, sink, push) for push in pushes))
     left = await _entries(http, sink)
@@ -189,7 +189,7 @@ async def test_a_sink_that_is_not_there_is_each_callers_own_404(http: httpx.Asyn
     assert {response.json()["code"] for response in responses if response.status_code == 404} == {"data_sink_not_found"}
 
 
-async def test_each_of_a_group_is_told_to_who_listens(http: httpx.AsyncClient, settings: Settings, sink: str) -> None:
+async def test_each_change_of_a_group_emits_an_event(http: httpx.AsyncClient, settings: Settings, sink: str) -> None:
     await _listen(http)
     for value in ("first", "second", "second"):  # what is written as it was is no news
         pushes = [_Push(f"k{n}", value, None, None, create=True) for n in range(8)]

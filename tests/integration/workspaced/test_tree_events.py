@@ -16,13 +16,13 @@ from workspaced.settings.model import Settings
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    """Webhooks may point to this machine, where nobody listens."""
+    """Webhooks may point to this machine, where no server listens."""
     return dataclasses.replace(settings, egress=EgressRules.from_environment({}, dev=True))
 
 
 @pytest.fixture
 async def everything(http: httpx.AsyncClient) -> None:
-    """Somebody wants to be told of everything."""
+    """A webhook subscribes to all events."""
     made = await http.post("/v1/webhooks", json={"url": "http://127.0.0.1:1024/"})
     assert made.status_code == 201, made.text
 
@@ -36,7 +36,9 @@ def _brief(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.usefixtures("everything")
-async def test_a_new_workspace_is_told_with_its_root_block(http: httpx.AsyncClient, settings: Settings) -> None:
+async def test_a_new_workspace_emits_events_for_itself_and_its_root_block(
+    http: httpx.AsyncClient, settings: Settings
+) -> None:
     # contract W3
     made = (await http.post("/v1/workspace", json={"label": "Rocket"})).json()
     events = _events(settings)
@@ -49,7 +51,7 @@ async def test_a_new_workspace_is_told_with_its_root_block(http: httpx.AsyncClie
 
 
 @pytest.mark.usefixtures("everything")
-async def test_blocks_are_told_as_they_come_change_and_go(http: httpx.AsyncClient, settings: Settings) -> None:
+async def test_created_changed_and_deleted_blocks_emit_events(http: httpx.AsyncClient, settings: Settings) -> None:
     # contract B6
     workspace = (await http.post("/v1/workspace", json={"label": "Rocket"})).json()
     blocks = f"/v1/workspace/{workspace['id']}/blocks"
@@ -80,7 +82,7 @@ async def test_blocks_are_told_as_they_come_change_and_go(http: httpx.AsyncClien
 
 
 @pytest.mark.usefixtures("everything")
-async def test_a_changed_and_a_deleted_workspace_are_told(http: httpx.AsyncClient, settings: Settings) -> None:
+async def test_a_changed_and_a_deleted_workspace_emit_events(http: httpx.AsyncClient, settings: Settings) -> None:
     # contract W6
     workspace = (await http.post("/v1/workspace", json={"label": "Rocket"})).json()
     path = f"/v1/workspace/{workspace['id']}"

@@ -37,7 +37,7 @@ def _as(key: str) -> dict[str, str]:
     return {"x-api-key": key}
 
 
-async def test_a_webhook_is_created_without_a_body_in_the_answer_and_read_with_every_member(
+async def test_a_webhook_is_created_with_an_empty_response_and_read_with_every_field(
     http: httpx.AsyncClient,
 ) -> None:
     # contract G4, G11, G36
@@ -158,7 +158,7 @@ async def test_a_repeated_create_makes_one_and_another_body_is_422(http: httpx.A
     assert len((await http.get("/v1/webhooks")).json()) == 1
 
 
-async def test_a_repeated_rotation_answers_the_same_secret_and_it_is_not_kept_in_clear(
+async def test_a_repeated_rotation_returns_the_same_secret_and_it_is_not_stored_in_clear(
     settings: Settings, make_key: Callable[..., str]
 ) -> None:
     # contract H3
@@ -250,7 +250,7 @@ async def test_conditions_are_honoured(http: httpx.AsyncClient) -> None:
     assert (await http.patch(path, json={"label": "x"}, headers={"If-Match": '"1"'})).status_code == 200
 
 
-async def test_a_deleted_webhook_is_answered_once_more_and_gone(client: AsyncClient) -> None:
+async def test_a_deleted_webhook_is_returned_once_more_and_gone(client: AsyncClient) -> None:
     webhook_id = await client.create_webhook(_URL) or ""
     record = await client.get_webhook(webhook_id)
     assert await client.delete_webhook(webhook_id) == record
@@ -366,7 +366,7 @@ async def test_a_webhook_is_its_owners_and_open_to_admins_only_in_part(
     assert [one["id"] for one in (await http.get("/v1/webhooks")).json()] == [own["id"]]
 
 
-async def test_a_reader_sees_his_webhooks_masked_and_may_not_write(
+async def test_a_reader_sees_webhooks_masked_and_may_not_write(
     http: httpx.AsyncClient, workspace: dict[str, Any], make_key: Callable[..., str]
 ) -> None:
     path = await _create(http)

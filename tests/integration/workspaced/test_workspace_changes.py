@@ -35,7 +35,7 @@ async def _block(http: httpx.AsyncClient, path: str, **members: Any) -> str:
     return str(response.json()["id"])
 
 
-async def test_a_label_is_changed_and_the_whole_record_answered(http: httpx.AsyncClient, path: str) -> None:
+async def test_a_label_is_changed_and_the_whole_record_returned(http: httpx.AsyncClient, path: str) -> None:
     # contract W5
     response = await http.patch(path, json={"label": " Probe ", "blocks": [], "colour": 1})
     assert response.status_code == 200
@@ -180,7 +180,7 @@ async def test_changes_of_a_workspace_are_refused_in_the_order_of_the_contract(
     assert (await http.request(method, path, content=b"{")).status_code == 401
 
 
-async def test_a_deleted_workspace_answers_what_it_was_and_is_gone_everywhere(
+async def test_a_deleted_workspace_is_returned_as_it_was_and_is_gone_everywhere(
     http: httpx.AsyncClient, path: str, sink: str, make_key: Callable[..., str]
 ) -> None:
     # contract G2, W6

@@ -61,7 +61,7 @@ async def test_a_wrong_body_is_400_and_points_at_the_mistake(
     assert (response.status_code, [error["pointer"] for error in response.json()["errors"]]) == (400, [pointer])
 
 
-async def test_what_nobody_knows_is_ignored_and_named(http: httpx.AsyncClient) -> None:
+async def test_unknown_fields_are_ignored_and_named(http: httpx.AsyncClient) -> None:
     # contract G5
     response = await http.post("/v1/workspace", json={"label": "x", "colour": 1, "ümlaut\r\nX: y": 2})
     assert response.status_code == 201

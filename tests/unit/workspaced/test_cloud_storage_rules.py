@@ -111,7 +111,7 @@ def test_a_link_changed_in_any_part_is_refused() -> None:
         _links("cd" * 32).require_signed(query, upload_id="u", now=1)
 
 
-def test_internal_failures_are_tried_three_times_again_and_others_wait_for_somebody() -> None:
+def test_internal_failures_are_retried_three_times_and_others_wait_for_a_request() -> None:
     limits = ConversionSettings()
     for failures, seconds in enumerate((10, 60, 300)):
         for error_class in ("internal", "timeout"):
@@ -132,7 +132,7 @@ def test_a_lost_lease_is_begun_again_at_once_but_not_for_ever() -> None:
     ("variable", "value"),
     [("LEASE_SECONDS", "0"), ("AT_ONCE", "many"), ("MEMORY_BYTES", "1000"), ("SECONDS", "-1"), ("OUTPUT_BYTES", "1.5")],
 )
-def test_a_pace_that_cant_be_read_is_named(variable: str, value: str) -> None:
+def test_a_setting_that_cannot_be_read_is_named(variable: str, value: str) -> None:
     name = f"WORKSPACED_CONVERSION_{variable}"
     with pytest.raises(ValueError, match=name):
         ConversionSettings.from_environment({name: value})

@@ -47,7 +47,7 @@ GOOD = st.fixed_dictionaries(
 
 @given(st.lists(st.one_of(GOOD, ITEMS), max_size=6), st.booleans())
 @example(items=[{"key": "a", "value": "x" * 255, "delete": True}], enveloped=False)
-def test_whatever_the_quick_way_takes_the_careful_way_takes_as_the_same(
+def test_the_strict_parser_accepts_whatever_the_fast_parser_accepts_as_the_same(
     items: list[dict[str, Any]], enveloped: bool
 ) -> None:
     body = json.dumps({"entries": items} if enveloped else items).encode()
@@ -59,7 +59,7 @@ def test_whatever_the_quick_way_takes_the_careful_way_takes_as_the_same(
 
 
 @given(st.one_of(GOOD, ITEMS))
-def test_whatever_single_the_quick_way_takes_the_careful_way_takes_as_the_same(item: dict[str, Any]) -> None:
+def test_the_strict_parser_accepts_any_single_of_the_fast_parser_as_the_same(item: dict[str, Any]) -> None:
     body = json.dumps(item).encode()
     fast = _quick_single(body, LIMITS)
     if fast is not None:
@@ -67,14 +67,14 @@ def test_whatever_single_the_quick_way_takes_the_careful_way_takes_as_the_same(i
 
 
 @given(GOOD)
-def test_the_quick_way_of_a_single_is_taken_wherever_it_is_plainly_right(item: dict[str, Any]) -> None:
+def test_the_fast_parser_accepts_every_plain_single(item: dict[str, Any]) -> None:
     fast = _quick_single(json.dumps(item).encode(), LIMITS)
     if fast is None:
         odd = item.get("delete") or "\0" in item["key"] + item["value"] or len(item["value"]) * 4 > LIMITS.value_bytes
         assert odd or not _plain_keys([item["key"]], LIMITS)
 
 
-def test_the_quick_way_takes_what_a_daemon_sends() -> None:
+def test_the_fast_parser_accepts_what_a_daemon_sends() -> None:
     items = [
         {"key": "Größe 1.mass", "value": "0.10", "dataType": "scalar"},
         {"key": "b", "delete": True},
@@ -89,7 +89,7 @@ def test_the_quick_way_takes_what_a_daemon_sends() -> None:
     ]
 
 
-def test_the_careful_way_tells_every_mistake_of_every_item() -> None:
+def test_the_strict_parser_reports_every_mistake_of_every_item() -> None:
     bulk = read_mass(b'[{"key":1,"value":2},{"key":"k","value":"v"},{"value":"v","id":"x"}]', LIMITS, key=None)
     assert isinstance(bulk, Bulk)
     assert {index: [one.pointer for one in mistakes] for index, mistakes in bulk.faults.items()} == {

@@ -95,7 +95,7 @@ def test_limits_are_published_as_they_are_set(settings: Settings) -> None:
     assert take["schema"]["maximum"] == 50
 
 
-def test_the_four_rows_whose_400_the_document_shows_have_it_beside_the_problem(made: dict[str, Any]) -> None:
+def test_the_four_rows_with_a_documented_400_have_it_beside_the_problem(made: dict[str, Any]) -> None:
     for name, operation in operations_of(made).items():
         response = operation["responses"]["400"]
         shown = "application/json" in response.get("content", {})

@@ -85,7 +85,7 @@ class Rig:
         return found
 
     async def until(self, webhook: str, good: Callable[[Sequence[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
-        """The log, once it is as wanted; each attempt is noted only after its answer."""
+        """Return the log once it is as expected. Each attempt is logged only after its response."""
         async with asyncio.timeout(DEADLINE_SECONDS):
             while not good(found := await self.deliveries(webhook)):  # noqa: ASYNC110  a caller has nothing to be woken by
                 await asyncio.sleep(0.005)

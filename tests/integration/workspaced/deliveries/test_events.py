@@ -1,4 +1,4 @@
-"""What is told of sinks and entries: an event a change, none without one, and to whom."""
+"""Events of sinks and entries: one for each change, none without a change, and their receivers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _events_stored(rig: Rig) -> int:
     return int((transact(rig.settings.database, lambda tx: tx.one("SELECT count(*) FROM event")) or (-1,))[0])
 
 
-async def test_every_change_of_a_sink_and_its_entries_is_told_with_what_it_was(
+async def test_every_change_of_a_sink_and_its_entries_emits_an_event_with_the_previous_values(
     rig: Rig, receiver: WebhookReceiver
 ) -> None:
     # contract H8
@@ -67,7 +67,7 @@ async def test_every_change_of_a_sink_and_its_entries_is_told_with_what_it_was(
     assert events[6]["data"]["object"] == last
 
 
-async def test_a_bulk_tells_each_key_that_changed_once_and_no_other(rig: Rig, receiver: WebhookReceiver) -> None:
+async def test_a_bulk_emits_one_event_for_each_changed_key(rig: Rig, receiver: WebhookReceiver) -> None:
     # contract H7
     sink = await rig.sink()
     for key in ("same", "moved", "gone", "back", "again"):
@@ -99,7 +99,7 @@ async def test_a_bulk_tells_each_key_that_changed_once_and_no_other(rig: Rig, re
     assert _events_stored(rig) == 5
 
 
-async def test_what_changes_nothing_is_not_told(rig: Rig, receiver: WebhookReceiver) -> None:
+async def test_a_request_that_changes_nothing_emits_no_event(rig: Rig, receiver: WebhookReceiver) -> None:
     # contract H7, M5
     sink = await rig.sink()
     await rig.push(sink, "k", "1")
@@ -132,7 +132,7 @@ async def test_without_a_webhook_that_wants_it_nothing_is_written(rig: Rig, rece
     assert counters == []
 
 
-async def test_an_event_that_is_refused_at_commit_was_never_told(rig: Rig, receiver: WebhookReceiver) -> None:
+async def test_an_event_that_is_refused_at_commit_is_never_sent(rig: Rig, receiver: WebhookReceiver) -> None:
     # contract H7
     """The outbox is part of the transaction: a create that repeats an id leaves no event behind."""
     await rig.webhook(receiver.url, inOrder=True, dataEvents=["data_sink.entry.*"])
@@ -152,9 +152,9 @@ async def test_a_webhook_reads_no_more_than_its_owner(
     members = {"url": receiver.url, "dataEvents": ["data_sink.created"]}
     made = await rig.http.post("/v1/webhooks", json=members, headers={"x-api-key": key})
     assert made.status_code == 201
-    await rig.sink("not his")
-    await rig.http.post(f"/v1/workspace/{other}/data-sink", json={"label": "his"})
-    assert [event["data"]["object"]["label"] for event in await _received(rig, receiver, 1)] == ["his"]
+    await rig.sink("not theirs")
+    await rig.http.post(f"/v1/workspace/{other}/data-sink", json={"label": "theirs"})
+    assert [event["data"]["object"]["label"] for event in await _received(rig, receiver, 1)] == ["theirs"]
 
     def revoke(tx: Any) -> None:
         tx.run("UPDATE api_key SET revoked_at = 1 WHERE principal = 'svc:one'")
@@ -164,7 +164,7 @@ async def test_a_webhook_reads_no_more_than_its_owner(
     assert _events_stored(rig) == 1
 
 
-async def test_a_guest_is_told_of_workspaces_that_let_guests_in(
+async def test_a_guest_receives_events_of_workspaces_that_admit_guests(
     rig: Rig, receiver: WebhookReceiver, make_key: Callable[..., str]
 ) -> None:
     key = make_key(name="svc:guest")
@@ -179,7 +179,7 @@ async def test_a_guest_is_told_of_workspaces_that_let_guests_in(
     assert _events_stored(rig) == 1
 
 
-async def test_workspaces_and_blocks_are_told_as_their_schemas_say(rig: Rig, receiver: WebhookReceiver) -> None:
+async def test_events_of_workspaces_and_blocks_match_their_schemas(rig: Rig, receiver: WebhookReceiver) -> None:
     await rig.webhook(receiver.url, inOrder=True, dataEvents=["workspace.*", "block.*"])
     workspace = (await rig.http.post("/v1/workspace", json={"label": "new"})).json()["id"]
     blocks = f"/v1/workspace/{workspace}/blocks"
@@ -229,7 +229,7 @@ async def test_the_bytes_that_are_signed_are_the_bytes_that_are_sent(
     assert 0 <= age < 60
 
 
-async def test_changes_at_once_are_numbered_without_gap_and_told_in_that_order(
+async def test_concurrent_changes_are_numbered_without_gaps_and_sent_in_that_order(
     rig: Rig, receiver: WebhookReceiver
 ) -> None:
     # contract H8

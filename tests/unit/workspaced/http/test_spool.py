@@ -1,4 +1,4 @@
-"""A long answer is read from the database at once, and waits in files for a client that is slow."""
+"""A long response is read from the database at once, and is stored in files for a slow client."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def test_all_is_read_while_the_client_takes_the_first_part_only(tmp_path: 
     assert space.used == 0
 
 
-async def test_a_quick_client_needs_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_fast_client_needs_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spool, "_PATIENCE_SECONDS", 30.0)
     source, space = Source(), room(tmp_path / "missing")
     assert b"".join([part async for part in spooled(source.parts(), space, "a", is_contended=never)]) == source.content

@@ -1,4 +1,4 @@
-"""What is written to the socket of an answer: all of it, in its order, a small answer in one piece, a long one as it comes."""
+"""Writes of a response to the socket: all of it, in its order, a small response in one write, a long one as it comes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REQUEST = b"GET / HTTP/1.1\r\nHost: service\r\n\r\n"
 
 
 class _Socket(asyncio.Transport):
-    """Keeps what it was told, in its order; ``None`` is the end."""
+    """Keeps what was written, in its order; ``None`` is the end."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ async def _until(socket: _Socket, reached: Callable[[bytes], bool]) -> None:
             await socket.written.wait()
 
 
-async def test_a_small_answer_is_one_write() -> None:
+async def test_a_small_response_is_one_write() -> None:
     socket, send = _connected(_app_sending(b'{"key":"a"}'))
     send(_REQUEST)
     await _until(socket, lambda sent: sent.endswith(b'{"key":"a"}'))
@@ -91,7 +91,7 @@ async def test_a_small_answer_is_one_write() -> None:
     assert (socket.parts[0] or b"").startswith(b"HTTP/1.1 200 OK\r\n")
 
 
-async def test_the_first_part_of_a_long_answer_does_not_wait_for_the_next() -> None:
+async def test_the_first_part_of_a_long_response_does_not_wait_for_the_next() -> None:
     on = asyncio.Event()
     socket, send = _connected(_app_sending(b"first", b"second", length=False, between=on))
     send(_REQUEST)
@@ -110,7 +110,7 @@ async def test_everything_is_sent_before_the_end() -> None:
     assert b"".join(part or b"" for part in socket.parts).endswith(large + b"end")
 
 
-async def test_answers_to_requests_that_came_together_keep_their_order() -> None:
+async def test_responses_to_pipelined_requests_keep_their_order() -> None:
     async def app(scope: Scope, _receive: Receive, send: Send) -> None:
         body = scope["raw_path"]
         await send(

@@ -59,7 +59,7 @@ async def test_trace_context_is_passed_on(http: httpx.AsyncClient) -> None:
     assert "traceparent" not in (await http.get("/healthz", headers={"traceparent": "x"})).headers
 
 
-async def test_a_database_that_somebody_else_holds_is_503_with_a_time_to_come_back(
+async def test_a_database_locked_by_another_program_is_503_with_retry_after(
     http: httpx.AsyncClient, sink: str, settings: Settings
 ) -> None:
     # contract P1

@@ -1,4 +1,4 @@
-"""Clients that ask for large answers and do not read them keep nobody else from reading."""
+"""Clients that request large responses and do not read them block no other client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CLIENTS = 12
 ENTRIES = 2_000
 
 
-def test_others_read_long_answers_while_more_clients_than_there_are_streams_do_not_read(tmp_path: Path) -> None:
+def test_other_clients_read_long_responses_while_more_clients_than_streams_do_not_read(tmp_path: Path) -> None:
     data = tmp_path / "data"
     owner = new_key(data)
     few = {"WORKSPACED_STREAMS": "2", "WORKSPACED_STREAMS_PER_KEY": "2", "WORKSPACED_STALL_SECONDS": "600"}
