@@ -1,4 +1,4 @@
-"""How long to wait before the next try: capped full jitter, and what the service asks for by Retry-After.
+"""How long to wait before the next try: capped full jitter.
 
 Full jitter (Brooker, "Exponential Backoff And Jitter"): the wait is drawn evenly from nothing up to a ceiling that
 doubles with each failure, so senders that failed together don't come back together.
@@ -6,12 +6,8 @@ doubles with each failure, so senders that failed together don't come back toget
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 
-_SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]{1,6})?")
 _MOST_DOUBLINGS = 32
 
 
@@ -29,21 +25,3 @@ class Backoff:
     def delay(self, failures: int, chance: float) -> float:
         """The wait in seconds; ``chance`` is a number from 0 to 1, drawn by the caller."""
         return self.ceiling(failures) * chance
-
-
-def retry_after_seconds(text: str | None, *, now: float, cap_seconds: float) -> float | None:
-    """What a Retry-After header asks for (RFC 9110, 10.2.3), never more than the cap.
-
-    Seconds and HTTP dates are understood; a date that has passed is no wait at all; None for anything else.
-    ``now``: seconds since the epoch.
-    """
-    text = (text or "").strip()
-    if _SECONDS.fullmatch(text):
-        return min(float(text), cap_seconds)
-    try:
-        date = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    # RFC 9110 dates are GMT; a date without a zone can only mean the same.
-    seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now
-    return min(max(seconds, 0.0), cap_seconds)

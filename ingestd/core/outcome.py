@@ -12,8 +12,6 @@ from enum import Enum
 from functools import cache
 from typing import Literal, TypeAlias
 
-from ingestd.core.backoff import retry_after_seconds
-
 Word: TypeAlias = Literal["accepted", "partly rejected", "rejected", "throttled", "unreachable"]
 
 Remedy: TypeAlias = Literal["none", "park", "retry", "pause", "shrink", "missing", "conflict"]
@@ -51,7 +49,8 @@ class Facts:
 
     ``status`` is None where no answer came. ``fault`` is also set for a 2xx that can't be believed. ``words`` and
     ``code`` are the service's own, out of its problem body. ``refused``: items refused within a 2xx with results by item.
-    ``recognized``: a refusal's body has the form of the service's errors.
+    ``retry_after_seconds``: how long the service asks to wait. ``recognized``: a refusal's body has the form of the
+    service's errors.
     """
 
     status: int | None = None
@@ -59,14 +58,14 @@ class Facts:
     words: str = ""
     code: str = ""
     location: str = ""
-    retry_after: str | None = None
+    retry_after_seconds: float | None = None
     refused: int = 0
     recognized: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of a request and what to do next. ``retry_after_seconds``: what the service asked for, capped."""
+    """What came of a request and what to do next. ``retry_after_seconds``: what the service asked for."""
 
     word: Word
     remedy: Remedy
@@ -273,8 +272,8 @@ def rule_for(facts: Facts) -> OutcomeRule:
     return found or FAULTS[Fault.PROTOCOL]
 
 
-def judge(facts: Facts, *, now: float, retry_after_cap_seconds: float = 300.0) -> Outcome:
-    """What a request came to. ``now``: seconds since the epoch, for a Retry-After that is a date."""
+def judge(facts: Facts) -> Outcome:
+    """Return the outcome of a request."""
     if facts.status in {200, 201} and facts.fault is None and not facts.refused:
         return _accepted(facts.status)
     rule = rule_for(facts)
@@ -284,8 +283,13 @@ def judge(facts: Facts, *, now: float, retry_after_cap_seconds: float = 300.0) -
         location=facts.location or "another address",
         refused=f"{facts.refused} item{'s' if facts.refused != 1 else ''}",
     ).strip()
-    wait = retry_after_seconds(facts.retry_after, now=now, cap_seconds=retry_after_cap_seconds)
-    return Outcome(word=rule.word, remedy=rule.remedy, sentence=sentence, retry_after_seconds=wait, denied=rule.denied)
+    return Outcome(
+        word=rule.word,
+        remedy=rule.remedy,
+        sentence=sentence,
+        retry_after_seconds=facts.retry_after_seconds,
+        denied=rule.denied,
+    )
 
 
 @cache

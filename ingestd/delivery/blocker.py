@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from ingestd.client.reply import Reply
+from ingestd.client.response import ServiceResponse
 from ingestd.core.outcome import Denied, Outcome, Remedy
 
 Way: TypeAlias = Literal["retry", "pause", "reopen"]
@@ -30,7 +30,7 @@ class Blocker:
 _LEAST_LIMIT_BYTES = 8 * 1024
 
 
-def remedy_of(reply: Reply[Any], size: int) -> Remedy:
+def remedy_of(reply: ServiceResponse[Any], size: int) -> Remedy:
     """The remedy for a request of ``size`` bytes. No proxy's limit is as low as to make a small one too large."""
     remedy = reply.outcome.remedy
     mistaken = remedy == "shrink" and reply.is_refusal_of_proxy and size < _LEAST_LIMIT_BYTES

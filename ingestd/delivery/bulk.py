@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ingestd.client.reply import Reply
-from ingestd.client.resources import BulkResult, ItemResult
+from ingestd.client.records.summaries import BulkItemResult, BulkResult
+from ingestd.client.response import ServiceResponse
 from ingestd.client.service import ServiceClient
 from ingestd.delivery.blocker import Blocker, blocker_of, remedy_of
 from ingestd.delivery.claim_results import ClaimResults, refusal_of, without_places
@@ -70,7 +70,7 @@ class BulkForm:
 
     async def _request(
         self, body: bytes, items: int, segments: Sequence[int], *, partial: bool = False
-    ) -> Reply[BulkResult]:
+    ) -> ServiceResponse[BulkResult]:
         place = self._place
         reply = await self._client.mass_update(
             place.workspace,
@@ -86,7 +86,7 @@ class BulkForm:
         return reply
 
     async def _mend(
-        self, claim: Claim, items: Sequence[Item], reply: Reply[BulkResult], size: int, *, partial: bool
+        self, claim: Claim, items: Sequence[Item], reply: ServiceResponse[BulkResult], size: int, *, partial: bool
     ) -> Blocker | None:
         """Go on after a refusal of ``items``; ``partial``: results by item may still be asked for."""
         if reply.outcome.remedy == "park":
@@ -103,7 +103,7 @@ class BulkForm:
             return await self._by_halves(claim, items, partial=partial)
         return blocker_of(reply.outcome)
 
-    async def _still_announced(self, reply: Reply[BulkResult]) -> bool:
+    async def _still_announced(self, reply: ServiceResponse[BulkResult]) -> bool:
         """Whether a refusal comes from a service that takes bulk at all, rather than from one that took its place."""
         if reply.bulk is not None:
             return True
@@ -111,7 +111,7 @@ class BulkForm:
         return not listed.ok or listed.bulk is not None
 
     async def _sift(
-        self, claim: Claim, items: Sequence[Item], refusal: Reply[BulkResult], *, partial: bool
+        self, claim: Claim, items: Sequence[Item], refusal: ServiceResponse[BulkResult], *, partial: bool
     ) -> Blocker | None:
         if partial:
             body = array(items)
@@ -137,7 +137,7 @@ class BulkForm:
         return None
 
     async def _by_results(
-        self, claim: Claim, items: Sequence[Item], reply: Reply[BulkResult], result: BulkResult
+        self, claim: Claim, items: Sequence[Item], reply: ServiceResponse[BulkResult], result: BulkResult
     ) -> Blocker | None:
         """Settle by what the service says of each item; one that it could not store for now stays pending."""
         results = result.results
@@ -158,11 +158,11 @@ class BulkForm:
             return Blocker(
                 way="retry",
                 sentence=f"The service could not store {len(refused) - len(for_good)} of {len(items)} entries for now "
-                f"({later.status}): {later.words}.",
+                f"({later.status}): {later.reason}.",
             )
         return None
 
-    async def _park(self, claim: Claim, item: Item, reply: Reply[BulkResult]) -> None:
+    async def _park(self, claim: Claim, item: Item, reply: ServiceResponse[BulkResult]) -> None:
         parked = refusal_of(item.key, reply)
         await self._settling.some(claim, delivered=(), parked=(parked,), reply=reply)
 
@@ -175,6 +175,6 @@ def _for_good(status: int) -> bool:
     return status in {400, 404, 409, 413, 422}
 
 
-def _parked(item: Item, result: ItemResult, reply: Reply[BulkResult]) -> Parked:
-    words = f"The service refuses it ({result.status}): {result.words}"
+def _parked(item: Item, result: BulkItemResult, reply: ServiceResponse[BulkResult]) -> Parked:
+    words = f"The service refuses it ({result.status}): {result.reason}"
     return replace(refusal_of(item.key, reply), reason=without_places(words), status=result.status)

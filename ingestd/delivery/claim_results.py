@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ingestd.client.reply import Reply
+from ingestd.client.response import ServiceResponse
 from ingestd.core.address import SinkAddress
 from ingestd.mirror.port import Claim, Deliverable, DeliveryAttempt, Parked
 from ingestd.telemetry.catalogue.delivery import EntriesDelivered, EntriesParked
@@ -17,7 +17,7 @@ _KEYS_TOLD = 5
 _PLACE = re.compile(r"(?<![^\s(])/\d+/(\w+)(?=:)")
 
 
-def attempt_of(reply: Reply[Any], items: int) -> DeliveryAttempt:
+def attempt_of(reply: ServiceResponse[Any], items: int) -> DeliveryAttempt:
     """A request as the mirror keeps it."""
     return DeliveryAttempt(
         operation=reply.operation,
@@ -34,7 +34,7 @@ def without_places(sentence: str) -> str:
     return _PLACE.sub(r"\1", sentence)
 
 
-def refusal_of(key: str, reply: Reply[Any]) -> Parked:
+def refusal_of(key: str, reply: ServiceResponse[Any]) -> Parked:
     """An entry that the service refused for good, by its answer to the request that was about this entry alone."""
     place = _PLACE.search(reply.outcome.sentence)
     return Parked(
@@ -92,14 +92,14 @@ class ClaimResults:
         self._claims.pop(id(claim), None)
         self.progressed()
 
-    async def whole(self, claim: Claim, reply: Reply[Any]) -> None:
+    async def whole(self, claim: Claim, reply: ServiceResponse[Any]) -> None:
         """The whole claim was delivered by one request."""
         await self._mirror.settle(claim, attempt=attempt_of(reply, claim.items))
         self._claims.pop(id(claim), None)
         self._tell_delivered(claim.items, reply)
 
     async def some(
-        self, claim: Claim, *, delivered: Sequence[str], parked: Sequence[Parked] = (), reply: Reply[Any]
+        self, claim: Claim, *, delivered: Sequence[str], parked: Sequence[Parked] = (), reply: ServiceResponse[Any]
     ) -> None:
         """Some keys of a claim were delivered, some refused for good; ``reply`` to the last request among them."""
         if not delivered and not parked:
@@ -118,7 +118,7 @@ class ClaimResults:
             )
         self._tell_delivered(len(delivered), reply)
 
-    async def release(self, claim: Claim, reply: Reply[Any] | None = None) -> None:
+    async def release(self, claim: Claim, reply: ServiceResponse[Any] | None = None) -> None:
         """Give a claim back; ``reply`` to the request that failed."""
         await self._mirror.release(claim, attempt=attempt_of(reply, claim.items) if reply is not None else None)
         self._claims.pop(id(claim), None)
@@ -129,11 +129,11 @@ class ClaimResults:
             _, claim = self._claims.popitem()
             await self._mirror.release(claim)
 
-    async def note(self, reply: Reply[Any], items: int = 0) -> None:
+    async def note(self, reply: ServiceResponse[Any], items: int = 0) -> None:
         """Keep a request that settles nothing."""
         await self._mirror.note_attempt(self._sink, attempt_of(reply, items))
 
-    def _tell_delivered(self, entries: int, reply: Reply[Any]) -> None:
+    def _tell_delivered(self, entries: int, reply: ServiceResponse[Any]) -> None:
         if entries:
             self._emit(
                 EntriesDelivered(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from ingestd.client.service import ServiceClient
-from ingestd.client.sink_stream import SignedRow
+from ingestd.client.sink_stream import SignedRow, signed_row_of
 from ingestd.core.address import SinkAddress
 from ingestd.mirror.drift import DriftKeeper, DriftStatus, RemoveUnexplained
 from ingestd.mirror.port import Deliverable, LaneState
@@ -84,7 +84,7 @@ class Checker:
         failure = "The check was broken off."
         ended = False
         try:
-            reply = await self._client.read_signed_sink(lane.workspace_id, lane.sink_id, take)
+            reply = await self._client.read_sink(lane.workspace_id, lane.sink_id, take, signed_row_of)
             failure = reply.outcome.sentence
             if reply.value is not None:
                 ended = True

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ingestd.client.reply import Reply
+from ingestd.client.response import ServiceResponse
 from ingestd.core.backoff import Backoff
 from ingestd.core.breaker import Breaker
 from ingestd.core.clock import Now, Random
@@ -165,7 +165,7 @@ class Limiter:
 
     # ------------------------------------------------------------------------------------------------ hearing
 
-    def heard(self, reply: Reply[Any], *, size: int | None = None) -> None:
+    def heard(self, reply: ServiceResponse[Any], *, size: int | None = None) -> None:
         """A request has ended. ``size``: how many entries it wrote; None for one whose latency tells nothing (a read)."""
         now = self._clock()
         others = max(0, self._in_flight - 1)

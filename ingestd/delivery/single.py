@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ingestd.client.operations import Unaddressable
-from ingestd.client.reply import Reply
-from ingestd.client.resources import Entry
+from ingestd.client.records.summaries import EntrySummary
+from ingestd.client.response import ServiceResponse
 from ingestd.client.service import ServiceClient
 from ingestd.core.outcome import Outcome
 from ingestd.core.plan import MOST_STEPS, Step, after, first_step, needs_retype
@@ -33,14 +33,14 @@ class _Group:
         self._pace = pace
         self._delivered: list[str] = []
         self._parked: list[Parked] = []
-        self._last: Reply[Any] | None = None
+        self._last: ServiceResponse[Any] | None = None
         self._some = asyncio.Event()
         self._enough = asyncio.Event()
         self._flushing = asyncio.Lock()
         self._done = 0
         self._flushed = False
 
-    def add(self, fate: str | Parked, reply: Reply[Any]) -> None:
+    def add(self, fate: str | Parked, reply: ServiceResponse[Any]) -> None:
         """A key that was delivered, or an entry to park."""
         if isinstance(fate, Parked):
             self._parked.append(fate)
@@ -181,12 +181,12 @@ class SingleForm:
             await asyncio.wait({entering, *over})
         return None if entering.cancelled() else entering.result()
 
-    async def _deliver(self, item: Item) -> tuple[str | Parked | Blocker, Reply[Any]]:
+    async def _deliver(self, item: Item) -> tuple[str | Parked | Blocker, ServiceResponse[Any]]:
         """Take an entry's steps until it is delivered, parked, or has to stay pending."""
         null = item.value is None
         update_with = self._pace.update_with
         step: Step = first_step(item.kind, value_is_null=null, update_with=update_with)
-        last: Reply[Any] | None = None
+        last: ServiceResponse[Any] | None = None
         for _ in range(MOST_STEPS):
             if last is not None:
                 self._governor.again()
@@ -215,13 +215,13 @@ class SingleForm:
         sentence = f"The entry {item.key!r} keeps changing under our hands: does something else write or delete it?"
         return Blocker(way="retry", sentence=sentence), last
 
-    def _hear(self, reply: Reply[Any]) -> None:
+    def _hear(self, reply: ServiceResponse[Any]) -> None:
         self._governor.heard(reply, size=1)
         self.announced = self.announced or reply.bulk is not None
         if not reply.ok and reply.status is not None:
             self._keys.refused()
 
-    async def _take(self, step: Step, item: Item) -> Reply[Any]:
+    async def _take(self, step: Step, item: Item) -> ServiceResponse[Any]:
         client, where = self._client, self._where
         if step == "create_entry":
             token = self._keys.for_entries(self._creating, (item.segment,), item.raw)
@@ -240,10 +240,10 @@ def _give_back(entering: asyncio.Task[Permit]) -> None:
         entering.result().give_back()
 
 
-def _not_sent(step: Step, sentence: str) -> Reply[Any]:
+def _not_sent(step: Step, sentence: str) -> ServiceResponse[Any]:
     """In place of an answer, where there was nothing to ask."""
-    return Reply(operation=step, outcome=Outcome(word="rejected", remedy="park", sentence=sentence))
+    return ServiceResponse(operation=step, outcome=Outcome(word="rejected", remedy="park", sentence=sentence))
 
 
-def _wrong_type(item: Item, reply: Reply[Entry]) -> bool:
+def _wrong_type(item: Item, reply: ServiceResponse[EntrySummary]) -> bool:
     return needs_retype(wanted=item.data_type, answered=reply.value.data_type if reply.value is not None else None)

@@ -12,10 +12,10 @@ from typing import TypeVar
 
 import polars as pl
 
-from ingestd.client.reply import Reply
-from ingestd.client.resources import Sink
+from ingestd.client.records.summaries import SinkSummary
+from ingestd.client.response import ServiceResponse
 from ingestd.client.service import ServiceClient
-from ingestd.client.sink_stream import Row
+from ingestd.client.sink_stream import Row, row_of
 from ingestd.core.address import SinkAddress
 from ingestd.delivery.blocker import Blocker, blocker_of
 from ingestd.delivery.claim_results import ClaimResults
@@ -88,15 +88,15 @@ class SinkResolver:
         sink = await self._remembered(workspace, state, listed.value) or self._addressed(listed.value)
         if sink is None:
             return await self._creation.create(state.id, workspace, listed.bulk)
-        if isinstance(sink, Sink) and (sink.id != state.sink_id or not state.adopted):
+        if isinstance(sink, SinkSummary) and (sink.id != state.sink_id or not state.adopted):
             sink = await self._adopted(state.id, workspace, sink)
         return sink if isinstance(sink, Blocker) else self._found(workspace, sink, listed.bulk)
 
-    def _heard(self, reply: Reply[T]) -> Reply[T]:
+    def _heard(self, reply: ServiceResponse[T]) -> ServiceResponse[T]:
         self._governor.heard(reply)
         return reply
 
-    def _found(self, workspace: str, sink: Sink, bulk: BulkLimits | None) -> ResolvedSink:
+    def _found(self, workspace: str, sink: SinkSummary, bulk: BulkLimits | None) -> ResolvedSink:
         self._emit(SinkFound(sink=str(self._address), sink_id=sink.id, bulk=str(bulk) if bulk else ""))
         return ResolvedSink(workspace=workspace, sink=sink.id, bulk=bulk)
 
@@ -128,7 +128,9 @@ class SinkResolver:
             f"use. Check sink.workspace in the configuration, or give the key access. {why}",
         )
 
-    async def _remembered(self, workspace: str, state: LaneState, listed: Sequence[Sink]) -> Sink | Blocker | None:
+    async def _remembered(
+        self, workspace: str, state: LaneState, listed: Sequence[SinkSummary]
+    ) -> SinkSummary | Blocker | None:
         """The sink that the mirror remembers; None, and forgotten, where the service has it no more."""
         if not state.sink_id:
             return None
@@ -153,7 +155,7 @@ class SinkResolver:
         self._emit(SinkLost(sink=str(self._address), sink_id=state.sink_id))
         return None
 
-    def _addressed(self, listed: Sequence[Sink]) -> Sink | Blocker | None:
+    def _addressed(self, listed: Sequence[SinkSummary]) -> SinkSummary | Blocker | None:
         """The sink that the address names; None where it has to be created."""
         name = self._address.name.strip()
         if self._address.by == "label":
@@ -179,7 +181,7 @@ class SinkResolver:
             "name it by label to have it created.",
         )
 
-    async def _adopted(self, lane: int, workspace: str, sink: Sink) -> Sink | Blocker:
+    async def _adopted(self, lane: int, workspace: str, sink: SinkSummary) -> SinkSummary | Blocker:
         """Read what the sink holds into the mirror; a read that breaks off is begun again at the next opening."""
         settled = 0
 
@@ -188,7 +190,7 @@ class SinkResolver:
             settled += await self._mirror.adopt(lane, pl.DataFrame(rows, schema=_FRAME, orient="row"))
 
         await self._mirror.remember_sink(lane, workspace_id=workspace, sink_id=sink.id, adopted=False)
-        reply = self._heard(await self._client.read_sink(workspace, sink.id, take))
+        reply = self._heard(await self._client.read_sink(workspace, sink.id, take, row_of))
         await self._settling.note(reply, reply.value or 0)
         if reply.value is None:
             return blocker_of(reply.outcome, way="retry" if reply.outcome.remedy == "missing" else None)

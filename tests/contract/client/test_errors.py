@@ -66,7 +66,7 @@ async def test_each_refusal_is_of_its_kind(
             await reader.delete_sink(workspace.id, sink.id)
 
 
-async def test_too_many_requests_say_when_to_try_again(tmp_path: Path) -> None:
+async def test_too_many_requests_report_the_wait(tmp_path: Path) -> None:
     limits = Limits(requests_per_minute=1, request_burst=1)
     with RecordedWorkspaced(tmp_path / "data", limits=limits) as slow:
         with Client(slow.url, api_key=slow.api_key) as client:

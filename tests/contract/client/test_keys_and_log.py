@@ -55,7 +55,7 @@ async def test_keys_are_listed_and_given_page_by_page(client: AnyClient) -> None
     assert [key.id for key in paged] == [key.id for key in listed]
 
 
-async def test_the_log_names_the_actor_and_the_action(client: AnyClient, workspace: Workspace) -> None:
+async def test_the_log_names_actor_and_action(client: AnyClient, workspace: Workspace) -> None:
     sink = await done(client.create_sink(workspace.id, label="a"))
     await done(client.update_sink(workspace.id, sink.id, label="b"))
     rows = await done(client.list_audit_log(workspace_id=workspace.id, action="data_sink.*", sort_order="ASC"))
