@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeAlias
 from msgspec import UNSET
 
 from workspaced.core.json_body import MALFORMED, decode, encode
-from workspaced.core.json_schema import TIMESTAMP, TRIMMED, Schema, array, described, ref, string
+from workspaced.core.json_schema import STRING, TIMESTAMP, TRIMMED, Schema, array, described, ref, string
 from workspaced.core.members import (
     Identifier,
     JsonObject,
@@ -168,13 +168,23 @@ class MassSetting(MassRemoval):
     value: Annotated[str, Value()]
 
 
+class IconText(Text):
+    """A string of an icon. Its schema has no length, because the icon as a whole is limited."""
+
+    def _form(self, _limits: Any) -> Schema:
+        return STRING
+
+
+_IconText: TypeAlias = Annotated[str | None, IconText(longest="icon_bytes")]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Icon:
     """An icon."""
 
-    source: Annotated[str | None, Text(longest="icon_bytes")] = None
-    name: Annotated[str | None, Text(longest="icon_bytes")] = None
-    color: Annotated[str | None, Text(longest="icon_bytes")] = None
+    source: _IconText = None
+    name: _IconText = None
+    color: _IconText = None
     metadata: Annotated[dict[str, Any] | None, JsonObject()] = None
 
 
