@@ -117,6 +117,8 @@ def test_a_name_that_leads_out_of_the_archive_is_only_a_name() -> None:
 
 def test_a_member_of_no_known_format_names_the_setting_that_leaves_it_out() -> None:
     data = zipped(**{"run.csv": b"a\n1\n", "readme.txt": b"hello"})
-    with pytest.raises(SourceBroken, match=r"x\.zip: readme\.txt: .* If readme\.txt holds no data, set member to a glob"):
+    with pytest.raises(
+        SourceBroken, match=r"x\.zip: readme\.txt: .* If readme\.txt holds no data, set member to a glob"
+    ):
         read(data, "x.zip")
     assert len(read(data, "x.zip", member="*.csv")) == 1
