@@ -77,7 +77,7 @@ async def read_the_source(mirror: SqliteMirror) -> None:
 
 
 async def check_in_doubt(mirror: SqliteMirror) -> None:
-    """A check of a sink whose state file is not the newest, after its source was read."""
+    """A check of a sink after its source was read. The state file is not the newest."""
     await read_the_source(mirror)
     check = await mirror.drift.begin_check(1)
     rows = [(key, value, "scalar") for key, value in MEDDLED.items()]
@@ -166,14 +166,14 @@ def test_whatever_statement_is_the_last_the_next_process_ends_a_doubt(
         mirror = SqliteMirror.open(place)
         service = dict(MEDDLED)
         try:
-            told = (point, fuse.statement)
+            where = (point, fuse.statement)
             if mirror.status.unexplained(["desires"], limit=1).entries:
-                assert not _is_read(place), f"{told}: a key may be removed before the source was read again"
+                assert not _is_read(place), f"{where}: a key may be removed before the source was read again"
             asyncio.run(check_in_doubt(mirror))
             asyncio.run(deliver(mirror, service))
-            assert service == {key: value for key, (value, _) in WANTED.items()} | {"strange": "9"}, told
-            assert [one.key for one in mirror.status.unexplained(["desires"], limit=10).entries] == ["strange"], told
-            assert (mirror.status.doubts(), mirror.status.pending()) == ([], 0), told
+            assert service == {key: value for key, (value, _) in WANTED.items()} | {"strange": "9"}, where
+            assert [one.key for one in mirror.status.unexplained(["desires"], limit=10).entries] == ["strange"], where
+            assert (mirror.status.doubts(), mirror.status.pending()) == ([], 0), where
         finally:
             mirror.close()
     assert point > first + 50, "the fuse saw the work"

@@ -34,7 +34,7 @@ def settings(settings: WorkspacedSettings) -> WorkspacedSettings:
 async def http(
     settings: WorkspacedSettings, make_key: MakeKey, request: pytest.FixtureRequest
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """A client whose requests have an Idempotency-Key each, or none."""
+    """A client that sends an Idempotency-Key with each request, or none."""
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     numbers = count()
 
