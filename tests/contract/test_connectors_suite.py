@@ -12,7 +12,7 @@ from ingestd.sdk import Batch, Connector, Cursor, Partition, Settlement, SourceB
 from ingestd.sdk.testing import ConnectorConformance, Rig
 
 
-class Rows(BaseModel):
+class ListOptions(BaseModel):
     """The source is a list in memory; ``fault`` names what is done wrong."""
 
     fault: str = ""
@@ -21,7 +21,7 @@ class Rows(BaseModel):
 class ListConnector(Connector):
     """Reads a list as one snapshot in two batches; the cursor is the list itself."""
 
-    Options: ClassVar[type[BaseModel]] = Rows
+    Options: ClassVar[type[BaseModel]] = ListOptions
     rows: list[dict[str, str | None]]
     started = 0
 
@@ -76,7 +76,7 @@ class ListRig(Rig):
 
     def connector(self) -> ListConnector:
         context = SourceContext(pipeline="t", base=Path(), now=lambda: 0.0)
-        connector = ListConnector(Rows(fault=self.fault), context)
+        connector = ListConnector(ListOptions(fault=self.fault), context)
         connector.rows = self.rows
         return connector
 
@@ -91,7 +91,7 @@ class ListRig(Rig):
 
     def broken(self) -> ListConnector:
         connector = self.connector()
-        connector.options = Rows(fault="unreadable")
+        connector.options = ListOptions(fault="unreadable")
         return connector
 
 

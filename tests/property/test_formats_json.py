@@ -13,7 +13,7 @@ TEXT = st.text(alphabet=st.characters(codec="utf-8"), max_size=8)
 NAMES = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="."), max_size=4)
 VALUES = st.one_of(TEXT, st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.booleans(), st.none())
 RECORDS = st.lists(st.dictionaries(NAMES, VALUES, min_size=1, max_size=4), max_size=6)
-# What stands around the array must not matter, whatever brackets and quotes it holds.
+# The text around the array must not matter, whatever brackets and quotes it holds.
 OTHERS = st.recursive(VALUES, lambda inside: st.lists(inside, max_size=3) | st.dictionaries(TEXT, inside, max_size=3))
 
 
@@ -24,9 +24,9 @@ def as_text(value: Any) -> str | None:
 def read(document: Any, path: list[str], block_bytes: int, **layout: Any) -> list[tuple[int, dict[str, str]]]:
     data = json.dumps(document, **layout).encode()
     return [
-        (position, {name: value for name, value in zip(stretch.records.columns, row, strict=True) if value is not None})
-        for stretch in read_json(io.BytesIO(data), "x.json", path=path, block_bytes=block_bytes)
-        for position, row in zip(stretch.positions, stretch.records.rows(), strict=True)
+        (position, {name: value for name, value in zip(chunk.records.columns, row, strict=True) if value is not None})
+        for chunk in read_json(io.BytesIO(data), "x.json", path=path, block_bytes=block_bytes)
+        for position, row in zip(chunk.positions, chunk.records.rows(), strict=True)
     ]
 
 

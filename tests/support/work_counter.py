@@ -1,6 +1,6 @@
 """Counts the work of a program instead of its time: SQLite VM steps, statements, bytes written, requests, rows read.
 
-A `Work` collects counts by name. `counting(work)` makes a connection factory for SQLite, `CountingTransport` stands between an
+A `Work` collects counts by name. `counting(work)` makes a connection factory for SQLite, `CountingTransport` is between an
 HTTP client and its transport, `bytes_written` asks the kernel. `Growth` compares the counts of a case at two sizes:
 
     growth = Growth()
@@ -9,7 +9,7 @@ HTTP client and its transport, `bytes_written` asks the kernel. `Growth` compare
             ...  # the case, which counts into `work`
     growth.check()
 
-Counts do not depend on the speed of the machine, so a test of growth has a fixed limit and never fails by chance.
+Counts do not depend on the speed of the machine, so a test of growth has a fixed limit and never fails at random.
 """
 
 from __future__ import annotations
