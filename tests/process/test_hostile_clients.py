@@ -9,22 +9,25 @@ from __future__ import annotations
 import asyncio
 import math
 import resource
+import statistics
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.support.hostile_clients import KINDS, Behaviour, Crowd, Target, hostile
+from tests.support.hostile_clients import KINDS, Behaviour, Crowd, Target, attack, hostile
 from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService, free_port, new_key
 
 HOSTILE = 500
 CLIENTS = 600  # more than may be connected from their addresses at once
 KEYS = 4
 ADDRESSES = ("127.0.0.2",) * 25 + tuple(f"127.0.1.{number}" for number in range(1, 26))
+MANY_ADDRESSES = tuple(f"127.0.1.{number}" for number in range(1, 51))
 ROUNDS = 40
 WITHIN_SECONDS = 1.0
 ENTRIES = 4_000
@@ -43,16 +46,28 @@ class Running:
     targets: Sequence[Target]
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+@pytest.fixture(scope="module", autouse=True)
+def many_descriptors() -> Iterator[None]:
     former = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (former[1], former[1]))
-    data = tmp_path_factory.mktemp("hostile") / "data"
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, former)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with served(tmp_path_factory.mktemp("hostile") / "data") as running:
+        yield running
+
+
+@contextmanager
+def served(data: Path, **more: str) -> Iterator[Running]:
+    """A service with its default limits; ``more`` are settings that differ."""
     owner = new_key(data)
     port = free_port()
-    default = {"WORKSPACED_REQUESTS_PER_MINUTE": "1200"}
+    environment = {"WORKSPACED_REQUESTS_PER_MINUTE": "1200"} | more
     with (
-        WorkspaceService(data, "--admin-port", str(port), environment=default) as service,
+        WorkspaceService(data, "--admin-port", str(port), environment=environment) as service,
         service.client(owner) as http,
     ):
         large, small = (make_sink(http) for _ in range(2))
@@ -61,7 +76,6 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         push(http, small, {"first": "1"})
         targets = [hostile_target(service, http, large, number) for number in range(KEYS)]
         yield Running(service=service, data=data, admin=f"http://127.0.0.1:{port}", sink=small, targets=targets)
-    resource.setrlimit(resource.RLIMIT_NOFILE, former)
 
 
 def make_sink(http: httpx.Client) -> str:
@@ -146,3 +160,32 @@ async def test_a_well_behaved_client_is_answered_while_hostile_ones_are_connecte
         seconds = await asyncio.to_thread(seconds_of_requests, running, f"svc:good-{kind.__name__}")
     assert sum(crowd.most_connections for crowd in crowds) >= HOSTILE
     assert p99(seconds) < WITHIN_SECONDS
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("more", "least"),
+    [({}, 1_900), ({"WORKSPACED_CONNECTIONS": "4000"}, HOSTILE * len(KINDS))],
+    ids=["default limits", "room for all"],
+)
+def test_a_well_behaved_client_is_answered_while_hostile_ones_of_every_kind_are_connected(
+    tmp_path: Path, more: dict[str, str], least: int
+) -> None:
+    """By default 2,000 connections are open, and the hostile clients compete for them. ``pytest -s`` shows the figures."""
+    with (
+        served(tmp_path / "data", **more) as running,
+        attack(running.targets, clients=HOSTILE, addresses=MANY_ADDRESSES, ready_seconds=120.0) as end_of_attack,
+    ):
+        seconds = seconds_of_requests(running, "svc:good")
+        found = end_of_attack()
+    open_at_once = [sum(counts) for counts in zip(*found.samples.values(), strict=True)]
+    figures = (
+        f"{len(seconds)} requests: p50 {1_000 * statistics.median(seconds):.0f} ms, p99 {1_000 * p99(seconds):.0f} ms,"
+        f" longest {1_000 * max(seconds):.0f} ms. {min(open_at_once)} to {max(open_at_once)} hostile connections at once,"
+        f" { ({kind: statistics.median(counts) for kind, counts in found.samples.items()}) };"
+        f" {found.connections_per_second:.0f} new ones a second.\n"
+    )
+    sys.stdout.write(figures)
+    assert p99(seconds) < WITHIN_SECONDS, figures
+    assert statistics.median(open_at_once) >= least, figures

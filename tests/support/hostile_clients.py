@@ -1,17 +1,22 @@
 """Clients that harm a service over loopback: each kind holds connections open, from many addresses of this machine.
 
+`hostile` runs them on the loop that is running, `attack` in a process of their own.
+
 A client that the service closes connects again, so that the number of hostile connections stays what it is.
 """
 
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import socket
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from multiprocessing.connection import Connection
 from typing import TypeAlias
 
 Wire: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -21,6 +26,7 @@ Behaviour: TypeAlias = Callable[[Wire, Ready], Awaitable[None]]
 
 _PAUSE_SECONDS = 1.0
 _AGAIN_SECONDS = 0.5
+_SAMPLE_SECONDS = 0.1
 _RESET = struct.pack("ii", 1, 0)
 
 
@@ -49,6 +55,7 @@ class Crowd:
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     connections: int = 0
     most_connections: int = 0
+    connects: int = 0
     _ready_clients: set[int] = field(default_factory=set)
 
     def note_ready(self, client: int) -> None:
@@ -153,6 +160,7 @@ async def _client(crowd: Crowd, number: int, target: Target, behaviour: Behaviou
         with suppress(OSError):
             wire = await _connected(target, address)
             crowd.connections += 1
+            crowd.connects += 1
             crowd.most_connections = max(crowd.most_connections, crowd.connections)
             try:
                 await behaviour(wire, partial(crowd.note_ready, number))
@@ -206,3 +214,78 @@ async def _drip(wire: Wire, ready: Ready, piece: bytes) -> None:
     finally:
         ended.cancel()
         await asyncio.wait([ended])
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """What an attack has come to: by kind, the connections that were open in each sample; new connections a second."""
+
+    samples: dict[str, list[int]]
+    connections_per_second: float
+
+
+@contextmanager
+def attack(
+    targets: Sequence[Target], *, clients: int, addresses: Sequence[str], ready_seconds: float
+) -> Iterator[Callable[[], Attack]]:
+    """So many clients of every kind at once, in a process of their own, for the time of the block.
+
+    The block begins when each of them has done its harm once. Call what it gets once, to end the attack and to learn what it
+    has come to.
+
+    Raises:
+        AssertionError: they have not done their harm within ``ready_seconds``.
+    """
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_attack, args=(theirs, tuple(targets), clients, tuple(addresses)), daemon=True)
+    process.start()
+    theirs.close()
+
+    def end() -> Attack:
+        ours.send("end")
+        ended: Attack = ours.recv()
+        return ended
+
+    try:
+        assert ours.poll(ready_seconds), "the hostile clients are not connected in time"
+        ours.recv()
+        yield end
+    finally:
+        process.kill()
+        process.join()
+        ours.close()
+
+
+def _attack(pipe: Connection, targets: Sequence[Target], clients: int, addresses: Sequence[str]) -> None:
+    asyncio.run(_attack_until_ended(pipe, targets, clients, addresses))
+
+
+async def _attack_until_ended(
+    pipe: Connection, targets: Sequence[Target], clients: int, addresses: Sequence[str]
+) -> None:
+    async with AsyncExitStack() as stack:
+        crowds = {
+            kind.__name__: [
+                await stack.enter_async_context(
+                    hostile(target, kind(target), clients=clients // len(targets), addresses=addresses)
+                )
+                for target in targets
+            ]
+            for kind in KINDS
+        }
+        for crowd in (one for of_kind in crowds.values() for one in of_kind):
+            await crowd.ready.wait()
+        pipe.send("ready")
+        samples: dict[str, list[int]] = {name: [] for name in crowds}
+        before, begun = _connects(crowds), time.monotonic()
+        while not pipe.poll():
+            for name, of_kind in crowds.items():
+                samples[name].append(sum(crowd.connections for crowd in of_kind))
+            await asyncio.sleep(_SAMPLE_SECONDS)
+        rate = (_connects(crowds) - before) / (time.monotonic() - begun)
+    pipe.send(Attack(samples, rate))
+
+
+def _connects(crowds: Mapping[str, Sequence[Crowd]]) -> int:
+    return sum(crowd.connects for of_kind in crowds.values() for crowd in of_kind)
