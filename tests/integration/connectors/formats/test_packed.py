@@ -1,4 +1,4 @@
-"""Packed files: read as what is inside, damaged and hostile ones told in one sentence."""
+"""Packed files: read as their content; damaged and hostile ones are reported in one sentence."""
 
 from __future__ import annotations
 
@@ -117,6 +117,8 @@ def test_a_name_that_leads_out_of_the_archive_is_only_a_name() -> None:
 
 def test_a_member_of_no_known_format_names_the_setting_that_leaves_it_out() -> None:
     data = zipped(**{"run.csv": b"a\n1\n", "readme.txt": b"hello"})
-    with pytest.raises(SourceBroken, match=r"x\.zip: readme\.txt: .* If readme\.txt holds no data, set member to a glob"):
+    with pytest.raises(
+        SourceBroken, match=r"x\.zip: readme\.txt: .* If readme\.txt holds no data, set member to a glob"
+    ):
         read(data, "x.zip")
     assert len(read(data, "x.zip", member="*.csv")) == 1

@@ -225,7 +225,9 @@ def test_an_xls_of_which_the_cells_are_zeros_is_one_sentence() -> None:
 
 @pytest.mark.parametrize("name", ["all.zip", "all.csv.zip"])
 def test_a_zip_in_a_zip_is_one_true_sentence(name: str) -> None:
-    with pytest.raises(SourceBroken, match=r"all.*\.zip: inner\.zip is a zip file within a zip file, .* Unpack it .* member"):
+    with pytest.raises(
+        SourceBroken, match=r"all.*\.zip: inner\.zip is a zip file within a zip file, .* Unpack it .* member"
+    ):
         list(resolve_format(name, None).read(io.BytesIO(packed(inner__zip=packed(a__csv=b"a\n1\n"))), name))
 
 
