@@ -52,7 +52,7 @@ def test_a_trace_for_programs_holds_the_file_s_facts(tmp_path: Path, synced: str
 def test_a_key_that_nobody_wrote_is_told(tmp_path: Path, synced: str) -> None:
     run = ingestd(tmp_path, "trace", "00417.MASS", "-c", synced)
     assert run.returncode == 1
-    assert "No sink should hold '00417.MASS'" in run.stderr
+    assert "No sink should contain '00417.MASS'" in run.stderr
 
 
 def test_status_says_what_is_parked_and_why(tmp_path: Path, synced: str) -> None:

@@ -43,8 +43,8 @@ def url(service: DocumentServer, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def proxy() -> Iterator[Proxy]:
-    with tunnelling_proxy("us:hidden-pass") as standing:
-        yield standing
+    with tunnelling_proxy("us:hidden-pass") as proxy:
+        yield proxy
 
 
 def configured(folder: Path, url: str, **way: str) -> Path:
@@ -70,7 +70,7 @@ def test_a_service_that_wants_a_certificate_is_checked_and_delivered_to(
     assert (check.returncode, check.stderr) == (0, "")
     assert f"passed  service · reachable: {url} answered" in check.stdout
     sync = ingestd(tmp_path, "sync", "-c", str(config))
-    assert (sync.returncode, sync.stdout.splitlines()[-1]) == (0, "3 entries delivered, 0 waiting, 0 rejected.")
+    assert (sync.returncode, sync.stdout.splitlines()[-1]) == (0, "3 entries delivered, 0 pending, 0 rejected.")
     assert {key: value for key, (value, _) in service.values("Sink 0").items()} == {"0.0": "0", "0.1": "1", "0.2": "2"}
     # Entries of a sink that is there go one by one, on another path through the client than those of a new one.
     config = configured(tmp_path, url, **SHOWN, **more)
@@ -90,14 +90,14 @@ def test_a_service_that_wants_a_certificate_is_checked_and_delivered_to(
     ],
     ids=["authority", "certificate"],
 )
-def test_what_is_missing_is_told_by_check(tmp_path: Path, url: str, lacking: set[str], sentence: str) -> None:
+def test_check_reports_what_is_missing(tmp_path: Path, url: str, lacking: set[str], sentence: str) -> None:
     config = configured(tmp_path, url, **{name: value for name, value in SHOWN.items() if name not in lacking})
     check = ingestd(tmp_path, "check", "-c", str(config))
     assert check.returncode == 5
     assert sentence in check.stdout
 
 
-def test_a_proxy_that_does_not_let_us_through_is_told_as_such(tmp_path: Path, url: str, proxy: Proxy) -> None:
+def test_a_proxy_that_refuses_the_tunnel_is_reported(tmp_path: Path, url: str, proxy: Proxy) -> None:
     config = configured(tmp_path, url, **SHOWN, proxy=with_password(proxy, "us:wrong-word"))
     check = ingestd(tmp_path, "check", "-c", str(config))
     assert check.returncode == 5

@@ -11,12 +11,12 @@ from ingestd.client.operations import OPERATIONS
 from ingestd.client.requests import ServiceMethods
 from workspaced.app import create_app
 from workspaced.http.operations import Operation as ServiceOperation
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 
 
 def _served(tmp_path: Path) -> list[ServiceOperation]:
     """The operations that a service of this version has, without its pages."""
-    app = create_app(Settings(data=tmp_path / "data"))
+    app = create_app(WorkspacedSettings(data=tmp_path / "data"))
     return [one for one in app.operations if one.path.startswith("/v1/") or one.path in {"/healthz", "/readyz"}]
 
 
@@ -31,7 +31,7 @@ def test_every_method_is_called_in_this_suite() -> None:
     for client in (Client, AsyncClient):
         methods |= {name for name in vars(client) if not name.startswith("_")} - {"send", "open", "close", "aclose"}
     texts = [path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py")]
-    called = set(re.findall(r"\b(?:client|reader|untrusting|anonymous|awaiting)\.(\w+)\(", "\n".join(texts)))
+    called = set(re.findall(r"\b(?:client|reader|unknown|anonymous|revoked|awaiting)\.(\w+)\(", "\n".join(texts)))
     assert methods <= called
 
 

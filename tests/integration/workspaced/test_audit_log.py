@@ -11,14 +11,14 @@ import pytest
 
 from workspaced.app import running
 from workspaced.security.audit_log import SYSTEM, AuditAction, note
-from workspaced.settings.model import Limits, Settings
+from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.factory import transact
 
 
 async def _actions(http: httpx.AsyncClient, **query: str) -> list[str]:
-    answer = await http.get("/v1/audit-log", params={"sortOrder": "ASC", **query})
-    assert answer.status_code == 200, answer.text
-    return [row["action"] for row in answer.json()]
+    response = await http.get("/v1/audit-log", params={"sortOrder": "ASC", **query})
+    assert response.status_code == 200, response.text
+    return [row["action"] for row in response.json()]
 
 
 async def test_every_kind_of_change_leaves_one_row(http: httpx.AsyncClient) -> None:
@@ -59,7 +59,7 @@ async def test_every_kind_of_change_leaves_one_row(http: httpx.AsyncClient) -> N
     ]
 
 
-async def test_a_row_tells_who_what_where_and_no_values(http: httpx.AsyncClient, sink: str) -> None:
+async def test_a_row_names_actor_action_and_target_and_no_values(http: httpx.AsyncClient, sink: str) -> None:
     # contract A8, G26
     await http.post(f"{sink}/mass", json=[{"key": "k", "value": "hidden"}], headers={"X-Request-Id": "r1"})
     await http.patch(f"{sink}/k", json={"value": "hidden too"}, headers={"X-Request-Id": "r2"})
@@ -166,14 +166,16 @@ async def test_only_who_may_read_the_log_reads_it_and_of_a_workspace_its_owner(
 
 @pytest.mark.parametrize(("days", "kept"), [(400, 1), (1, 0)])
 async def test_rows_are_dropped_when_they_have_had_their_time(
-    settings: Settings, make_key: Callable[..., str], days: int, kept: int
+    settings: WorkspacedSettings, make_key: Callable[..., str], days: int, kept: int
 ) -> None:
     # contract G26
     old = time.time_ns() // 1_000_000 - 2 * 86_400_000
     transact(settings.database, lambda tx: note(tx, SYSTEM, AuditAction(action="old.action", resource_id=""), now=old))
     headers = {"x-api-key": make_key()}
     async with (
-        running(Settings(data=settings.data, postgres=settings.postgres, limits=Limits(audit_days=days))) as app,
+        running(
+            WorkspacedSettings(data=settings.data, postgres=settings.postgres, limits=Limits(audit_days=days))
+        ) as app,
         httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
     ):
         await app.keep_up()

@@ -21,8 +21,8 @@ from tests.integration.workspaced.conftest import MakeKey
 from tests.integration.workspaced.deliveries.conftest import ManualClock
 from tests.support.cloud_files import FILES, CloudFiles
 from workspaced.app import Application, running
-from workspaced.core.problems import Unavailable
-from workspaced.settings.model import Limits, Settings
+from workspaced.core.problems import UnavailableProblem
+from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.blobs.disk import DiskBlobs
 from workspaced.storage.blobs.port import Incoming
 
@@ -32,7 +32,7 @@ def files(http: httpx.AsyncClient, workspace: dict[str, Any]) -> CloudFiles:
     return CloudFiles(http=http, workspace=workspace["id"])
 
 
-def _stored(settings: Settings) -> set[str]:
+def _stored(settings: WorkspacedSettings) -> set[str]:
     """The digests of what is kept, and the names of what is under way."""
     paths = (path for path in settings.blobs.rglob("*") if path.is_file())
     return {"".join(path.relative_to(settings.blobs).parts) for path in paths}
@@ -40,7 +40,7 @@ def _stored(settings: Settings) -> set[str]:
 
 @asynccontextmanager
 async def _another(
-    settings: Settings, make_key: MakeKey, *, clock: ManualClock | None = None
+    settings: WorkspacedSettings, make_key: MakeKey, *, clock: ManualClock | None = None
 ) -> AsyncIterator[tuple[CloudFiles, Application]]:
     """A service with other settings than the usual."""
     async with running(settings, clock=clock) as app:
@@ -55,20 +55,20 @@ async def test_a_download_is_saved_and_never_shown(files: CloudFiles) -> None:
     # contract C8, CS13
     script = b"<script>alert(1)</script>"
     file = await files.upload("Größe 部品.html", script, contentType="text/html")
-    answer = await files.http.get(f"{FILES}/download/{file['id']}")
-    assert (answer.status_code, answer.content) == (200, script)
-    assert answer.headers["Content-Type"] == "text/html"
-    assert answer.headers["Content-Length"] == str(len(script))
-    assert answer.headers["Content-Disposition"].startswith("attachment; ")
-    assert "filename*=UTF-8''Gr%C3%B6%C3%9Fe%20%E9%83%A8%E5%93%81.html" in answer.headers["Content-Disposition"]
-    assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    assert answer.headers["Content-Security-Policy"].startswith("sandbox")
-    assert answer.headers["Accept-Ranges"] == "bytes"
-    assert answer.headers["ETag"] == f'"{file["sha256"]}"'
+    response = await files.http.get(f"{FILES}/download/{file['id']}")
+    assert (response.status_code, response.content) == (200, script)
+    assert response.headers["Content-Type"] == "text/html"
+    assert response.headers["Content-Length"] == str(len(script))
+    assert response.headers["Content-Disposition"].startswith("attachment; ")
+    assert "filename*=UTF-8''Gr%C3%B6%C3%9Fe%20%E9%83%A8%E5%93%81.html" in response.headers["Content-Disposition"]
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+    assert response.headers["Content-Security-Policy"].startswith("sandbox")
+    assert response.headers["Accept-Ranges"] == "bytes"
+    assert response.headers["ETag"] == f'"{file["sha256"]}"'
     head = await files.http.head(f"{FILES}/download/{file['id']}")
     assert head.content == b""
     for name in ("Content-Length", "Content-Type", "ETag", "Content-Disposition"):
-        assert head.headers[name] == answer.headers[name]
+        assert head.headers[name] == response.headers[name]
 
 
 async def test_ranges_are_served_and_bound_to_a_version(files: CloudFiles) -> None:
@@ -96,13 +96,13 @@ async def test_ranges_are_served_and_bound_to_a_version(files: CloudFiles) -> No
     assert (head.status_code, head.headers["Content-Length"]) == (206, "2")
 
 
-async def test_an_empty_file_is_a_file(files: CloudFiles, settings: Settings) -> None:
+async def test_an_empty_file_is_a_file(files: CloudFiles, settings: WorkspacedSettings) -> None:
     file = await files.upload("empty.bin", b"")
     assert file["size"] == 0
     assert await files.content(file["id"]) == b""
     assert _stored(settings) == {hashlib.sha256(b"").hexdigest()}
-    answer = await files.http.get(f"{FILES}/download/{file['id']}", headers={"Range": "bytes=0-0"})
-    assert answer.status_code == 416
+    response = await files.http.get(f"{FILES}/download/{file['id']}", headers={"Range": "bytes=0-0"})
+    assert response.status_code == 416
 
 
 async def test_older_versions_keep_their_bytes_and_names(files: CloudFiles) -> None:
@@ -117,7 +117,9 @@ async def test_older_versions_keep_their_bytes_and_names(files: CloudFiles) -> N
         assert (await files.http.get(f"{FILES}/download/{first['id']}?{query}")).status_code == 403
 
 
-async def test_names_never_reach_the_disk_and_equal_bytes_are_kept_once(files: CloudFiles, settings: Settings) -> None:
+async def test_names_never_reach_the_disk_and_equal_bytes_are_kept_once(
+    files: CloudFiles, settings: WorkspacedSettings
+) -> None:
     # contract C8
     for name in ("..%2f..%2fetc", "CON", "a;b|c", "x" * 255):
         await files.upload(name, b"equal")
@@ -126,7 +128,7 @@ async def test_names_never_reach_the_disk_and_equal_bytes_are_kept_once(files: C
     assert (await files.http.post(FILES, params=params, content=b"x")).status_code == 400
 
 
-async def test_uploads_of_equal_bytes_at_once_all_succeed(files: CloudFiles, settings: Settings) -> None:
+async def test_uploads_of_equal_bytes_at_once_all_succeed(files: CloudFiles, settings: WorkspacedSettings) -> None:
     content = b"equal" * 400_000
     records = await asyncio.gather(*(files.upload(f"{number}.bin", content) for number in range(8)))
     assert len({record["id"] for record in records}) == 8
@@ -143,13 +145,13 @@ async def test_versions_uploaded_at_once_get_numbers_of_their_own(files: CloudFi
 
 async def test_one_link_used_by_two_at_once_takes_one(files: CloudFiles) -> None:
     link = await files.link()
-    answers = await asyncio.gather(*(files.http.put(link["uploadUrl"], content=bytes([n])) for n in range(4)))
-    assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
-    taken = next(answer.json()["sha256"] for answer in answers if answer.status_code == 200)
+    responses = await asyncio.gather(*(files.http.put(link["uploadUrl"], content=bytes([n])) for n in range(4)))
+    assert sorted(response.status_code for response in responses) == [200, 409, 409, 409]
+    taken = next(response.json()["sha256"] for response in responses if response.status_code == 200)
     assert (await files.http.post(f"{FILES}/upload-complete/{link['id']}")).json()["sha256"] == taken
 
 
-async def test_an_upload_that_is_cut_off_leaves_nothing(files: CloudFiles, settings: Settings) -> None:
+async def test_an_upload_that_is_cut_off_leaves_nothing(files: CloudFiles, settings: WorkspacedSettings) -> None:
     link = await files.link()
     url = httpx.URL(link["uploadUrl"])
     assert isinstance(files.http._transport, httpx.ASGITransport)
@@ -180,7 +182,9 @@ async def test_an_upload_that_is_cut_off_leaves_nothing(files: CloudFiles, setti
     assert (await files.http.put(link["uploadUrl"], content=b"whole")).status_code == 200, "the link is still good"
 
 
-async def test_more_than_a_file_may_have_is_refused_while_it_comes(settings: Settings, make_key: MakeKey) -> None:
+async def test_more_than_a_file_may_have_is_refused_while_it_comes(
+    settings: WorkspacedSettings, make_key: MakeKey
+) -> None:
     # contract C8
     small = dataclasses.replace(settings, limits=Limits(requests_per_minute=0, file_bytes=1_000_000))
     async with _another(small, make_key) as (files, _):
@@ -190,8 +194,8 @@ async def test_more_than_a_file_may_have_is_refused_while_it_comes(settings: Set
                 yield b"x" * 65_536
 
         params = {"workspaceId": files.workspace, "fileName": "a.bin"}
-        answer = await files.http.post(FILES, params=params, content=endless())
-        assert (answer.status_code, answer.headers["Connection"]) == (413, "close")
+        response = await files.http.post(FILES, params=params, content=endless())
+        assert (response.status_code, response.headers["Connection"]) == (413, "close")
         assert (await files.http.post(FILES, params=params, content=b"x" * 1_000_001)).status_code == 413
         assert (await files.http.post(FILES, params=params, content=b"x" * 1_000_000)).status_code == 201
         link = await files.link()
@@ -206,9 +210,9 @@ async def test_a_packed_upload_is_stored_unpacked(files: CloudFiles) -> None:
     packed, digest = gzip.compress(content), hashlib.sha256(content).hexdigest()
     headers = {"Content-Encoding": "gzip"}
     params = {"workspaceId": files.workspace, "fileName": "a.bin", "sha256": digest}
-    answer = await files.http.post(FILES, params=params, content=packed, headers=headers)
-    assert (answer.status_code, answer.json()["size"], answer.json()["sha256"]) == (201, len(content), digest)
-    assert await files.content(answer.json()["id"]) == content
+    response = await files.http.post(FILES, params=params, content=packed, headers=headers)
+    assert (response.status_code, response.json()["size"], response.json()["sha256"]) == (201, len(content), digest)
+    assert await files.content(response.json()["id"]) == content
     link = await files.link(size=len(content))
     received = await files.http.put(link["uploadUrl"], content=packed, headers=headers)
     assert (received.status_code, received.json()["size"]) == (200, len(content))
@@ -218,12 +222,14 @@ async def test_packed_bytes_of_any_kind_unpack_to_what_was_packed(files: CloudFi
     for content in (b"", b"x", os.urandom(3_000_000), bytes(3_000_000)):
         params = {"workspaceId": files.workspace, "fileName": "a.bin"}
         packed = gzip.compress(content)
-        answer = await files.http.post(FILES, params=params, content=packed, headers={"Content-Encoding": "gzip"})
-        assert answer.status_code == 201
-        assert await files.content(answer.json()["id"]) == content
+        response = await files.http.post(FILES, params=params, content=packed, headers={"Content-Encoding": "gzip"})
+        assert response.status_code == 201
+        assert await files.content(response.json()["id"]) == content
 
 
-async def test_what_can_not_be_unpacked_is_refused_and_leaves_nothing(settings: Settings, make_key: MakeKey) -> None:
+async def test_what_can_not_be_unpacked_is_refused_and_leaves_nothing(
+    settings: WorkspacedSettings, make_key: MakeKey
+) -> None:
     # contract G32
     small = dataclasses.replace(settings, limits=Limits(requests_per_minute=0, file_bytes=1_000_000))
     async with _another(small, make_key) as (files, _):
@@ -237,16 +243,16 @@ async def test_what_can_not_be_unpacked_is_refused_and_leaves_nothing(settings: 
             (gzip.compress(b"abc"), "gzip, gzip", 415, "unsupported_coding"),
         ):
             headers = {"Content-Encoding": coding}
-            for answer in (
+            for response in (
                 await files.http.post(FILES, params=params, content=content, headers=headers),
                 await files.http.put(link["uploadUrl"], content=content, headers=headers),
             ):
-                assert (answer.status_code, answer.json()["code"]) == (status, code)
+                assert (response.status_code, response.json()["code"]) == (status, code)
     assert _stored(settings) == set()
 
 
 async def test_a_full_disk_is_a_503_with_a_sentence_and_leaves_nothing(
-    files: CloudFiles, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    files: CloudFiles, settings: WorkspacedSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -254,20 +260,22 @@ async def test_a_full_disk_is_a_503_with_a_sentence_and_leaves_nothing(
     params = {"workspaceId": files.workspace, "fileName": "a.bin"}
     with monkeypatch.context() as disk:
         disk.setattr(os, "fsync", full)
-        answer = await files.http.post(FILES, params=params, content=b"abc")
-    assert (answer.status_code, answer.json()["code"]) == (503, "storage_full")
-    assert answer.json()["detail"] == "The disk that holds files is full."
-    assert "Retry-After" in answer.headers
+        response = await files.http.post(FILES, params=params, content=b"abc")
+    assert (response.status_code, response.json()["code"]) == (503, "storage_full")
+    assert response.json()["detail"] == "The disk that holds files is full."
+    assert "Retry-After" in response.headers
     assert _stored(settings) == set()
     assert (await files.http.get(FILES, params={"workspaceId": files.workspace})).json() == []
     assert (await files.http.post(FILES, params=params, content=b"abc")).status_code == 201
 
 
-async def test_bytes_that_are_missing_are_told_before_the_answer_begins(files: CloudFiles, settings: Settings) -> None:
+async def test_missing_bytes_are_reported_before_the_response_begins(
+    files: CloudFiles, settings: WorkspacedSettings
+) -> None:
     file = await files.upload(content=b"abc")
     (settings.blobs / file["sha256"][:2] / file["sha256"][2:]).unlink()
-    answer = await files.http.get(f"{FILES}/download/{file['id']}")
-    assert (answer.status_code, answer.json()["code"]) == (503, "bytes_missing")
+    response = await files.http.get(f"{FILES}/download/{file['id']}")
+    assert (response.status_code, response.json()["code"]) == (503, "bytes_missing")
 
 
 @pytest.mark.parametrize(
@@ -277,17 +285,19 @@ async def test_bytes_that_are_missing_are_told_before_the_answer_begins(files: C
         (Limits(requests_per_minute=0, file_bytes_per_workspace=5), "5 bytes"),
     ],
 )
-async def test_a_workspace_has_quotas(settings: Settings, make_key: MakeKey, limits: Limits, sentence: str) -> None:
+async def test_a_workspace_has_quotas(
+    settings: WorkspacedSettings, make_key: MakeKey, limits: Limits, sentence: str
+) -> None:
     # contract G35
     async with _another(dataclasses.replace(settings, limits=limits), make_key) as (files, _):
         await files.upload(content=b"1234")
         params = {"workspaceId": files.workspace, "fileName": "a.bin"}
-        answer = await files.http.post(FILES, params=params, content=b"12")
-        assert (answer.status_code, answer.json()["code"]) == (409, "quota_exceeded")
-        assert sentence in answer.json()["detail"]
+        response = await files.http.post(FILES, params=params, content=b"12")
+        assert (response.status_code, response.json()["code"]) == (409, "quota_exceeded")
+        assert sentence in response.json()["detail"]
 
 
-async def test_a_file_has_so_many_versions_and_no_more(settings: Settings, make_key: MakeKey) -> None:
+async def test_a_file_has_so_many_versions_and_no_more(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     # contract G35
     limits = Limits(requests_per_minute=0, versions_per_file=2)
     async with _another(dataclasses.replace(settings, limits=limits), make_key) as (files, _):
@@ -297,7 +307,7 @@ async def test_a_file_has_so_many_versions_and_no_more(settings: Settings, make_
         assert (await files.http.post(FILES, params=params, content=b"x")).json()["code"] == "quota_exceeded"
 
 
-async def test_a_link_ends_after_a_quarter_of_an_hour(settings: Settings, make_key: MakeKey) -> None:
+async def test_a_link_ends_after_a_quarter_of_an_hour(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     # contract C1
     clock = ManualClock()
     async with _another(settings, make_key, clock=clock) as (files, _):
@@ -307,21 +317,21 @@ async def test_a_link_ends_after_a_quarter_of_an_hour(settings: Settings, make_k
         assert (late.status_code, late.json()["code"]) == (403, "upload_link_expired")
 
 
-async def test_two_processes_agree_on_links(settings: Settings, make_key: MakeKey) -> None:
+async def test_two_processes_agree_on_links(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     async with _another(settings, make_key) as (one, _), _another(settings, make_key) as (other, _):
         link = await one.link()
         assert (await other.http.put(link["uploadUrl"], content=b"abc")).status_code == 200
         assert (await one.http.post(f"{FILES}/upload-complete/{link['id']}")).status_code == 200
 
 
-async def test_a_link_begins_with_the_public_url(settings: Settings, make_key: MakeKey) -> None:
+async def test_a_link_begins_with_the_public_url(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     known = dataclasses.replace(settings, public_url="https://data.example.org/edw")
     async with _another(known, make_key) as (files, _):
         assert (await files.link())["uploadUrl"].startswith("https://data.example.org/edw/v1/cloud-storage/upload/")
 
 
 async def test_bytes_go_when_nothing_names_them_and_the_time_to_restore_is_over(
-    settings: Settings, make_key: MakeKey
+    settings: WorkspacedSettings, make_key: MakeKey
 ) -> None:
     # contract G25
     kept, dropped = hashlib.sha256(b"kept").hexdigest(), hashlib.sha256(b"dropped").hexdigest()
@@ -340,7 +350,7 @@ async def test_bytes_go_when_nothing_names_them_and_the_time_to_restore_is_over(
         assert len(log.json()) == 2
 
 
-async def test_links_that_were_never_used_leave_no_trace(settings: Settings, make_key: MakeKey) -> None:
+async def test_links_that_were_never_used_leave_no_trace(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     long_ago = ManualClock()
     await long_ago.advance(-2 * 86_400)
     async with _another(settings, make_key, clock=long_ago) as (files, app):
@@ -451,9 +461,9 @@ async def test_a_reader_that_goes_away_leaves_no_file_open(blobs: DiskBlobs) -> 
     assert b"".join([part async for part in blobs.read(incoming.sha256, start=1, length=5)]) == content[1:6]
 
 
-async def test_a_folder_that_cant_be_written_is_told(blobs: DiskBlobs, tmp_path: Path) -> None:
+async def test_a_folder_that_cannot_be_written_is_reported(blobs: DiskBlobs, tmp_path: Path) -> None:
     (tmp_path / "blobs" / "incoming").rmdir()
     (tmp_path / "blobs" / "incoming").write_bytes(b"a file in its place")
-    with pytest.raises(Unavailable, match="can't be used"):
+    with pytest.raises(UnavailableProblem, match="can't be used"):
         async with blobs.receive(_parts(b"abc")):
             pytest.fail("there is no place for it")

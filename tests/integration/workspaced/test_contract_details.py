@@ -12,7 +12,7 @@ import httpx
 
 from tests.support.outsider import Outsider
 from workspaced.app import running
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 
 MakeKey = Callable[..., str]
 
@@ -33,7 +33,7 @@ async def test_the_last_of_two_equal_members_counts(http: httpx.AsyncClient, sin
     assert pushed.json()["value"] == "last"
 
 
-async def test_answers_are_private_unless_the_operation_says_otherwise(http: httpx.AsyncClient, sink: str) -> None:
+async def test_responses_are_private_unless_the_operation_says_otherwise(http: httpx.AsyncClient, sink: str) -> None:
     # contract G36
     for path in (sink, f"{sink}/absent", "/v1/workspace", "/healthz"):
         assert (await http.get(path)).headers["Cache-Control"] == "private, no-cache"
@@ -56,7 +56,7 @@ async def test_what_is_refused_before_the_body_is_read_is_not_kept(http: httpx.A
         await http.post(sinks, content=body, headers={**key, "Content-Type": "text/plain"}),
         await http.post(sinks, content=b" " * 16_777_217, headers=key),
     ]
-    assert [answer.status_code for answer in refused] == [401, 415, 413]
+    assert [response.status_code for response in refused] == [401, 415, 413]
     first = await http.post(sinks, content=body, headers=key)
     assert (first.status_code, "Idempotent-Replayed" in first.headers) == (201, False)
 
@@ -70,7 +70,7 @@ async def test_an_owner_of_one_workspace_makes_no_other(
     assert (await http.post("/v1/workspace", json={"label": "b"}, headers=owner)).status_code == 403
 
 
-async def test_icons_are_text_where_a_setting_says_so(settings: Settings, make_key: MakeKey) -> None:
+async def test_icons_are_text_where_a_setting_says_so(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     # contract S3
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     async with (
@@ -84,7 +84,7 @@ async def test_icons_are_text_where_a_setting_says_so(settings: Settings, make_k
 
 
 async def test_a_sink_begins_with_so_many_entries_and_one_event(
-    http: httpx.AsyncClient, sinks: str, settings: Settings
+    http: httpx.AsyncClient, sinks: str, settings: WorkspacedSettings
 ) -> None:
     # contract S14
     await http.post("/v1/webhooks", json={"url": "https://hooks.example/", "dataEvents": ["data_sink.*"]})
@@ -96,7 +96,9 @@ async def test_a_sink_begins_with_so_many_entries_and_one_event(
     assert [row[0] for row in Outsider(settings.database).do("SELECT type FROM event")] == ["data_sink.created"]
 
 
-async def test_another_signing_secret_by_an_update_is_a_rotation(http: httpx.AsyncClient, settings: Settings) -> None:
+async def test_another_signing_secret_by_an_update_is_a_rotation(
+    http: httpx.AsyncClient, settings: WorkspacedSettings
+) -> None:
     # contract H10
     webhook = (await http.post("/v1/webhooks", json={"url": "https://hooks.example/"})).headers["Location"]
     secret = f"whsec_{base64.b64encode(b'k' * 24).decode()}"

@@ -1,4 +1,4 @@
-"""Conversions as jobs: queued, leased, tried again, asked for again, stopped; and what is told of them."""
+"""Conversions as jobs: queued, leased, tried again, requested again, stopped; and their events."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tests.support.json_schema import fits
 from tests.support.webhook_receiver import WebhookReceiver
 from workspaced.app import running
 from workspaced.resources.cloud_storage import conversion_store
-from workspaced.resources.cloud_storage.conversion_store import Claim
+from workspaced.resources.cloud_storage.conversion_store import ConversionClaim
 from workspaced.security.egress.rules import EgressRules
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 from workspaced.settings.workers import ConversionSettings
 from workspaced.storage.factory import transact
 from workspaced.storage.port import StoreOfProcess, Transaction
@@ -35,7 +35,9 @@ LONG_CSV = b"a,b\n" + b"1.5,xyz\n" * 4_000_000
 
 
 @asynccontextmanager
-async def _service(settings: Settings, key: str, clock: ManualClock | None = None) -> AsyncIterator[CloudFiles]:
+async def _service(
+    settings: WorkspacedSettings, key: str, clock: ManualClock | None = None
+) -> AsyncIterator[CloudFiles]:
     async with running(settings, clock=clock) as app:
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
         headers = {"x-api-key": key, "ClientId": "tests"}
@@ -44,25 +46,27 @@ async def _service(settings: Settings, key: str, clock: ManualClock | None = Non
             yield CloudFiles(http=http, workspace=workspace)
 
 
-def _paced(settings: Settings, **pace: Any) -> Settings:
-    return dataclasses.replace(settings, conversion=ConversionSettings(**pace))
+def _paced(settings: WorkspacedSettings, **limits: Any) -> WorkspacedSettings:
+    return dataclasses.replace(settings, conversion=ConversionSettings(**limits))
 
 
 async def _converting() -> set[int]:
     """The process of a conversion, once it is there."""
     async with asyncio.timeout(DEADLINE_SECONDS):
-        while not (found := conversion_processes()):  # noqa: ASYNC110  a claim is told before its process begins
+        while not (found := conversion_processes()):  # noqa: ASYNC110  a claim is committed before its process starts
             await asyncio.sleep(0.01)
     return found
 
 
 async def _ended(processes: set[int]) -> None:
     async with asyncio.timeout(DEADLINE_SECONDS):
-        while conversion_processes() & processes:  # noqa: ASYNC110  the end of a process signals nobody but its parent
+        while conversion_processes() & processes:  # noqa: ASYNC110  only its parent gets a signal of its end
             await asyncio.sleep(0.01)
 
 
-async def test_an_upload_is_converted_and_what_is_made_can_be_downloaded(settings: Settings, make_key: MakeKey) -> None:
+async def test_an_upload_is_converted_and_what_is_made_can_be_downloaded(
+    settings: WorkspacedSettings, make_key: MakeKey
+) -> None:
     # contract C6
     async with _service(settings, make_key()) as files:
         file = (await files.upload("mass.csv", CSV))["id"]
@@ -84,8 +88,8 @@ async def test_an_upload_is_converted_and_what_is_made_can_be_downloaded(setting
         assert former.json()["rowCount"] == 1, "the outputs of older versions stay"
 
 
-async def test_a_type_without_a_converter_requires_none_until_somebody_asks(
-    settings: Settings, make_key: MakeKey
+async def test_a_type_without_a_converter_needs_none_until_a_conversion_is_requested(
+    settings: WorkspacedSettings, make_key: MakeKey
 ) -> None:
     async with _service(settings, make_key()) as files:
         file = (await files.upload("a.zip", b"PK"))["id"]
@@ -108,20 +112,20 @@ async def test_a_type_without_a_converter_requires_none_until_somebody_asks(
         assert conversion["errorClass"] != "unsupported", "it goes by the name that the file has by now"
 
 
-async def test_cs5_reruns_what_succeeded(settings: Settings, make_key: MakeKey) -> None:
+async def test_cs5_reruns_what_succeeded(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     # contract C7
     async with _service(settings, make_key()) as files:
         file = (await files.upload("mass.csv", CSV))["id"]
         before = await files.conversion(file)
-        answer = await files.http.post(f"{FILES}/retry-conversion/{file}")
-        assert (answer.status_code, answer.content) == (200, b"")
+        response = await files.http.post(f"{FILES}/retry-conversion/{file}")
+        assert (response.status_code, response.content) == (200, b"")
         after = await files.conversion(file, attempt=2)
         assert (after["state"], after["attempt"]) == ("succeeded", 2)
         assert after["startedAt"] >= before["finishedAt"]
         assert after["outputs"] == before["outputs"]
 
 
-async def test_cs5_refuses_what_is_wrong(settings: Settings, make_key: MakeKey) -> None:
+async def test_cs5_refuses_what_is_wrong(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     async with _service(settings, make_key()) as files:
         path = f"{FILES}/retry-conversion/{(await files.upload('a.zip', b'PK'))['id']}"
         for body, status in (([], 400), ({"force": "yes"}, 400)):
@@ -139,7 +143,9 @@ async def test_cs5_refuses_what_is_wrong(settings: Settings, make_key: MakeKey) 
         assert ignored.headers["X-Ignored-Fields"] == "mode"
 
 
-async def test_asking_twice_makes_no_second_job_and_force_makes_one(settings: Settings, make_key: MakeKey) -> None:
+async def test_asking_twice_makes_no_second_job_and_force_makes_one(
+    settings: WorkspacedSettings, make_key: MakeKey
+) -> None:
     # contract C7
     async with _service(settings, make_key()) as files:
         file = (await files.upload("long.csv", LONG_CSV))["id"]
@@ -159,7 +165,7 @@ async def test_asking_twice_makes_no_second_job_and_force_makes_one(settings: Se
 
 @pytest.mark.parametrize("what", ["file", "workspace"])
 async def test_a_conversion_stops_when_its_file_or_workspace_is_deleted(
-    settings: Settings, make_key: MakeKey, what: str
+    settings: WorkspacedSettings, make_key: MakeKey, what: str
 ) -> None:
     # contract W6
     async with _service(settings, make_key()) as files:
@@ -174,7 +180,9 @@ async def test_a_conversion_stops_when_its_file_or_workspace_is_deleted(
     assert tuple(row) == ("pending", None), "given back, should it be restored"
 
 
-async def test_a_service_that_stops_gives_back_what_it_was_converting(settings: Settings, make_key: MakeKey) -> None:
+async def test_a_service_that_stops_gives_back_what_it_was_converting(
+    settings: WorkspacedSettings, make_key: MakeKey
+) -> None:
     key = make_key()
     async with _service(settings, key) as files:
         file = (await files.upload("long.csv", LONG_CSV))["id"]
@@ -185,18 +193,18 @@ async def test_a_service_that_stops_gives_back_what_it_was_converting(settings: 
 
 
 async def test_a_service_that_stops_while_it_claims_gives_that_back_too(
-    settings: Settings, make_key: MakeKey, monkeypatch: pytest.MonkeyPatch
+    settings: WorkspacedSettings, make_key: MakeKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    claimed, answering = asyncio.Event(), asyncio.Event()
+    claimed, responding = asyncio.Event(), asyncio.Event()
 
     def late(store: type[StoreOfProcess]) -> None:
         write = store.write
 
         async def held(self: StoreOfProcess, work: Callable[[Transaction], Any], *, weight: int = 1) -> Any:
             result = await write(self, work, weight=weight)
-            if isinstance(result, Claim):
+            if isinstance(result, ConversionClaim):
                 claimed.set()
-                await answering.wait()
+                await responding.wait()
             return result
 
         monkeypatch.setattr(store, "write", held)
@@ -207,14 +215,14 @@ async def test_a_service_that_stops_while_it_claims_gives_that_back_too(
         await files.upload("long.csv", LONG_CSV)
         async with asyncio.timeout(DEADLINE_SECONDS):
             await claimed.wait()
-        asyncio.get_running_loop().call_later(0.2, answering.set)
+        asyncio.get_running_loop().call_later(0.2, responding.set)
     row = transact(settings.database, lambda tx: tx.one("SELECT state, lease FROM conversion"))
     assert row is not None
     assert tuple(row) == ("pending", None)
 
 
 async def test_what_ran_out_of_time_is_tried_again_later_and_given_up_after_three_times(
-    settings: Settings, make_key: MakeKey
+    settings: WorkspacedSettings, make_key: MakeKey
 ) -> None:
     # contract C6
     clock = ManualClock()
@@ -231,7 +239,7 @@ async def test_what_ran_out_of_time_is_tried_again_later_and_given_up_after_thre
         assert (last["attempt"], last["errorClass"]) == (4, "timeout")
 
 
-async def test_what_is_wrong_with_a_file_is_not_tried_again(settings: Settings, make_key: MakeKey) -> None:
+async def test_what_is_wrong_with_a_file_is_not_tried_again(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     # contract C6
     clock = ManualClock()
     async with _service(settings, make_key(), clock) as files:
@@ -242,48 +250,50 @@ async def test_what_is_wrong_with_a_file_is_not_tried_again(settings: Settings, 
         assert (await files.record(file))["conversion"] == failed
 
 
-async def test_a_lease_that_ran_out_is_taken_over(settings: Settings, make_key: MakeKey) -> None:
+async def test_a_lease_that_ran_out_is_taken_over(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     # contract C6
     clock = ManualClock()
     key = make_key()
-    nobody = _paced(settings, at_once=0)
-    async with _service(nobody, key, clock) as files:
+    no_converter = _paced(settings, at_once=0)
+    async with _service(no_converter, key, clock) as files:
         file = (await files.upload("mass.csv", CSV))["id"]
-        pace = ConversionSettings()
+        limits = ConversionSettings()
         held = transact(
-            settings.database, lambda tx: conversion_store.claim(tx, lease="gone/1", pace=pace, now=clock.now())
+            settings.database, lambda tx: conversion_store.claim(tx, lease="gone/1", pace=limits, now=clock.now())
         )
         assert held is not None
         assert (await files.record(file))["conversion"]["state"] == "in_progress"
     async with _service(settings, key, clock) as files:
         assert (await files.record(file))["conversion"]["state"] == "in_progress", "as long as the lease lasts"
-        await clock.advance(pace.lease_seconds)
+        await clock.advance(limits.lease_seconds)
         done = await files.conversion(file)
         assert (done["state"], done["attempt"]) == ("succeeded", 2)
     assert transact(settings.database, lambda tx: conversion_store.succeed(tx, held, [], now=clock.now())) is False
     late = transact(
         settings.database,
-        lambda tx: conversion_store.fail(tx, held, "internal", "too late", pace=pace, now=clock.now()),
+        lambda tx: conversion_store.fail(tx, held, "internal", "too late", pace=limits, now=clock.now()),
     )
-    assert late is None, "who lost his lease changes nothing any more"
+    assert late is None, "a worker without its lease changes nothing"
 
 
-async def test_a_file_that_kills_whoever_converts_it_is_given_up(settings: Settings, make_key: MakeKey) -> None:
+async def test_a_file_that_kills_whoever_converts_it_is_given_up(
+    settings: WorkspacedSettings, make_key: MakeKey
+) -> None:
     clock = ManualClock()
     async with _service(_paced(settings, at_once=0), make_key(), clock) as files:
         file = (await files.upload("mass.csv", CSV))["id"]
-        pace = ConversionSettings()
+        limits = ConversionSettings()
         for number in range(4):
             claimed = transact(
                 settings.database,
                 lambda tx, number=number: conversion_store.claim(  # type: ignore[misc]
-                    tx, lease=f"gone/{number}", pace=pace, now=clock.now()
+                    tx, lease=f"gone/{number}", pace=limits, now=clock.now()
                 ),
             )
             assert claimed is not None, number
-            await clock.advance(pace.lease_seconds)
+            await clock.advance(limits.lease_seconds)
         last = transact(
-            settings.database, lambda tx: conversion_store.claim(tx, lease="gone/5", pace=pace, now=clock.now())
+            settings.database, lambda tx: conversion_store.claim(tx, lease="gone/5", pace=limits, now=clock.now())
         )
         assert last is None
         failed = (await files.record(file))["conversion"]
@@ -291,7 +301,7 @@ async def test_a_file_that_kills_whoever_converts_it_is_given_up(settings: Setti
         assert failed["error"] == "The process that was converting it ended in the middle."
 
 
-async def test_two_processes_convert_a_file_once(settings: Settings, make_key: MakeKey) -> None:
+async def test_two_processes_convert_a_file_once(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     key = make_key()
     async with _service(settings, key) as one, _service(settings, key):
         records = [await one.upload(f"{number}.csv", CSV + str(number).encode() + b",1\n") for number in range(4)]
@@ -299,7 +309,9 @@ async def test_two_processes_convert_a_file_once(settings: Settings, make_key: M
             assert (await one.conversion(record["id"]))["attempt"] == 1
 
 
-async def test_every_change_of_a_file_and_its_conversion_is_told(settings: Settings, make_key: MakeKey) -> None:
+async def test_every_change_of_a_file_and_its_conversion_emits_an_event(
+    settings: WorkspacedSettings, make_key: MakeKey
+) -> None:
     open_egress = dataclasses.replace(settings, egress=EgressRules.from_environment({}, dev=True))
     with WebhookReceiver() as receiver:
         async with _service(open_egress, make_key()) as files:
@@ -322,10 +334,10 @@ async def test_every_change_of_a_file_and_its_conversion_is_told(settings: Setti
             await files.http.post(f"{FILES}/upload-complete/{file}")
             await files.conversion(file, "failed")
             await files.http.delete(f"{FILES}/{file}", params={"workspaceId": files.workspace})
-            told = [(await arrival(receiver)).event for _ in range(11)]
-    for event in told:
+            events = [(await arrival(receiver)).event for _ in range(11)]
+    for event in events:
         assert fits(event, schemas[event["type"]], schemas[event["type"]]), event
-    assert [event["type"].removeprefix("cloud_storage.") for event in told] == [
+    assert [event["type"].removeprefix("cloud_storage.") for event in events] == [
         "file.created",
         "conversion.started",
         "conversion.succeeded",
@@ -338,20 +350,20 @@ async def test_every_change_of_a_file_and_its_conversion_is_told(settings: Setti
         "conversion.failed",
         "file.deleted",
     ]
-    assert [event["sequence"] for event in told] == list(range(1, 12))
-    assert {event["workspaceId"] for event in told} == {files.workspace}
-    assert {(event["actor"], event["clientId"]) for event in told if ".conversion." in event["type"]} == {
+    assert [event["sequence"] for event in events] == list(range(1, 12))
+    assert {event["workspaceId"] for event in events} == {files.workspace}
+    assert {(event["actor"], event["clientId"]) for event in events if ".conversion." in event["type"]} == {
         ("system", None)
     }
-    assert {event["clientId"] for event in told if ".conversion." not in event["type"]} == {"tests"}
-    assert told[0]["data"] == {"object": told[0]["data"]["object"], "previous": {}}
-    assert told[2]["data"]["object"]["conversion"]["outputs"]
-    assert told[3]["data"]["previous"] == {"fileName": "mass.csv"}
-    assert told[4]["data"] == {
+    assert {event["clientId"] for event in events if ".conversion." not in event["type"]} == {"tests"}
+    assert events[0]["data"] == {"object": events[0]["data"]["object"], "previous": {}}
+    assert events[2]["data"]["object"]["conversion"]["outputs"]
+    assert events[3]["data"]["previous"] == {"fileName": "mass.csv"}
+    assert events[4]["data"] == {
         "object": {"id": file, "workspaceId": files.workspace, "metadata": {"mass": 1.10}},
         "previous": {"metadata": {}},
     }
-    assert set(told[7]["data"]["previous"]) == {
+    assert set(events[7]["data"]["previous"]) == {
         "contentType",
         "fileName",
         "sha256",
@@ -359,4 +371,4 @@ async def test_every_change_of_a_file_and_its_conversion_is_told(settings: Setti
         "version",
         "versionId",
     }
-    assert told[9]["data"]["object"]["conversion"]["errorClass"] == "user"
+    assert events[9]["data"]["object"]["conversion"]["errorClass"] == "user"

@@ -17,7 +17,7 @@ from workspaced.app import Application, running
 from workspaced.security import key_store as access
 from workspaced.security.key_format import key_id_of
 from workspaced.security.trusted_proxies import Proxies
-from workspaced.settings.model import Limits, Settings
+from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.factory import transact
 
 OWN = {"Origin": "http://service"}
@@ -42,7 +42,7 @@ async def form_token(browser: httpx.AsyncClient) -> str:
 
 
 @pytest.fixture
-async def app(settings: Settings) -> AsyncIterator[Application]:
+async def app(settings: WorkspacedSettings) -> AsyncIterator[Application]:
     async with running(settings) as started:
         yield started
 
@@ -85,8 +85,8 @@ async def test_signing_in_leads_to_our_own_pages_only(
     assert (await sign_in(browser, make_key(), next=elsewhere)).headers["Location"] == "/ui/workspaces"
 
 
-async def test_the_cookie_is_out_of_reach_and_the_key_is_in_no_answer_and_no_table(
-    browser: httpx.AsyncClient, make_key: MakeKey, settings: Settings
+async def test_the_cookie_is_out_of_reach_and_the_key_is_in_no_response_and_no_table(
+    browser: httpx.AsyncClient, make_key: MakeKey, settings: WorkspacedSettings
 ) -> None:
     key = make_key()
     entered = await sign_in(browser, key)
@@ -105,7 +105,7 @@ async def test_the_cookie_is_out_of_reach_and_the_key_is_in_no_answer_and_no_tab
 
 
 async def test_behind_a_trusted_proxy_that_speaks_https_the_cookie_is_secure(
-    settings: Settings, make_key: MakeKey
+    settings: WorkspacedSettings, make_key: MakeKey
 ) -> None:
     proxies = Proxies(networks=(ip_network("10.0.0.0/8"),))
     async with running(dataclasses.replace(settings, proxies=proxies)) as app:
@@ -116,7 +116,7 @@ async def test_behind_a_trusted_proxy_that_speaks_https_the_cookie_is_secure(
                 assert entered.headers["Set-Cookie"].endswith("; Secure") is secure
 
 
-async def test_a_wrong_key_is_told_as_such_and_gives_no_cookie(browser: httpx.AsyncClient, make_key: MakeKey) -> None:
+async def test_a_wrong_key_is_reported_and_sets_no_cookie(browser: httpx.AsyncClient, make_key: MakeKey) -> None:
     for key in ("", "nonsense", make_key()[:-1] + "!"):
         refused = await sign_in(browser, key)
         assert refused.status_code == 401
@@ -125,14 +125,14 @@ async def test_a_wrong_key_is_told_as_such_and_gives_no_cookie(browser: httpx.As
         assert "nonsense" not in refused.text
 
 
-async def test_wrong_keys_count_as_they_do_by_the_api(settings: Settings, make_key: MakeKey) -> None:
+async def test_wrong_keys_count_as_they_do_by_the_api(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     limits = Limits(requests_per_minute=0, failed_authentications_per_minute=3)
     async with running(dataclasses.replace(settings, limits=limits)) as app, visiting(app) as browser:
         assert [(await sign_in(browser, "wrong")).status_code for _ in range(4)] == [401, 401, 401, 429]
         assert (await browser.get("/v1/workspace", headers={"x-api-key": make_key()})).status_code == 429
-        told = await sign_in(browser, make_key("other"))
-        assert "Retry-After" in told.headers
-        assert "Too many requests from this address" in told.text
+        limited = await sign_in(browser, make_key("other"))
+        assert "Retry-After" in limited.headers
+        assert "Too many requests from this address" in limited.text
 
 
 async def test_signing_out_ends_the_session_wherever_its_cookie_is(
@@ -149,7 +149,9 @@ async def test_signing_out_ends_the_session_wherever_its_cookie_is(
         assert (await thief.get("/ui/workspaces")).status_code == 303
 
 
-async def test_a_session_ends_with_its_key(browser: httpx.AsyncClient, settings: Settings, make_key: MakeKey) -> None:
+async def test_a_session_ends_with_its_key(
+    browser: httpx.AsyncClient, settings: WorkspacedSettings, make_key: MakeKey
+) -> None:
     key = make_key()
     await sign_in(browser, key)
     assert (await browser.get("/ui/workspaces")).status_code == 200
@@ -169,7 +171,7 @@ async def test_a_session_ends_with_the_secret_that_began_it(
 
 
 async def test_a_session_ends_when_its_key_expires(
-    settings: Settings, browser: httpx.AsyncClient, make_key: MakeKey
+    settings: WorkspacedSettings, browser: httpx.AsyncClient, make_key: MakeKey
 ) -> None:
     await sign_in(browser, make_key())
     transact(settings.database, lambda tx: tx.run("UPDATE api_key SET expires_at = 1"))
@@ -177,7 +179,7 @@ async def test_a_session_ends_when_its_key_expires(
 
 
 async def test_a_session_ends_after_its_time_and_is_forgotten(
-    settings: Settings, app: Application, browser: httpx.AsyncClient, make_key: MakeKey
+    settings: WorkspacedSettings, app: Application, browser: httpx.AsyncClient, make_key: MakeKey
 ) -> None:
     await sign_in(browser, make_key())
     transact(settings.database, lambda tx: tx.run("UPDATE page_session SET expires_at = 1"))
@@ -273,7 +275,7 @@ async def test_style_and_script_are_kept_by_their_content(browser: httpx.AsyncCl
         assert (await browser.get(found[1].replace("ui.", "ui.0").replace("icon.", "icon.0"))).status_code == 404
 
 
-async def test_addresses_and_methods_that_nobody_knows_have_a_page(browser: httpx.AsyncClient) -> None:
+async def test_unknown_addresses_and_methods_have_a_page(browser: httpx.AsyncClient) -> None:
     assert (await browser.get("/ui/nothing/here")).status_code == 404
     assert (await browser.get("/ui/%ff")).status_code == 404
     assert (await browser.get("/ui/workspaces/")).status_code == 404
@@ -309,7 +311,7 @@ async def test_a_key_of_another_workspace_sees_a_sentence_and_nothing_else(
         assert "Masses" not in refused.text
 
 
-async def test_a_key_that_may_not_read_webhooks_is_told_so(
+async def test_a_key_without_the_right_to_read_webhooks_gets_a_message(
     browser: httpx.AsyncClient, make_key: MakeKey, rocket: str
 ) -> None:
     await sign_in(browser, make_key("daemon", role="pusher"))
@@ -338,12 +340,12 @@ async def test_words_that_are_no_ids_lead_nowhere(browser: httpx.AsyncClient, ma
     assert (await browser.get(f"/ui/workspaces/{rocket}/sinks/SNK-1/entries/nothing")).status_code == 404
 
 
-async def test_pages_use_up_the_rate_of_the_key(settings: Settings, make_key: MakeKey) -> None:
+async def test_pages_use_up_the_rate_of_the_key(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     limits = Limits(requests_per_minute=60, request_burst=2)
     async with running(dataclasses.replace(settings, limits=limits)) as app, visiting(app) as browser:
         await sign_in(browser, make_key())
-        answers = [(await browser.get("/ui/workspaces")).status_code for _ in range(3)]
-        assert answers == [200, 200, 429]
+        responses = [(await browser.get("/ui/workspaces")).status_code for _ in range(3)]
+        assert responses == [200, 200, 429]
 
 
 async def test_csv_is_a_download_with_the_sinks_name(
@@ -355,7 +357,9 @@ async def test_csv_is_a_download_with_the_sinks_name(
     assert saved.text.splitlines()[1].startswith('"a/b",,scalar,')
 
 
-async def test_nobody_outside_can_name_who_asks_from_inside(http: httpx.AsyncClient, rocket: str) -> None:
+async def test_no_outside_caller_can_set_the_identity_of_internal_requests(
+    http: httpx.AsyncClient, rocket: str
+) -> None:
     forged = await http.get(
         f"/v1/workspace/{rocket}", headers={"x-api-key": "wrong", "inside": "principal", "state": "inside"}
     )

@@ -15,9 +15,9 @@ import pytest
 
 from tests.support.postgres_databases import Databases
 from workspaced.app import running
-from workspaced.core.problems import Unavailable
+from workspaced.core.problems import UnavailableProblem
 from workspaced.security import key_store as access
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage import migrations
 from workspaced.storage.address import PostgresAddress, postgres_address
 from workspaced.storage.factory import create_store, migrate, transact
@@ -102,12 +102,12 @@ async def test_what_one_process_commits_wakes_the_other(database: PostgresAddres
                 await there.write(lambda tx: tx.notify("channel"))
 
 
-async def test_a_service_whose_database_is_behind_says_what_to_run_and_serves_once_it_was_run(
+async def test_a_service_with_an_outdated_database_names_the_command_and_serves_after_it(
     empty: PostgresAddress, tmp_path: Path
 ) -> None:
     # contract P3
-    settings = Settings(data=tmp_path / "data", postgres=empty, readers=2)
-    with pytest.raises(Unavailable, match="Run `workspaced migrate`"):
+    settings = WorkspacedSettings(data=tmp_path / "data", postgres=empty, readers=2)
+    with pytest.raises(UnavailableProblem, match="Run `workspaced migrate`"):
         transact(empty, lambda tx: tx.one("SELECT 1"))
     async with running(settings) as app:
         transport = httpx.ASGITransport(app=app)
@@ -190,7 +190,7 @@ def test_a_database_that_can_not_be_reached_is_named_without_its_password(url: s
         lambda: migrate(address),
     ]
     for attempt in attempts:
-        with pytest.raises(Unavailable, match=re.escape("/nowhere can't be used: ")) as caught:
+        with pytest.raises(UnavailableProblem, match=re.escape("/nowhere can't be used: ")) as caught:
             attempt()
         assert "hunter2" not in f"{caught.value} {caught.value.detail} {caught.value.__context__!r} {address!r}"
 
@@ -204,19 +204,19 @@ def test_a_database_of_a_newer_program_is_left_alone(postgres_databases: Databas
         try:
             with pytest.raises(StorageUnusable, match="written by a newer workspaced"):
                 migrate(address)
-            with pytest.raises(Unavailable, match="written by a newer workspaced"):
+            with pytest.raises(UnavailableProblem, match="written by a newer workspaced"):
                 transact(address, lambda tx: tx.one("SELECT 1"))
         finally:
             with psycopg.connect(url, autocommit=True) as connection:
                 connection.execute("DELETE FROM schema_step WHERE number = 9999")
 
 
-async def test_an_answer_that_was_kept_is_given_to_the_other_process_while_the_first_still_works(
+async def test_a_stored_response_is_returned_by_the_other_process_while_the_first_still_works(
     database: PostgresAddress, tmp_path: Path
 ) -> None:
     # contract G18
-    """Two processes get the same request at once: one does it, the other repeats its answer."""
-    settings = Settings(data=tmp_path / "data", postgres=database, readers=2)
+    """Two processes get the same request at once: one applies it, the other repeats its response."""
+    settings = WorkspacedSettings(data=tmp_path / "data", postgres=database, readers=2)
     key = transact(database, lambda tx: access.create_key(tx, name="k", role="owner", now=0, expires_at=None))
     headers = {"x-api-key": key, "ClientId": "tests"}
     async with running(settings) as one, running(settings) as two:
@@ -225,13 +225,13 @@ async def test_an_answer_that_was_kept_is_given_to_the_other_process_while_the_f
             for app in (one, two)
         ]
         for number in range(5):
-            answers = await asyncio.gather(
+            responses = await asyncio.gather(
                 *(
                     client.post("/v1/workspace", json={"label": "w"}, headers={"Idempotency-Key": f"k{number}"})
                     for client in clients
                 )
             )
-            assert {answer.status_code for answer in answers} == {201}
-            assert len({answer.json()["id"] for answer in answers}) == 1
+            assert {response.status_code for response in responses} == {201}
+            assert len({response.json()["id"] for response in responses}) == 1
         for client in clients:
             await client.aclose()

@@ -14,7 +14,7 @@ import pytest
 from tests.support.webhook_receiver import DEADLINE_SECONDS, Received, WebhookReceiver
 from workspaced.app import running
 from workspaced.security.egress.rules import EgressRules
-from workspaced.settings.model import Limits, Settings
+from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.address import PostgresAddress
 
 
@@ -57,7 +57,7 @@ class Rig:
 
     http: httpx.AsyncClient
     clock: ManualClock
-    settings: Settings
+    settings: WorkspacedSettings
     workspace: str
 
     @property
@@ -65,27 +65,27 @@ class Rig:
         return f"/v1/workspace/{self.workspace}/data-sink"
 
     async def webhook(self, url: str, **members: Any) -> str:
-        answer = await self.http.post("/v1/webhooks", json={"url": url, **members})
-        assert answer.status_code == 201, answer.text
-        return str(answer.headers["Location"])
+        response = await self.http.post("/v1/webhooks", json={"url": url, **members})
+        assert response.status_code == 201, response.text
+        return str(response.headers["Location"])
 
     async def sink(self, label: str = "s") -> str:
-        answer = await self.http.post(self.sinks, json={"label": label})
-        assert answer.status_code == 201, answer.text
-        return str(answer.headers["Location"])
+        response = await self.http.post(self.sinks, json={"label": label})
+        assert response.status_code == 201, response.text
+        return str(response.headers["Location"])
 
     async def push(self, sink: str, key: str, value: str) -> None:
-        answer = await self.http.post(f"{sink}/mass", json={"key": key, "value": value})
-        assert answer.status_code == 200, answer.text
+        response = await self.http.post(f"{sink}/mass", json={"key": key, "value": value})
+        assert response.status_code == 200, response.text
 
     async def deliveries(self, webhook: str, query: str = "") -> list[dict[str, Any]]:
-        answer = await self.http.get(f"{webhook}/deliveries{query}")
-        assert answer.status_code == 200, answer.text
-        found: list[dict[str, Any]] = answer.json()
+        response = await self.http.get(f"{webhook}/deliveries{query}")
+        assert response.status_code == 200, response.text
+        found: list[dict[str, Any]] = response.json()
         return found
 
     async def until(self, webhook: str, good: Callable[[Sequence[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
-        """The log, once it is as wanted; each attempt is noted only after its answer."""
+        """Return the log once it is as expected. Each attempt is logged only after its response."""
         async with asyncio.timeout(DEADLINE_SECONDS):
             while not good(found := await self.deliveries(webhook)):  # noqa: ASYNC110  a caller has nothing to be woken by
                 await asyncio.sleep(0.005)
@@ -97,9 +97,9 @@ class Rig:
         return found[0]
 
     async def detail(self, webhook: str, delivery: dict[str, Any]) -> dict[str, Any]:
-        answer = await self.http.get(f"{webhook}/deliveries/{delivery['id']}")
-        assert answer.status_code == 200, answer.text
-        record: dict[str, Any] = answer.json()
+        response = await self.http.get(f"{webhook}/deliveries/{delivery['id']}")
+        assert response.status_code == 200, response.text
+        record: dict[str, Any] = response.json()
         return record
 
 
@@ -114,8 +114,8 @@ def receiver() -> Iterator[WebhookReceiver]:
 
 
 @pytest.fixture
-def settings(tmp_path: Path, postgres: PostgresAddress | None) -> Settings:
-    return Settings(
+def settings(tmp_path: Path, postgres: PostgresAddress | None) -> WorkspacedSettings:
+    return WorkspacedSettings(
         data=tmp_path / "data",
         key_cache_seconds=0,
         busy_seconds=1,
@@ -127,7 +127,7 @@ def settings(tmp_path: Path, postgres: PostgresAddress | None) -> Settings:
 
 
 @pytest.fixture
-async def rig(settings: Settings, make_key: Callable[..., str]) -> AsyncIterator[Rig]:
+async def rig(settings: WorkspacedSettings, make_key: Callable[..., str]) -> AsyncIterator[Rig]:
     clock = ManualClock()
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     async with running(settings, clock=clock, jitter=lambda: 0.5) as app:
