@@ -52,9 +52,9 @@ def read_csv(
     """Yield the records of a CSV file, at least one chunk.
 
     Whatever ``dialect`` and ``encoding`` leave open is detected. Values are the exact text of the file, including spaces;
-    an empty cell is the empty text. A position is the row number as in a spreadsheet, from 1.
-    A blank line has a number but is no record. ``start``: the ``end`` of an earlier chunk (None: the beginning), for files in UTF-8.
-    Records that don't fit are rejected, and the others are read.
+    an empty cell is the empty text. A position is the row number as in a spreadsheet, from 1. A blank line has a number but
+    is no record. ``start``: the ``end`` of an earlier chunk (None: the beginning), for files in UTF-8. Records that don't
+    fit are rejected, and the others are read.
 
     Raises:
         SourceBroken: the file is empty or its header can't name columns.
