@@ -60,7 +60,7 @@ class DirectoryConnector(Connector):
         super().__init__(options, context)
         self._folder = context.base / options.path
         self._parsers = Parsers()
-        self._notices = NoticeLog(context.tell)
+        self._notices = NoticeLog(context.log)
         self._away = Archiver(options, context.base, form_of=self._form, now=context.now)
         self._archive = self._away.archive
         self._readiness = Readiness(options.rules, self._folder, now=context.now, form_of=self._form)
@@ -371,7 +371,7 @@ class DirectoryConnector(Connector):
     def _tell_how(self, sentence: str) -> None:
         polling = self._watching.polling
         every = self.rescan_seconds
-        self.context.tell(f"{sentence}. It is looked through {'' if polling else 'besides '}every {every:g} seconds.")
+        self.context.log(f"{sentence}. It is looked through {'' if polling else 'besides '}every {every:g} seconds.")
 
     def notices(self) -> Iterator[str]:
         """Files that are not taken, as the last scan saw them."""
@@ -421,7 +421,7 @@ class DirectoryConnector(Connector):
             located = locate(path, self._folder, self._away, self.options)
         return readable_name(located) if located is not None else None
 
-    def whereabouts(self, name: str, cursor: Cursor) -> str:
+    def describe_location(self, name: str, cursor: Cursor) -> str:
         """Where the file is that was read up to ``cursor``."""
         with reachable(self._folder):
             return whereabouts(name, cursor, self._folder, self._archive, self.options)

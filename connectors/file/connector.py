@@ -41,14 +41,14 @@ class FileConnector(Connector):
         self._path = context.base / options.path
         self._name = self._path.name
         self._parsers = Parsers()
-        self._notices = NoticeLog(context.tell)
+        self._notices = NoticeLog(context.log)
         self._stillness = StabilityTracker(options.settle_seconds)
         self._gone_since: float | None = None
         self._seen: Identity | None = None
         self._broken: tuple[Identity, str] | None = None
         self._last_read: Identity | None = None
         self._watching = Watching(
-            self._path.parent, recursive=False, how=options.watch, tell=lambda text: context.tell(f"{text}.")
+            self._path.parent, recursive=False, how=options.watch, tell=lambda text: context.log(f"{text}.")
         )
 
     @classmethod
@@ -221,7 +221,7 @@ class FileConnector(Connector):
         spelled = {self._path.absolute(), real_path(self._path.parent) / self._name}
         return self._name if spelled & {path, real_path(path.parent) / path.name} else None
 
-    def whereabouts(self, name: str, cursor: Cursor) -> str:
+    def describe_location(self, name: str, cursor: Cursor) -> str:
         """That it stays; whether it is still as it was read."""
         del name  # there is one
         try:

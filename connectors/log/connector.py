@@ -51,9 +51,9 @@ class LogConnector(Connector):
         self._memories: dict[str, FollowedFiles] = {}
         self._trails: dict[str, tuple[Cursor | None, LogCursor]] = {}
         self._waiting = PendingLine(options.idle_seconds, context.now)
-        self._notices = NoticeLog(context.tell)
+        self._notices = NoticeLog(context.log)
         self._watching = Watching(
-            self._folder.path, recursive=False, how=options.watch, tell=lambda text: context.tell(f"{text}.")
+            self._folder.path, recursive=False, how=options.watch, tell=lambda text: context.log(f"{text}.")
         )
 
     @classmethod
@@ -145,7 +145,7 @@ class LogConnector(Connector):
                 if not self._waiting.is_over(log, found.part, identity, sentence=packing):
                     break  # what follows it comes after it
                 memory.damaged.add(identity)
-                self.context.tell(
+                self.context.log(
                     f"{found.name} in {self._folder.path} can't be unpacked to its end ({error}), so what is in it and was not"
                     f" read before is missing. Pack it again from a good copy; {log} is read on."
                 )
@@ -181,7 +181,7 @@ class LogConnector(Connector):
         return lambda part, identity, quoted: self._waiting.is_over(log, part, identity, quoted=quoted)
 
     def _tell(self, log: str, missed: CursorPart) -> None:
-        self.context.tell(
+        self.context.log(
             f"{log} does not begin any more with the {missed.offset} bytes that were read of it, and no rotated file in"
             f" {self._folder.path} does. It is read from its start; what was written before it was cut or replaced, and after"
             " the last look, is missed. Let rotated files stay in the folder under names that the setting rotated matches."
@@ -235,7 +235,7 @@ class LogConnector(Connector):
                 return self._names.log_of(path.name)
         return None
 
-    def whereabouts(self, name: str, cursor: Cursor) -> str:  # noqa: ARG002 - a log is followed where it is
+    def describe_location(self, name: str, cursor: Cursor) -> str:  # noqa: ARG002 - a log is followed where it is
         """That it stays and is followed."""
         return f"it stays in {self._folder.path} and is read on as it grows"
 

@@ -252,7 +252,7 @@ def open_connector(configuration: Configuration, pipeline: PipelineSettings, *, 
     def tell(sentence: str) -> None:
         emit(SourceNotice(pipeline=pipeline.name, sentence=sentence))
 
-    context = SourceContext(pipeline=pipeline.name, base=configuration.base, now=time.time, tell=tell)
+    context = SourceContext(pipeline=pipeline.name, base=configuration.base, now=time.time, log=tell)
     return connector_class(source.connector)(source.options, context)
 
 

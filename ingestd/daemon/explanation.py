@@ -33,7 +33,9 @@ def explained(
     name, cursor = request.partition, request.cursor
     try:
         waiting = connector.explain(name, cursor) if isinstance(connector, Explains) else None
-        place = connector.whereabouts(name, cursor) if isinstance(connector, Locates) and cursor is not None else ""
+        place = (
+            connector.describe_location(name, cursor) if isinstance(connector, Locates) and cursor is not None else ""
+        )
     except SourceError as error:
         return Explained(waiting=str(error), whereabouts="")
     if (notice := unsettled(request.pipeline, name)) is not None and place:
