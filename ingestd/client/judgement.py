@@ -17,7 +17,7 @@ from ingestd.client.reply import Reply
 from ingestd.client.request import Request
 from ingestd.client.resources import BulkResult
 from ingestd.core.clock import Now
-from ingestd.core.outcome import Facts, Fault, judge
+from ingestd.core.outcome import Facts, Fault, classify
 from ingestd.core.rate import parse_rate_limit
 from ingestd.wire import names
 from ingestd.wire.bulk import HEADER as BULK_HEADER
@@ -130,7 +130,7 @@ class Judgement:
         told = {name.lower(): text.decode("latin-1") for name, text in raw if name.lower() in _TOLD}
         return Reply(
             operation=operation.name,
-            outcome=judge(facts, now=self._now(), retry_after_cap_seconds=self._retry_after_cap_seconds),
+            outcome=classify(facts, now=self._now(), retry_after_cap_seconds=self._retry_after_cap_seconds),
             status=facts.status,
             value=value,
             problem=problem,

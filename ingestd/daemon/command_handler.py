@@ -18,7 +18,7 @@ from ingestd.daemon.control.requests import (
     SourceNotices,
 )
 from ingestd.daemon.reload import Reloader
-from ingestd.delivery.drift import Checked, Checker
+from ingestd.delivery.drift import DriftChecker, DriftCheckResult
 from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.rejections import RejectionKeeper, Retried, Selection
 from ingestd.settings import PipelineSettings
@@ -39,7 +39,7 @@ class CommandHandler:
         *,
         pipelines: Sequence[PipelineSettings],
         rejected: RejectionKeeper,
-        checker: Checker,
+        checker: DriftChecker,
         again: Callable[[str], None],
         explain: Callable[[Explain], Explained],
         notices: Callable[[], tuple[OperatorNotice, ...]],
@@ -86,13 +86,13 @@ class CommandHandler:
         self._emit(RejectionsDropped(by=by, chosen=str(selection), rejections=count))
         return count
 
-    async def check(self, names: Sequence[str], *, mode: Mode | None = None) -> tuple[Checked, ...]:
+    async def check(self, names: Sequence[str], *, mode: Mode | None = None) -> tuple[DriftCheckResult, ...]:
         """Read the sinks of pipelines back, each sink once; ``mode`` None: each pipeline's own.
 
         Of a sink that several of them write, what is configured to be done is done for each by itself.
         """
         chosen = [pipeline for pipeline in self._pipelines if pipeline.name in names]
-        results: dict[str, Checked] = {}
+        results: dict[str, DriftCheckResult] = {}
         for sink in dict.fromkeys(pipeline.sink for pipeline in chosen):
             writers = [pipeline for pipeline in chosen if pipeline.sink == sink]
             by_mode: dict[tuple[Mode, bool], list[str]] = {}

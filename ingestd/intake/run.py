@@ -91,7 +91,7 @@ class Run:
         self._last = batch
 
     def _commit(self, run: int, batch: Batch) -> None:
-        entries = pl.concat(self._held) if self._held else self._mapping.nothing(batch.positions.dtype)
+        entries = pl.concat(self._held) if self._held else self._mapping.empty_entries(batch.positions.dtype)
         self._mirror.commit(
             run,
             entries=entries,

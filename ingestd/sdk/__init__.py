@@ -31,12 +31,12 @@ The runtime stores the record with its position and the reason, and reads the ne
 
 Guarantees of the runtime:
 
-* One thread at a time calls ``partitions``, ``read`` and ``settled`` of a source.
+* One thread at a time calls the methods of a source, unless a method states otherwise.
 * A batch of an incremental partition is durable before the next batch is requested. A snapshot becomes durable as a whole
   at its end.
-* ``settled`` is called at least once, after everything up to the cursor was delivered or rejected. After a crash it is called
-  again, so it must be idempotent.
-* ``failed`` is called after the reason why a partition cannot be read is stored.
+* `Connector.settled()` is called at least once, after everything up to the cursor was delivered or rejected. After a crash it
+  is called again, so it must be idempotent.
+* `Connector.failed()` is called after the reason why a partition cannot be read is stored.
 """
 
 from ingestd.core.claims import FileClaim

@@ -1,4 +1,4 @@
-"""Batches from single records, for connectors whose source returns one record at a time."""
+"""Batches from single records, for connectors of sources that return one record at a time."""
 
 from __future__ import annotations
 

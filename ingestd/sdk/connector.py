@@ -101,7 +101,7 @@ class Connector(ABC):
         """
 
     def failed(self, partition: Partition, reason: str) -> None:  # noqa: B027 - most sources have no place for broken partitions
-        """Set aside a partition that cannot be read; ``reason`` is stored already. Must be idempotent."""
+        """Handle a partition that cannot be read, after ``reason`` is stored; move the file, for example. Must be idempotent."""
 
     def again(self) -> None:  # noqa: B027 - most connectors remember nothing
         """Forget what was read, so that the next pass yields it again; an operator requested a new mapping."""

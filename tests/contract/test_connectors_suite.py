@@ -152,7 +152,7 @@ def test_a_connector_without_a_fault_passes() -> None:
         ("deaf", "added_and_changed_records_are_read_and_removed_ones_are_not"),
         ("early", "a_reading_that_resumes_at_any_cursor_loses_nothing"),
         ("JSON", "every_cursor_can_be_stored_as_json"),
-        ("settled", "settling_twice_is_harmless_also_after_a_restart"),
+        ("settled", "acknowledging_twice_is_harmless_also_after_a_restart"),
         ("close", "closing_twice_is_harmless"),
         ("raised", "an_unreadable_record_is_rejected_and_the_others_are_read"),
         ("dropped", "an_unreadable_record_is_rejected_and_the_others_are_read"),

@@ -15,7 +15,7 @@ from ingestd.core.address import SinkAddress
 from ingestd.daemon.part_supervisor import PartSupervisor
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.dispatcher import Dispatcher
-from ingestd.delivery.drift import Checker
+from ingestd.delivery.drift import DriftChecker
 from ingestd.intake import Reader, SourceSupervisor
 from ingestd.mirror.drift import DriftKeeper
 from ingestd.mirror.failed_parts import FailedPartKeeper
@@ -42,7 +42,7 @@ class Daemon:
         transport: httpx.AsyncBaseTransport,
         emit: Emit,
         chance: random.Random,
-        pace: DeliveryLimits,
+        limits: DeliveryLimits,
     ) -> None:
         self._loop = loop
         self._emit = emit
@@ -52,7 +52,7 @@ class Daemon:
         self._mirror = mirror
         self._drift = drift
         self._failed_parts = failed_parts
-        self._pace = pace
+        self._limits = limits
         self._stop = asyncio.Event()
         self.dispatcher: Dispatcher | None = None
         self.supervisor: SourceSupervisor | None = None
@@ -75,7 +75,7 @@ class Daemon:
 
     def drain(self) -> asyncio.Task[object] | None:
         """Wait, as `ingestd sync` does, until nothing is pending."""
-        return self.ask(self.dispatcher.drained) if self.dispatcher is not None else None
+        return self.ask(self.dispatcher.drain) if self.dispatcher is not None else None
 
     def ask(self, call: Callable[[], Coroutine[Any, Any, object]]) -> asyncio.Task[object]:
         """Do what a command asks for."""
@@ -98,7 +98,7 @@ class Daemon:
             now=now,
             clock=self._loop.time,
         ) as client:
-            self._checker = Checker(mirror=self._mirror, drift=self._drift, client=client, emit=self._emit)
+            self._checker = DriftChecker(mirror=self._mirror, drift=self._drift, client=client, emit=self._emit)
             supervise = PartSupervisor(self._failed_parts, emit=self._emit, now=now, random=self._chance.random)
             supervisor = SourceSupervisor(
                 self._readers,  # type: ignore[arg-type]  # a direct reader has what a supervisor asks for
@@ -112,9 +112,9 @@ class Daemon:
                 emit=self._emit,
                 now=now,
                 random=self._chance.random,
-                on_settled=supervisor.settled,
+                on_acknowledged=supervisor.settled,
                 keep_running=supervise,
-                pace=self._pace,
+                limits=self._limits,
                 clock=self._loop.time,
             )
             self.supervisor = supervisor

@@ -127,8 +127,8 @@ class ConnectorConformance:
         check(len(positions) == 1, "The unreadable record is not rejected by a second reading.")
         check(positions[0] not in dict(records), f"The rejected record has the position of another, {positions[0]}.")
 
-    def test_settling_twice_is_harmless_also_after_a_restart(self, rig: Rig) -> None:
-        """After a crash ``settled`` is called again."""
+    def test_acknowledging_twice_is_harmless_also_after_a_restart(self, rig: Rig) -> None:
+        """After a crash the daemon acknowledges again."""
         connector = rig.connector()
         for partition in partitions_of(connector):
             cursor = json.loads(json.dumps(read(connector, partition)[-1].cursor))

@@ -12,7 +12,7 @@ class Rig(ABC):
     """A real source with at least three records at first, preferably in several batches.
 
     ``unchanged_yields_nothing``: a reading from the last cursor of an unchanged source yields nothing. False for a snapshot
-    whose source cannot report changes, such as a table. It must stay True for an incremental source.
+    of a source that cannot report changes, such as a table. It must stay True for an incremental source.
     """
 
     unchanged_yields_nothing: ClassVar[bool] = True
@@ -41,5 +41,5 @@ class Rig(ABC):
         return False
 
     def broken(self) -> Connector | None:
-        """Return a connector whose ``partitions`` or ``read`` must fail; None if nothing can be broken."""
+        """Return a connector of a source that cannot be read; None if nothing can be broken."""
         return None

@@ -1,4 +1,4 @@
-"""Settlements for tests that call a connector's ``settled`` directly."""
+"""Settlements for tests that call `settled()` of a connector."""
 
 from __future__ import annotations
 
