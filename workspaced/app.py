@@ -15,56 +15,56 @@ from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
 from workspaced import __version__
-from workspaced.access import routes as api_keys
-from workspaced.access import store as access_store
-from workspaced.access.authentication import Authentication
-from workspaced.access.rate_limits import RateLimit
-from workspaced.audit import log as audit
-from workspaced.audit import routes as audit_log
-from workspaced.beginning import Beginning
-from workspaced.blobs.disk import DiskBlobs
-from workspaced.blocks import routes as blocks
-from workspaced.blocks import store as block_store
-from workspaced.chapters import chapters
-from workspaced.clock import Clock, SystemClock, now_ms
-from workspaced.cloud_storage import conversion_routes, download_routes, file_routes, upload_routes
-from workspaced.cloud_storage import retention as file_retention
-from workspaced.cloud_storage import store as file_store
-from workspaced.cloud_storage.link_secret import kept_secret, opened_secret
-from workspaced.cloud_storage.links import UploadLinks
-from workspaced.cloud_storage.worker import ConversionWorker
-from workspaced.data_sinks import routes as data_sinks
-from workspaced.data_sinks import store as sink_store
-from workspaced.data_sinks.values import DELETED_SINKS, SINKS
-from workspaced.egress.backend import Resolver, system_resolver
+from workspaced.core.clock import Clock, SystemClock, now_ms
+from workspaced.core.problems import Unavailable
 from workspaced.events.fan_out import FAN_OUT, any_waiting, fan_out
-from workspaced.incremental_jobs import IncrementalJob
-from workspaced.openapi.document import document
-from workspaced.openapi.routes import Publication
-from workspaced.pages.application import Pages
-from workspaced.pages.live import LiveLimits
-from workspaced.pages.sessions import Sessions
-from workspaced.problems import Unavailable
-from workspaced.sealing import Vault
-from workspaced.settings import Settings
-from workspaced.storage.choice import create_store
-from workspaced.storage.fixed import fixed
+from workspaced.http.body_drain import DrainBodyMiddleware
+from workspaced.http.dispatch import Dispatch
+from workspaced.http.openapi.document import document
+from workspaced.http.openapi.routes import Publication
+from workspaced.http.operations import Operation
+from workspaced.http.tracing import Tracing
+from workspaced.resources.api_keys import routes as api_keys
+from workspaced.resources.api_sections import api_sections
+from workspaced.resources.audit import routes as audit_log
+from workspaced.resources.blocks import routes as blocks
+from workspaced.resources.blocks import store as block_store
+from workspaced.resources.cloud_storage import conversion_routes, download_routes, file_routes, upload_routes
+from workspaced.resources.cloud_storage import retention as file_retention
+from workspaced.resources.cloud_storage import store as file_store
+from workspaced.resources.cloud_storage.link_secret import kept_secret, opened_secret
+from workspaced.resources.cloud_storage.links import UploadLinks
+from workspaced.resources.cloud_storage.worker import ConversionWorker
+from workspaced.resources.data_sinks import routes as data_sinks
+from workspaced.resources.data_sinks import store as sink_store
+from workspaced.resources.data_sinks.values import DELETED_SINKS, SINKS
+from workspaced.resources.health import routes as health
+from workspaced.resources.webhooks import delivery_routes, delivery_store
+from workspaced.resources.webhooks import routes as webhooks
+from workspaced.resources.webhooks import store as webhook_store
+from workspaced.resources.webhooks.worker import Worker
+from workspaced.resources.workspaces import retention
+from workspaced.resources.workspaces import routes as workspaces
+from workspaced.security import audit_log as audit
+from workspaced.security import key_store as access_store
+from workspaced.security.authentication import Authentication
+from workspaced.security.egress.backend import Resolver, system_resolver
+from workspaced.security.rate_limits import RateLimit
+from workspaced.security.secret_box import SecretBox
+from workspaced.settings.model import Settings
+from workspaced.storage.blobs.disk import DiskBlobs
+from workspaced.storage.constants import resolve_constant
+from workspaced.storage.factory import create_store
+from workspaced.storage.incremental_job import IncrementalJob
 from workspaced.storage.leases import JobLeases
+from workspaced.storage.maintenance_jobs import MaintenanceJobs
 from workspaced.storage.port import StorageUnusable
+from workspaced.storage.startup import Startup
 from workspaced.telemetry.levels import Levels, read_levels
 from workspaced.telemetry.metrics import Metrics
-from workspaced.upkeep import Upkeep
-from workspaced.web import health
-from workspaced.web.dispatch import Dispatch
-from workspaced.web.lingering import Lingering
-from workspaced.web.operations import Operation
-from workspaced.web.tracing import Tracing
-from workspaced.webhooks import delivery_routes, delivery_store
-from workspaced.webhooks import routes as webhooks
-from workspaced.webhooks import store as webhook_store
-from workspaced.webhooks.worker import Worker
-from workspaced.workspaces import retention
-from workspaced.workspaces import routes as workspaces
+from workspaced.ui.application import Pages
+from workspaced.ui.live import LiveLimits
+from workspaced.ui.sessions import Sessions
 
 # What belongs to a workspace, in the order in which rows refer to each other.
 _PURGE_STEPS = (sink_store.purge, file_store.purge, block_store.purge, access_store.purge)
@@ -78,10 +78,10 @@ class Application:
         settings: Settings,
         *,
         clock: Clock | None = None,
-        chance: Callable[[], float] = random.random,
+        jitter: Callable[[], float] = random.random,
         resolve: Resolver = system_resolver,
     ) -> None:
-        """``clock``, ``chance`` and ``resolve`` are for what is tried again, where a test would wait for days otherwise."""
+        """``clock``, ``jitter`` and ``resolve`` are for what is tried again, where a test would wait for days otherwise."""
         self._settings = settings
         self.metrics = Metrics(CollectorRegistry())
         self._store = create_store(
@@ -91,7 +91,7 @@ class Application:
             streams=settings.streams,
             busy_seconds=settings.busy_seconds,
             group_callers=settings.group_callers,
-            witness=self.metrics.committed,
+            observer=self.metrics.committed,
         )
         limits = settings.limits
         self._authentication = Authentication(
@@ -107,11 +107,11 @@ class Application:
             count_failure=self.metrics.authentication_failed,
         )
         self._draining = False
-        self._vault = Vault(settings.encryption_key)
+        self._secret_box = SecretBox(settings.encryption_key)
         self._blobs = DiskBlobs(settings.blobs)
         self._upload_links = UploadLinks()
         self.publication = Publication(
-            lambda: document(self.operations, chapters(settings), limits=settings.limits, version=__version__)
+            lambda: document(self.operations, api_sections(settings), limits=settings.limits, version=__version__)
         )
         self.operations: tuple[Operation, ...] = (
             *health.operations(self._require_ready),
@@ -120,8 +120,8 @@ class Application:
             *blocks.operations(settings.limits),
             *api_keys.operations(settings.limits),
             *audit_log.operations(),
-            *webhooks.operations(settings.limits, self._vault),
-            *delivery_routes.operations(self._vault),
+            *webhooks.operations(settings.limits, self._secret_box),
+            *delivery_routes.operations(self._secret_box),
             *upload_routes.operations(settings.limits, self._blobs, self._upload_links),
             *file_routes.operations(settings.limits),
             *download_routes.operations(self._blobs),
@@ -155,19 +155,19 @@ class Application:
         self._stop_seconds = settings.pace.stop_seconds
         self._deliveries = Worker(
             self._store,
-            self._vault,
+            self._secret_box,
             rules=settings.egress,
             pace=settings.pace,
             clock=clock or SystemClock(now_ms),
-            chance=chance,
+            jitter=jitter,
             resolve=resolve,
-            witness=self.metrics.attempted,
+            observer=self.metrics.attempted,
         )
         self._conversions = ConversionWorker(
             self._store, self._blobs, pace=settings.conversion, clock=clock or SystemClock(now_ms)
         )
         days = 86_400_000
-        self._upkeep = Upkeep(
+        self._maintenance_jobs = MaintenanceJobs(
             {
                 "purge_workspaces": lambda: retention.purge(
                     self._store, _PURGE_STEPS, before=now_ms() - settings.limits.deleted_days * days, now=now_ms()
@@ -187,7 +187,7 @@ class Application:
             },
             leases=JobLeases(self._store, now=now_ms),
             every_seconds=settings.upkeep_seconds,
-            witness=self.metrics.kept_up,
+            observer=self.metrics.kept_up,
         )
         self._jobs = (
             IncrementalJob(
@@ -218,7 +218,7 @@ class Application:
                 every_seconds=settings.pace.sweep_seconds,
             ),
         )
-        self._web = Lingering(Tracing(self._pages, self.metrics, log_successes=settings.log_requests))
+        self._web = DrainBodyMiddleware(Tracing(self._pages, self.metrics, log_successes=settings.log_requests))
         self._router = Router(default=self._web, redirect_slashes=False, lifespan=lambda _router: self.started())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -238,27 +238,27 @@ class Application:
         try:
             await self._start_blobs()
             await self._store.start()
-            beginning = Beginning(self._begin)
-            await beginning.first()
-            insisting = asyncio.create_task(beginning.insist())
+            startup = Startup(self._begin)
+            await startup.first()
+            starting = asyncio.create_task(startup.retry_until_ready())
             self._store.listen(SINKS, self._pages.live.wake)
-            upkeep = asyncio.create_task(beginning.then(self._upkeep.run))
-            jobs = [asyncio.create_task(beginning.then(job.run)) for job in self._jobs]
-            delivering = asyncio.create_task(beginning.then(self._deliveries.run))
-            converting = asyncio.create_task(beginning.then(self._conversions.run))
+            maintenance_jobs = asyncio.create_task(startup.then(self._maintenance_jobs.run))
+            jobs = [asyncio.create_task(startup.then(job.run)) for job in self._jobs]
+            delivering = asyncio.create_task(startup.then(self._deliveries.run))
+            converting = asyncio.create_task(startup.then(self._conversions.run))
             try:
                 yield
             finally:
                 self._pages.live.close()
-                beginning.stop()
-                await insisting
-                for task in (upkeep, *jobs):
+                startup.stop()
+                await starting
+                for task in (maintenance_jobs, *jobs):
                     task.cancel()
                 converting.cancel()  # it may take minutes: what is under way is given back, to be begun again
                 self._deliveries.stop()
                 await asyncio.wait([delivering], timeout=self._stop_seconds)
                 delivering.cancel()  # what is still under way is given back, to be tried again
-                await asyncio.wait([upkeep, *jobs, delivering, converting])
+                await asyncio.wait([maintenance_jobs, *jobs, delivering, converting])
         finally:
             await self._authentication.close()
             await self._store.stop()
@@ -272,8 +272,8 @@ class Application:
             Unavailable: the database is away, or has another schema.
         """
         await self._settle()
-        if self._vault.seals:
-            await self._store.write(lambda tx: webhook_store.seal_what_is_plain(tx, self._vault))
+        if self._secret_box.seals:
+            await self._store.write(lambda tx: webhook_store.seal_what_is_plain(tx, self._secret_box))
 
     async def _settle(self) -> None:
         """Go by what the data fixed.
@@ -282,9 +282,9 @@ class Application:
             StorageUnusable: the settings want something else.
         """
         wanted = self._settings.visible_id_prefix
-        prefix = await self._store.write(lambda tx: fixed(tx, "visible_id_prefix", wanted, default="SNK"))
-        kept = await self._store.write(lambda tx: kept_secret(tx, self._vault))
-        self._upload_links.settle(lambda: opened_secret(kept, self._vault))
+        prefix = await self._store.write(lambda tx: resolve_constant(tx, "visible_id_prefix", wanted, default="SNK"))
+        kept = await self._store.write(lambda tx: kept_secret(tx, self._secret_box))
+        self._upload_links.settle(lambda: opened_secret(kept, self._secret_box))
         self._dispatch.settle(dataclasses.replace(self._settings, visible_id_prefix=prefix))
 
     async def _start_blobs(self) -> None:
@@ -310,7 +310,7 @@ class Application:
 
     async def keep_up(self) -> None:
         """Do now what the service does by itself from time to time: purge, and drop what has had its time."""
-        await self._upkeep.once()
+        await self._maintenance_jobs.once()
         for job in self._jobs:
             await job.finish()
 
@@ -348,10 +348,10 @@ async def running(
     settings: Settings,
     *,
     clock: Clock | None = None,
-    chance: Callable[[], float] = random.random,
+    jitter: Callable[[], float] = random.random,
     resolve: Resolver = system_resolver,
 ) -> AsyncIterator[Application]:
     """The application, started, for callers that bring no server (``httpx.ASGITransport(app=…)``)."""
-    app = Application(settings, clock=clock, chance=chance, resolve=resolve)
+    app = Application(settings, clock=clock, jitter=jitter, resolve=resolve)
     async with app.started():
         yield app

@@ -259,7 +259,7 @@ class ServiceClient:
     async def mass_update(
         self, workspace: str, sink: str, *, body: bytes, items: int, idempotency_key: str, partial: bool = False
     ) -> Reply[BulkResult]:
-        """A bulk mass-update (service contract, M3 and M8); only for a service that announces it.
+        """A bulk mass-update (service contract M3, M8); only for a service that announces it.
 
         ``body``: a JSON array of ``items`` items. ``partial``: store the good ones and tell of each what became of it;
         else all or nothing, answered with counts.

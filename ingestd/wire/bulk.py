@@ -1,4 +1,4 @@
-"""The announcement of bulk: what a service takes in one mass-update request (service contract, M3, M8, M9)."""
+"""The announcement of bulk: what a service takes in one mass-update request (service contract M3, M8, M9)."""
 
 from __future__ import annotations
 

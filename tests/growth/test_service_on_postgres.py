@@ -14,11 +14,11 @@ import psycopg
 import pytest
 
 from tests.support.postgres_databases import Databases, databases
-from workspaced.access import store as access
 from workspaced.app import running
-from workspaced.settings import Limits, Settings
+from workspaced.security import key_store as access
+from workspaced.settings.model import Limits, Settings
 from workspaced.storage.address import postgres_address
-from workspaced.storage.choice import transact
+from workspaced.storage.factory import transact
 
 N: Final = 2_000
 _REPEATED: Final = 3

@@ -20,10 +20,10 @@ import pytest
 from tests.support.interface_rows import ROWS, Row
 from tests.support.one_of_each import World, one_of_each
 from tests.support.work_counter import LONGEST_WRITE, STEPS_COUNTED, Work, counting_connections
-from workspaced.access import store as access
 from workspaced.app import Application, running
-from workspaced.settings import Limits, Settings
-from workspaced.storage.choice import transact
+from workspaced.security import key_store as access
+from workspaced.settings.model import Limits, Settings
+from workspaced.storage.factory import transact
 
 N: Final = 1_500
 SLACK: Final = 2_000

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Coroutine
@@ -415,8 +416,10 @@ class MirrorModel(RuleBasedStateMachine):
 
 EVERYTHING = Selection()
 
+EXAMPLES = int(os.environ.get("INGESTD_MODEL_EXAMPLES", "60"))
+"""Of 50 steps each; `make model-test` runs 1,000."""
+
 MirrorModel.TestCase.settings = settings(
-    max_examples=200, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=EXAMPLES, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
 )
-# Ten thousand steps in all.
-TestMirrorModel = pytest.mark.slow(pytest.mark.timeout(600)(MirrorModel.TestCase))
+TestMirrorModel = pytest.mark.slow(pytest.mark.timeout(600 + 5 * EXAMPLES)(MirrorModel.TestCase))

@@ -14,6 +14,7 @@ BLOCK = re.compile(r"(?<=<!-- outcomes: begin -->\n).*?(?=<!-- outcomes: end -->
 
 
 def test_the_table_of_outcomes_is_that_of_the_code() -> None:
+    # contract M7
     text = PAGE.read_text(encoding="utf-8")
     table = outcome_table() + "\n"
     if os.environ.get("INGESTD_WRITE_GOLDEN"):

@@ -10,6 +10,7 @@ COMMITTED = Path(__file__).parents[2] / "docs" / "openapi.json"
 
 
 def test_the_committed_document_is_the_one_that_the_service_serves() -> None:
+    # contract G23
     printed = CliRunner().invoke(main, ["openapi"], env={"WORKSPACED_DOCS": None}, catch_exceptions=False)
     assert printed.exit_code == 0
     same = printed.output == COMMITTED.read_text(encoding="utf-8")

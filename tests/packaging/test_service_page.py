@@ -15,12 +15,11 @@ from pathlib import Path
 import click
 import pytest
 
-from workspaced.access.permissions import ROLES
 from workspaced.cli import main
-from workspaced.cloud_storage.conversion_rules import ConversionPace
-from workspaced.environment import settings_from
-from workspaced.settings import Limits, Settings
-from workspaced.webhooks.pace import Pace
+from workspaced.security.permissions import ROLES
+from workspaced.settings.environment import settings_from
+from workspaced.settings.model import Limits, Settings
+from workspaced.settings.workers import ConversionSettings, DeliverySettings
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "service.md").read_text(encoding="utf-8")
@@ -41,8 +40,8 @@ OTHERS = {
     "ALLOW_HTTP": "false",
     "ALLOWED_CIDRS": "",
     "ALLOWED_HOSTS": "",
-    "RETRY_SECONDS": ",".join(f"{seconds:g}" for seconds in Pace().retry_seconds),
-    "LEASE_SECONDS": f"{Pace().lease_seconds:g}",
+    "RETRY_SECONDS": ",".join(f"{seconds:g}" for seconds in DeliverySettings().retry_seconds),
+    "LEASE_SECONDS": f"{DeliverySettings().lease_seconds:g}",
 }
 CONVERSION = ("lease_seconds", "at_once", "seconds", "cpu_seconds", "memory_bytes", "output_bytes")
 
@@ -126,7 +125,7 @@ def test_every_variable_is_in_the_table_with_its_default_and_nothing_else() -> N
     for field in dataclasses.fields(Limits):
         wanted[f"WORKSPACED_{field.name.upper()}"] = str(field.default)
     for name in CONVERSION:
-        wanted[f"WORKSPACED_CONVERSION_{name.upper()}"] = f"{getattr(ConversionPace(), name):.0f}"
+        wanted[f"WORKSPACED_CONVERSION_{name.upper()}"] = f"{getattr(ConversionSettings(), name):.0f}"
     for field in dataclasses.fields(Settings):
         if field.type in {"bool", "int", "float"}:
             text = str(field.default).lower() if field.type == "bool" else f"{field.default:g}"
@@ -143,6 +142,7 @@ def test_the_default_of_each_variable_is_read_as_the_default() -> None:
 
 
 def test_the_table_of_roles_is_that_of_the_code() -> None:
+    # contract A5
     scopes = sorted(frozenset().union(*ROLES.values()))
     rows = [
         f"| `{scope}` | " + " | ".join("x" if scope in ROLES[role] else " " for role in ROLES) + " |"

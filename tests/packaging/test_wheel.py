@@ -54,10 +54,10 @@ def test_every_file_of_the_packages_that_is_no_python_is_in_the_wheel(installed:
 
 def test_the_pages_find_their_templates_and_files_in_the_wheel(installed: Path, tmp_path: Path) -> None:
     script = """
-from workspaced.pages.assets import Assets
-from workspaced.pages.rendering import Rendering, View
+from workspaced.ui.assets import Assets
+from workspaced.ui.renderer import Renderer, View
 view = View(template="refused.html", title="Not found", values={"sentence": "Gone.", "status": 404})
-print(Rendering(Assets()).page(view, principal="", form_token="").decode())
+print(Renderer(Assets()).page(view, principal="", form_token="").decode())
 """
     page = run([sys.executable, "-c", script], cwd=tmp_path, path=installed)
     assert "<h1>Not found</h1>" in page

@@ -91,6 +91,7 @@ def closed(running: Running, reason: str) -> float:
 
 
 def test_a_half_sent_head_is_answered_with_408_and_the_connection_ends(running: Running) -> None:
+    # contract G29
     before = closed(running, "head_timeout")
     with connect(running) as wire:
         wire.sendall(b"GET /healthz HTTP/1.1\r\nHost: s\r\n")
@@ -99,6 +100,7 @@ def test_a_half_sent_head_is_answered_with_408_and_the_connection_ends(running: 
 
 
 def test_the_time_of_a_head_is_not_prolonged_by_sending_more_of_it(running: Running) -> None:
+    # contract G29
     with connect(running) as wire:
         wire.sendall(b"GET /healthz HTTP/1.1\r\nHost: s\r\n")
         wire.settimeout(0.1)
@@ -114,6 +116,7 @@ def test_the_time_of_a_head_is_not_prolonged_by_sending_more_of_it(running: Runn
 
 @pytest.mark.parametrize("first", [b"", b"\r\n", COMPLETE, COMPLETE + b"\r\n"])
 def test_a_connection_without_a_request_ends_by_itself(running: Running, first: bytes) -> None:
+    # contract G30
     with connect(running) as wire:
         if first:
             wire.sendall(first)
@@ -121,6 +124,7 @@ def test_a_connection_without_a_request_ends_by_itself(running: Running, first: 
 
 
 def test_a_body_that_comes_too_slowly_is_answered_with_408(running: Running) -> None:
+    # contract G30
     with connect(running) as wire:
         head = f"POST /v1/workspace HTTP/1.1\r\nHost: s\r\nx-api-key: {running.key}\r\nContent-Length: 5000\r\n\r\n"
         wire.sendall(head.encode() + b" " * 10)
@@ -129,6 +133,7 @@ def test_a_body_that_comes_too_slowly_is_answered_with_408(running: Running) -> 
 
 
 def test_a_client_that_does_not_read_its_answer_is_disconnected(running: Running) -> None:
+    # contract G30
     before = closed(running, "not_reading")
     with running.service.client(running.key) as http:
         sink = large_sink(http)
@@ -183,6 +188,7 @@ def poll(reached: Callable[[], bool]) -> None:
 def test_what_is_no_request_is_refused_as_every_refusal_is(
     running: Running, request_bytes: bytes, status: int, code: str
 ) -> None:
+    # contract G29
     with connect(running) as wire:
         wire.sendall(request_bytes)
         answer = response(wire)
@@ -215,6 +221,7 @@ def test_requests_that_came_before_a_refused_one_are_answered(running: Running) 
 
 
 def test_a_flood_of_requests_on_one_connection_is_bounded(running: Running) -> None:
+    # contract G31
     with connect(running) as wire:
         wire.sendall(COMPLETE * 5_000)
         received = b""
@@ -263,6 +270,7 @@ def resident_bytes(running: Running) -> int:
 
 
 def test_an_address_with_too_many_requests_under_way_is_refused_and_others_are_not(running: Running) -> None:
+    # contract G31
     head = (
         f"POST /v1/workspace HTTP/1.1\r\nHost: s\r\nx-api-key: {running.key}\r\nContent-Length: 500000\r\n\r\n".encode()
     )
@@ -280,6 +288,7 @@ def test_an_address_with_too_many_requests_under_way_is_refused_and_others_are_n
 
 
 def test_an_idle_connection_gives_way_to_a_new_one_of_its_address(running: Running) -> None:
+    # contract G31
     before = closed(running, "evicted")
     with ExitStack() as stack:
         for _ in range(8):

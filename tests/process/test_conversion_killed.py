@@ -51,6 +51,7 @@ def _runs(process: int) -> bool:
 
 
 def test_another_process_takes_over_what_a_killed_one_was_converting(tmp_path: Path) -> None:
+    # contract C6
     data = tmp_path / "data"
     key = new_key(data)
     environment = {"WORKSPACED_CONVERSION_LEASE_SECONDS": "2"}

@@ -1,4 +1,4 @@
-"""schemathesis, with all its checks, against the running service and its own document (contract, G23 and section 10, 12)."""
+"""schemathesis, with all its checks, against the running service and its own document (contract G23)."""
 
 from __future__ import annotations
 

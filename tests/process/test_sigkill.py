@@ -20,7 +20,8 @@ import pytest
 from tests.support.busy_sources import SETTLE_SECONDS, BusySources
 from tests.support.daemon_process import Daemon, environment, ingestd
 
-ROUNDS = 50
+ROUNDS = int(os.environ.get("INGESTD_KILL_ROUNDS", "15"))
+"""`make kill-test ROUNDS=200` is run by hand."""
 
 
 class Child:
@@ -132,9 +133,9 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(600 + 10 * ROUNDS)
 @pytest.mark.parametrize("seed", [20])
-def test_fifty_kills_at_random_moments_end_in_the_exact_state(scene: Scene, seed: int) -> None:
+def test_kills_at_random_moments_end_in_the_exact_state(scene: Scene, seed: int) -> None:
     chance = random.Random(seed)
     scene.service.start()
     scene.service.wait_until_ready()

@@ -45,6 +45,7 @@ def _keys(http: httpx.Client, sink: str) -> set[str]:
 
 
 def test_what_was_there_at_the_backup_is_there_after_the_restore_and_nothing_later(tmp_path: Path) -> None:
+    # contract P7
     data, copy = tmp_path / "data", tmp_path / "backups" / "monday"
     key = new_key(data)
     with WorkspaceService(data) as service, service.client(key) as http:
@@ -86,6 +87,7 @@ def test_a_backup_of_postgres_is_restored_by_pg_restore(tmp_path: Path, postgres
 
 
 def test_the_bytes_of_files_are_copied_under_their_names(tmp_path: Path) -> None:
+    # contract P7
     data = tmp_path / "data"
     key = new_key(data)
     with WorkspaceService(data) as service, service.client(key) as http:

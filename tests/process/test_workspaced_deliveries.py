@@ -47,6 +47,7 @@ def test_what_a_killed_process_was_delivering_is_delivered_when_its_lease_ends(t
 
 
 def test_a_second_process_delivers_what_a_killed_one_held(tmp_path: Path) -> None:
+    # contract H14
     data = tmp_path / "data"
     key = new_key(data)
     environment = {"WORKSPACED_LEASE_SECONDS": "2"}

@@ -41,6 +41,7 @@ def _sink(http: httpx.Client) -> str:
 
 @pytest.mark.slow
 def test_eight_processes_that_make_50_sinks_each_give_400_serials_without_gap_or_double(tmp_path: Path) -> None:
+    # contract P1, S4
     data = tmp_path / "data"
     key = new_key(data)
     with ExitStack() as stack:
@@ -62,6 +63,7 @@ def test_eight_processes_that_make_50_sinks_each_give_400_serials_without_gap_or
 
 
 def test_two_processes_that_write_the_same_keys_in_opposite_order_never_get_in_each_others_way(tmp_path: Path) -> None:
+    # contract M4
     data = tmp_path / "data"
     key = new_key(data)
     with ExitStack() as stack:
@@ -95,6 +97,7 @@ def test_two_processes_that_write_the_same_keys_in_opposite_order_never_get_in_e
 def test_a_bulk_update_cut_off_by_sigkill_is_there_whole_or_not_at_all_and_what_was_acknowledged_stays(
     tmp_path: Path,
 ) -> None:
+    # contract M7
     data = tmp_path / "data"
     key = new_key(data)
     dice = random.Random(7)
@@ -138,6 +141,7 @@ def _send_bulks_until_the_end(
 def test_single_writes_that_were_acknowledged_survive_sigkill_however_they_shared_their_commits(
     tmp_path: Path,
 ) -> None:
+    # contract M7
     data = tmp_path / "data"
     key = new_key(data)
     acknowledged: dict[str, str] = {}

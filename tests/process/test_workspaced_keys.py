@@ -9,6 +9,7 @@ from tests.support.workspaced_process import WorkspaceService, new_key, workspac
 
 
 def test_create_prints_the_key_and_nothing_else_and_it_is_stored_nowhere(tmp_path: Path) -> None:
+    # contract A2
     made = workspaced("keys", "create", "svc:ingest", "--role", "pusher", "--data", str(tmp_path))
     assert (made.returncode, made.stderr) == (0, "")
     assert re.fullmatch(r"edw_[0-9A-Za-z]{8}_[0-9A-Za-z]{49}\n", made.stdout)

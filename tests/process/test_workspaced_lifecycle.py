@@ -28,6 +28,7 @@ def test_a_signal_ends_it_in_order_with_exit_code_0(tmp_path: Path, number: int)
 
 
 def test_a_request_under_way_is_answered_before_the_end(tmp_path: Path) -> None:
+    # contract P5
     key = new_key(tmp_path / "data")
     body = b'{"label":"late"}'
     with WorkspaceService(tmp_path / "data") as service:
@@ -97,6 +98,7 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None
 
 
 def test_a_database_of_a_newer_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+    # contract P3
     new_key(tmp_path)
     database = sqlite3.connect(tmp_path / "workspaced.db")
     database.execute("PRAGMA user_version = 9999")
@@ -134,6 +136,7 @@ def test_a_limit_from_the_environment_is_announced_and_held(tmp_path: Path) -> N
 
 
 def test_a_socket_gets_head_without_a_body_and_no_content_with_length_zero(tmp_path: Path) -> None:
+    # contract G11
     key = new_key(tmp_path / "data")
     with WorkspaceService(tmp_path / "data") as service, service.client(key) as http:
         workspace = http.post("/v1/workspace", json={"label": "w"}).json()["id"]
@@ -149,6 +152,7 @@ def test_a_socket_gets_head_without_a_body_and_no_content_with_length_zero(tmp_p
 
 
 def test_a_chunked_body_beyond_the_limit_is_cut_off(tmp_path: Path) -> None:
+    # contract G9
     key = new_key(tmp_path / "data")
     with WorkspaceService(tmp_path / "data") as service:
         host, port = service.url.removeprefix("http://").split(":")

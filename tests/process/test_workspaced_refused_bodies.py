@@ -27,6 +27,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Workspac
 async def test_a_body_over_the_limit_is_answered_with_413_whether_its_length_is_told_or_not(
     service: tuple[WorkspaceService, str], size: int
 ) -> None:
+    # contract G9
     running, key = service
     async with httpx.AsyncClient(base_url=running.url, headers={"x-api-key": key}, timeout=DEADLINE_SECONDS) as caller:
         for body in (b" " * size, _pieces(size)):
@@ -48,6 +49,7 @@ async def test_the_typed_client_is_told_what_was_wrong(service: tuple[WorkspaceS
 def test_who_is_refused_before_his_body_is_read_gets_the_answer_before_he_has_sent_it_all(
     service: tuple[WorkspaceService, str], more: str
 ) -> None:
+    # contract G33
     running, _ = service
     host, port = running.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=DEADLINE_SECONDS) as wire:

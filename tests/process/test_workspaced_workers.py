@@ -93,6 +93,7 @@ def test_two_workers_share_the_port_and_their_numbers_are_added_up(tmp_path: Pat
 
 
 def test_one_worker_is_the_process_itself_and_tells_the_same_numbers(tmp_path: Path) -> None:
+    # contract G23
     key = new_key(tmp_path / "data")
     with service_of(tmp_path / "data", 1) as (service, admin):
         assert workers_of(service) == []
@@ -130,6 +131,7 @@ def test_a_worker_that_is_killed_is_started_again_and_its_numbers_stay(tmp_path:
 
 
 def test_sigterm_answers_what_is_under_way_in_every_worker(tmp_path: Path) -> None:
+    # contract P5
     key = new_key(tmp_path / "data")
     body = b'{"label":"late"}'
     with service_of(tmp_path / "data", 2) as (service, admin):
@@ -220,6 +222,7 @@ def test_two_services_do_not_share_a_port_by_mistake(tmp_path: Path) -> None:
 
 
 def test_rates_are_divided_among_the_workers(tmp_path: Path) -> None:
+    # contract G20
     key = new_key(tmp_path / "data")
     rates = {"WORKSPACED_REQUESTS_PER_MINUTE": "600", "WORKSPACED_REQUEST_BURST": "9"}
     with service_of(tmp_path / "data", 2, **rates) as (service, _), service.client(key) as http:

@@ -1,4 +1,4 @@
-"""A workspace service with bulk mass-update (service contract, M3, M8, M9, G18) behind httpx's own seam, in memory.
+"""A workspace service with bulk mass-update (service contract M3, M8, M9, G18) behind httpx's own seam, in memory.
 
 It rests on the document server's rules for everything else. For the rules of delivery; the real service has its own tests.
 """

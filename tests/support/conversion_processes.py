@@ -10,7 +10,7 @@ def conversion_processes() -> set[int]:
     found = set()
     for child in psutil.Process().children():
         try:
-            if "workspaced.cloud_storage.child" in child.cmdline():
+            if "workspaced.resources.cloud_storage.child" in child.cmdline():
                 found.add(child.pid)
         except psutil.NoSuchProcess:
             continue

@@ -15,11 +15,11 @@ import httpx
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from workspaced.access import store as access
 from workspaced.app import create_app
-from workspaced.egress.rules import EgressRules
-from workspaced.settings import Limits, Settings
-from workspaced.storage.choice import transact
+from workspaced.security import key_store as access
+from workspaced.security.egress.rules import EgressRules
+from workspaced.settings.model import Limits, Settings
+from workspaced.storage.factory import transact
 
 DEADLINE_SECONDS = 30.0
 

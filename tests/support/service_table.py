@@ -9,14 +9,16 @@ from typing import Any
 
 from tests.support.one_of_each import World
 from workspaced.app import create_app
-from workspaced.chapters import chapters
-from workspaced.openapi.description import Described
-from workspaced.settings import Settings
-from workspaced.web.operations import Operation
+from workspaced.http.openapi.description import OperationDescription
+from workspaced.http.operations import Operation
+from workspaced.resources.api_sections import api_sections
+from workspaced.settings.model import Settings
 
 _SETTINGS = Settings(data=Path("unused"))
 OPERATIONS: tuple[Operation, ...] = create_app(_SETTINGS).operations
-DESCRIBED: dict[str, Described] = {one.name: one for chapter in chapters(_SETTINGS) for one in chapter.operations}
+DESCRIBED: dict[str, OperationDescription] = {
+    one.name: one for chapter in api_sections(_SETTINGS) for one in chapter.operations
+}
 # The examples' workspace, and the names that paths and queries have for what a world holds.
 _EXAMPLE_WORKSPACE = "0f8b3c0e-6f3c-4b57-9f3e-2a1f4d7f9f10"
 _QUERIES = {"fileName": "x.csv", "expires": "9", "signature": "x"}

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from workspaced.backup.whole import back_up
 from workspaced.cli.database import chosen, database_option, done
-from workspaced.settings import Settings
+from workspaced.settings.model import Settings
+from workspaced.storage.backup.complete_copy import back_up
 
 
 @click.command()

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import click
 
 from workspaced.cli.failure import AWAY, UNUSABLE, Failure
-from workspaced.problems import Unavailable
+from workspaced.core.problems import Unavailable
 from workspaced.storage.address import Address, address_of
-from workspaced.storage.choice import transact
+from workspaced.storage.factory import transact
 from workspaced.storage.port import PasswordRefused, StorageUnusable, Transaction
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from workspaced.cli.database import address_option, done
-from workspaced.storage import choice
+from workspaced.storage import factory
 from workspaced.storage.address import Address
 
 
@@ -17,7 +17,7 @@ def migrate(address: Address) -> None:
     A SQLite file is brought there by every start of the service, too. PostgreSQL is not, since several processes use it:
     run this once after an upgrade. Each step is done whole or not at all; of several that are started only one works.
     """
-    before, after = done(lambda: choice.migrate(address))
+    before, after = done(lambda: factory.migrate(address))
     if before == after:
         click.echo(f"{address} has schema {after}: nothing to do.")
     else:

@@ -9,8 +9,8 @@ import click
 
 from workspaced.app import create_app
 from workspaced.cli.failure import UNUSABLE, Failure
-from workspaced.environment import settings_from
-from workspaced.openapi.routes import text_of
+from workspaced.http.openapi.routes import text_of
+from workspaced.settings.environment import settings_from
 
 
 @click.command()

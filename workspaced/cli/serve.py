@@ -17,11 +17,11 @@ from ingestd.process.notify import Notifier
 from ingestd.process.standard_streams import output_failure
 from workspaced.cli.database import database_option
 from workspaced.cli.failure import AWAY, UNUSABLE, Failure
-from workspaced.environment import settings_from
 from workspaced.server import single
 from workspaced.server.descriptors import raise_descriptor_limit
-from workspaced.server.listening import PortTaken, listen, reserve
+from workspaced.server.listeners import PortTaken, listen, reserve
 from workspaced.server.supervisor import Supervisor, WorkersFailed
+from workspaced.settings.environment import settings_from
 from workspaced.storage.port import StorageUnusable
 
 

@@ -1,4 +1,4 @@
-"""What happened in a workspace, told to those who asked for it (contract, H6 to H8, and the outbox of H7).
+"""What happened in a workspace, told to those who asked for it (contract H6, H7, H8).
 
 A slice that has changed something calls `workspaced.events.outbox.emit` in the transaction of the change::
 

@@ -1,4 +1,4 @@
-"""The names of events and how a subscription picks them (contract, H6). Pure."""
+"""The names of events and how a subscription picks them (contract H6). Pure."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def queue_fan_out(tx: Transaction, webhooks: Sequence[tuple[int, Sequence[str]]]
 def deliver(tx: Transaction, webhook: int, events: Sequence[QueuedEvent], *, coalesce: bool) -> list[str]:
     """Queue deliveries of stored events, in their order, for one webhook; their ids. The events are of different resources.
 
-    With ``coalesce``, an update takes the place of one that waits (H12).
+    With ``coalesce``, an update takes the place of one that waits (contract H12).
     """
     before = take_numbers(tx, len(events))
     own_events: list[Row] = []
@@ -114,7 +114,7 @@ def fan_out(tx: Transaction, most: int) -> int:
 
 
 def _replaceable(tx: Transaction, webhook: int, event: QueuedEvent) -> Row | None:
-    """The waiting delivery whose place an update takes (H12): an update that is the last thing to be told of its resource.
+    """The waiting delivery whose place an update takes (contract H12): an update that is the last event of its resource.
 
     The last, since otherwise the update would come before what happened before it; in its place, since at the end of the
     queue a value that changes faster than the queue moves would never be told.

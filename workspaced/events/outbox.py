@@ -1,4 +1,4 @@
-"""Events on their way out, written in the transaction of the change they tell of: none is lost, none is made up (H7)."""
+"""Events on their way out, written in the transaction of the change they tell of: none is lost, none is made up (contract H7)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ingestd.process.statements import load_statements
-from workspaced.access.permissions import Principal, principal_of
-from workspaced.access.store import live_grants
 from workspaced.events.catalogue import EVENT_TYPES, picks
 from workspaced.events.fan_out import QueuedEvent, deliver, queue_fan_out, take_numbers, waiting_webhooks
 from workspaced.events.payload import Event, Origin, body_of
+from workspaced.security.key_store import live_grants
+from workspaced.security.permissions import Principal, principal_of
 from workspaced.storage.port import Reader, Row, Transaction
 
 _SQL = load_statements("workspaced.events", "queries.sql")
@@ -37,7 +37,7 @@ def listening(reader: Reader, origin: Origin, workspace_id: str, *types: str) ->
     return bool(_listeners(reader, origin, workspace_id, types))
 
 
-def anybody_listens(reader: Reader) -> bool:
+def has_subscribers(reader: Reader) -> bool:
     """Whether there is any enabled webhook."""
     return reader.one(_SQL["any_enabled_webhook"]) is not None
 

@@ -1,4 +1,4 @@
-"""The body of a delivery (contract, H8). Pure: identity, time and sequence are handed in."""
+"""The body of a delivery (contract H8). Pure: identity, time and sequence are handed in."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, Final, Protocol, cast
 
 import msgspec
 
+from workspaced.core.json_body import decode, encode
+from workspaced.core.timestamps import stamp
 from workspaced.events.resource import resource_of
-from workspaced.timestamps import stamp
-from workspaced.web.json_body import decode, encode
 
 BODY_BYTES: Final = 20_000
 """Standard Webhooks asks for payloads under about 20 kB."""
@@ -25,7 +25,7 @@ class Origin(Protocol):
 
     @property
     def client_id(self) -> str | None:
-        """The originating client instance, so that it can tell its own echo (A8)."""
+        """The originating client instance, so that it can tell its own echo (contract A8)."""
 
     @property
     def now(self) -> int:

@@ -1,4 +1,4 @@
-"""JSON Schemas (2020-12) of what is sent, one an event type (contract, H6, H8). Pure: tables in, schema out."""
+"""JSON Schemas (2020-12) of what is sent, one an event type (contract H6, H8). Pure: tables in, schema out."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _BLOCK_LISTS = (
     "type",
 )
 
-# The members that every record of the subject has; further ones may come with later versions (G22).
+# The members that every record of the subject has; further ones may come with later versions (contract G22).
 _SUBJECTS: Final[Mapping[str, Mapping[str, Schema]]] = {
     "dataSink": {
         "id": _TEXT,

@@ -15,7 +15,7 @@ from typing import Final, Literal, Protocol, TypeAlias
 import structlog
 
 from workspaced.server.descriptors import RESERVED, connection_capacity, descriptor_limit
-from workspaced.settings import Limits, Settings
+from workspaced.settings.model import Limits, Settings
 from workspaced.telemetry.metrics import Metrics
 
 Reason: TypeAlias = Literal[

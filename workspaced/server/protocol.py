@@ -13,11 +13,11 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from ingestd.wire import names
-from workspaced.problems import HeadTooLarge, Invalid, Problem, RequestTimeout, TargetTooLong, Unavailable
+from workspaced.core.problems import HeadTooLarge, Invalid, Problem, RequestTimeout, TargetTooLong, Unavailable
+from workspaced.http.problem_body import refusal
+from workspaced.http.tracing import new_request_id
 from workspaced.server.connections import Connections, Reason, source_of
-from workspaced.server.gathering import GatheringTransport
-from workspaced.web.problem_body import refusal
-from workspaced.web.tracing import new_request_id
+from workspaced.server.response_buffer import GatheringTransport
 
 _LINGER_SECONDS: Final = 3.0
 _LINGER_BYTES: Final = 4_194_304

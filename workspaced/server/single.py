@@ -11,15 +11,15 @@ import structlog
 
 from ingestd.process.notify import Notifier
 from workspaced.app import Application, create_app
-from workspaced.clock import now_ms
-from workspaced.problems import Problem
+from workspaced.core.clock import now_ms
+from workspaced.core.problems import Problem
 from workspaced.server.admin import Admin
 from workspaced.server.connections import admin_connections, public_connections
 from workspaced.server.descriptors import descriptor_limit
 from workspaced.server.http import HttpServer, listening
-from workspaced.server.listening import url_of
+from workspaced.server.listeners import url_of
 from workspaced.server.signals import handled
-from workspaced.settings import Settings
+from workspaced.settings.model import Settings
 from workspaced.telemetry.exposition import build_family, exposition, level_families, own_process
 
 

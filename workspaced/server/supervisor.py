@@ -19,24 +19,18 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 
 from ingestd.process.logs import Level
 from ingestd.process.notify import Notifier
-from workspaced.clock import now_ms
+from workspaced.core.clock import now_ms
 from workspaced.server.admin import Admin
 from workspaced.server.connections import admin_connections
 from workspaced.server.descriptors import connection_capacity, descriptor_limit
 from workspaced.server.http import DRAIN_SECONDS, HttpServer, listening
-from workspaced.server.listening import PortTaken, url_of
+from workspaced.server.listeners import PortTaken, url_of
 from workspaced.server.signals import handled
 from workspaced.server.worker import ALIVE, LEVELS, PORT, UNREADY, Assignment
 from workspaced.server.worker_process import WorkerProcess
-from workspaced.settings import Settings
+from workspaced.settings.model import Settings
 from workspaced.storage.port import StorageUnusable
-from workspaced.telemetry.exposition import (
-    build_family,
-    exposition,
-    level_families,
-    process_families,
-    worker_families,
-)
+from workspaced.telemetry.exposition import build_family, exposition, level_families, process_families, worker_families
 from workspaced.telemetry.levels import Levels
 
 _FIRST_PAUSE_SECONDS = 0.2

@@ -23,10 +23,10 @@ from workspaced.app import Application, create_app
 from workspaced.server.channel import Channel, Message
 from workspaced.server.connections import public_connections
 from workspaced.server.http import HttpServer, listening
-from workspaced.server.listening import PortTaken, listen
+from workspaced.server.listeners import PortTaken, listen
 from workspaced.server.signals import handled
 from workspaced.server.single import unready
-from workspaced.settings import Settings
+from workspaced.settings.model import Settings
 from workspaced.storage.port import StorageUnusable
 
 STORAGE: Final = "storage"

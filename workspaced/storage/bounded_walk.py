@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from workspaced.problems import Invalid
+from workspaced.core.problems import Invalid
 from workspaced.storage.port import Row
 
 P = TypeVar("P")

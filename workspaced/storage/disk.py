@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from workspaced.problems import Unavailable
+from workspaced.core.problems import Unavailable
 
 
 def try_disk(folder: Path) -> None:

@@ -17,9 +17,9 @@ from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
-from workspaced.problems import Unavailable
-from workspaced.storage.joint import Outcome, Work
-from workspaced.storage.port import Transaction, Witness
+from workspaced.core.problems import Unavailable
+from workspaced.storage.batchable import Outcome, Work
+from workspaced.storage.port import CommitObserver, Transaction
 
 T = TypeVar("T")
 Perform: TypeAlias = Callable[[Sequence[Work]], list[Outcome]]
@@ -47,12 +47,12 @@ class GroupCommit:
         *,
         name: str = "writer",
         callers: int = GROUP_CALLERS,
-        witness: Witness = lambda _callers, _seconds: None,
+        observer: CommitObserver = lambda _callers, _seconds: None,
     ) -> None:
-        """``perform`` and ``witness`` are called on the writer's thread only; ``callers`` share a commit at the most."""
+        """``perform`` and ``observer`` are called on the writer's thread only; ``callers`` share a commit at the most."""
         self._perform = perform
         self._callers = callers
-        self._witness = witness
+        self._observer = observer
         self._lock = threading.Lock()
         self._gathered: list[_Piece] = []
         self._queue: SimpleQueue[list[_Piece] | None] = SimpleQueue()
@@ -128,7 +128,7 @@ class GroupCommit:
         except Exception as error:  # noqa: BLE001  whatever it is belongs to the callers; the writer goes on
             outcomes = [(None, error)] * len(group)
         else:
-            self._witness(len(group), time.monotonic() - begun)
+            self._observer(len(group), time.monotonic() - begun)
         _deliver([(piece, *outcome) for piece, outcome in zip(group, outcomes, strict=True)])
 
 

@@ -1,4 +1,4 @@
-"""Kept answers (contract, G18), read and written inside the business transaction."""
+"""Kept answers (contract G18), read and written inside the business transaction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SQL = load_statements("workspaced.storage", "idempotency.sql")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptAnswer:
+class StoredResponse:
     """The first answer to a request, and the digest of that request's content."""
 
     fingerprint: bytes
@@ -21,7 +21,7 @@ class KeptAnswer:
     body: bytes
 
 
-def find(tx: Transaction, slot: bytes, *, since: int) -> KeptAnswer | None:
+def find(tx: Transaction, slot: bytes, *, since: int) -> StoredResponse | None:
     """The answer kept under a slot, unless it is as old as ``since`` (milliseconds since 1970).
 
     Until the transaction ends no other one gets past here with the same slot.
@@ -31,10 +31,10 @@ def find(tx: Transaction, slot: bytes, *, since: int) -> KeptAnswer | None:
     if row is None:
         return None
     headers = tuple((str(name), str(value)) for name, value in json.loads(row[2]))
-    return KeptAnswer(fingerprint=row[0], status=row[1], headers=headers, body=row[3])
+    return StoredResponse(fingerprint=row[0], status=row[1], headers=headers, body=row[3])
 
 
-def save(tx: Transaction, slot: bytes, answer: KeptAnswer, *, now: int, since: int) -> None:
+def save(tx: Transaction, slot: bytes, answer: StoredResponse, *, now: int, since: int) -> None:
     """Keep an answer; drop a few that have had their time."""
     tx.run(_SQL["drop_expired"], {"since": since})
     tx.run(

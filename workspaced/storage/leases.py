@@ -1,4 +1,4 @@
-"""Jobs that one process at a time does (contract, P4): a row for each, held while the job runs, free when its holder died."""
+"""Jobs that one process at a time does (contract P4): a row for each, held while the job runs, free when its holder died."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from ingestd.process.statements import load_statements
-from workspaced.problems import Unavailable
+from workspaced.core.problems import Unavailable
 from workspaced.storage.port import Store
 
 _SQL = load_statements("workspaced.storage", "leases.sql")

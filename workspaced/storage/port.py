@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequenc
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from workspaced.problems import Unavailable
+from workspaced.core.problems import Unavailable
 
 T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
@@ -104,7 +104,7 @@ class Store(Protocol):
         """
 
 
-Witness: TypeAlias = Callable[[int, float], None]
+CommitObserver: TypeAlias = Callable[[int, float], None]
 """Told of each commit: of how many callers, and seconds from the first statement to durable. On any thread."""
 
 

@@ -1,4 +1,4 @@
-"""PostgreSQL as this service uses it (contract, P2): READ COMMITTED, rows held by whoever will change them."""
+"""PostgreSQL as this service uses it (contract P2): READ COMMITTED, rows held by whoever will change them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from psycopg.adapt import Dumper
 from psycopg.types.numeric import Int8Dumper
 
 from ingestd.process.statements import Statement
-from workspaced.problems import Unavailable
+from workspaced.core.problems import Unavailable
 from workspaced.storage.address import PostgresAddress
 from workspaced.storage.port import PasswordRefused, Row, Values
 

@@ -17,8 +17,8 @@ from itertools import count
 
 import psycopg
 
-from workspaced.problems import Unavailable
-from workspaced.storage.joint import Outcome, Work, attempted
+from workspaced.core.problems import Unavailable
+from workspaced.storage.batchable import Outcome, Work, run_batches
 from workspaced.storage.postgres import REPEATABLE, Connection, PostgresTransaction, Undone, as_problem, transaction
 
 _RETRIES = 3
@@ -36,10 +36,10 @@ class _HalfDone(Exception):
 class PostgresGroup:
     """`perform` is what `workspaced.storage.group_commit.GroupCommit` is given. One connection, opened when it is needed."""
 
-    def __init__(self, connect: Callable[[], Connection], *, chance: Callable[[], float] = random.random) -> None:
+    def __init__(self, connect: Callable[[], Connection], *, jitter: Callable[[], float] = random.random) -> None:
         """``connect`` raises Unavailable where it can't."""
         self._connect = connect
-        self._chance = chance
+        self._jitter = jitter
         self._open: Connection | None = None
         self._careful = 0
 
@@ -92,7 +92,7 @@ class PostgresGroup:
                     connection.execute(_SHARED_WAIT)
                 return attempt(work, shared, connection)
 
-            return attempted(works, made)
+            return run_batches(works, made)
 
     def _alone(self, work: Work) -> Outcome:
         """As often as may be, as long as others come between."""
@@ -107,7 +107,7 @@ class PostgresGroup:
             except Exception as error:  # noqa: BLE001  raised again at the caller
                 return None, error
             if not connection.closed:
-                time.sleep(self._chance() * _PAUSE_SECONDS * 2**attempt)
+                time.sleep(self._jitter() * _PAUSE_SECONDS * 2**attempt)
         return None, as_problem(last)
 
     def _connection(self) -> Connection:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psycopg
 
-from workspaced.problems import Unavailable
+from workspaced.core.problems import Unavailable
 from workspaced.storage import migrations
 from workspaced.storage.address import PostgresAddress
 from workspaced.storage.port import StorageUnusable

@@ -14,11 +14,12 @@ from typing import TypeVar
 import psycopg
 import structlog
 
-from workspaced.problems import Unavailable
+from workspaced.core.problems import Unavailable
 from workspaced.storage.address import PostgresAddress
 from workspaced.storage.disk import try_disk
 from workspaced.storage.group_commit import GROUP_CALLERS, GroupCommit
-from workspaced.storage.port import BRIEF_READERS, STREAM_THREADS, Reader, StorageUnusable, Transaction, Witness
+from workspaced.storage.notifications import NotificationListeners
+from workspaced.storage.port import BRIEF_READERS, STREAM_THREADS, CommitObserver, Reader, StorageUnusable, Transaction
 from workspaced.storage.postgres import (
     CHANNEL,
     LOCK_SECONDS,
@@ -31,8 +32,7 @@ from workspaced.storage.postgres import (
 )
 from workspaced.storage.postgres_group import PostgresGroup
 from workspaced.storage.postgres_schema import require_head
-from workspaced.storage.stepwise import stepwise
-from workspaced.storage.waking import Waking
+from workspaced.storage.threaded_generator import iterate_on_threads
 
 T = TypeVar("T")
 _LISTEN_AGAIN_SECONDS = 1.0
@@ -66,15 +66,15 @@ class PostgresStore:
         readers: int,
         streams: int,
         lock_seconds: float = LOCK_SECONDS,
-        chance: Callable[[], float] = random.random,
+        jitter: Callable[[], float] = random.random,
         group_callers: int = GROUP_CALLERS,
-        witness: Witness = lambda _callers, _seconds: None,
+        observer: CommitObserver = lambda _callers, _seconds: None,
     ) -> None:
         """``folder`` is the data folder, which `check` tries."""
         self._address = address
         self._folder = folder
         self._lock_seconds = lock_seconds
-        self._chance = chance
+        self._jitter = jitter
         self._reading = asyncio.Semaphore(readers)
         self._reading_briefly = asyncio.Semaphore(BRIEF_READERS)
         self._streaming = asyncio.Semaphore(streams)
@@ -84,9 +84,9 @@ class PostgresStore:
         self._threads = ThreadPoolExecutor(max_workers=readers, thread_name_prefix="reader")
         self._brief_threads = ThreadPoolExecutor(max_workers=BRIEF_READERS, thread_name_prefix="brief-reader")
         self._stream_threads = ThreadPoolExecutor(max_workers=STREAM_THREADS, thread_name_prefix="stream")
-        self._group = PostgresGroup(self._connect, chance=chance)
-        self._writer = GroupCommit(self._group.perform, callers=group_callers, witness=witness)
-        self._waking = Waking()
+        self._group = PostgresGroup(self._connect, jitter=jitter)
+        self._writer = GroupCommit(self._group.perform, callers=group_callers, observer=observer)
+        self._waking = NotificationListeners()
         self._listening: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -128,7 +128,7 @@ class PostgresStore:
     async def stream(self, question: Callable[[Reader], Iterator[T]]) -> AsyncGenerator[T, None]:
         """As the port says; a connection of its own, so that a slow client keeps no reader from the others."""
         async with self._streaming:
-            steps = stepwise(self._stream_threads, self._steps(question))
+            steps = iterate_on_threads(self._stream_threads, self._steps(question))
             try:
                 async for item in steps:
                     yield item
@@ -232,7 +232,7 @@ class PostgresStore:
             except psycopg.Error:
                 log.warning("storage_not_heard", reason="the connection was lost")
                 heard = False
-            await asyncio.sleep(_LISTEN_AGAIN_SECONDS * (0.5 + self._chance()))
+            await asyncio.sleep(_LISTEN_AGAIN_SECONDS * (0.5 + self._jitter()))
 
 
 def _connect(address: PostgresAddress, *, lock_seconds: float) -> Connection:

@@ -1,4 +1,4 @@
-"""SQLite as this service uses it (contract, P1): WAL, synchronous=FULL, transactions begun by our own hand."""
+"""SQLite as this service uses it (contract P1): WAL, synchronous=FULL, transactions begun by our own hand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 
-from workspaced.problems import Unavailable
+from workspaced.core.problems import Unavailable
 from workspaced.storage.port import Row, Values
 
 BUSY_SECONDS = 5.0
@@ -138,7 +138,7 @@ def transaction(connection: sqlite3.Connection, *, write: bool) -> Iterator[Sqli
     """One transaction: kept when the block ends, undone when it raises.
 
     A writing one takes the lock at once: one that reads first and then writes fails under concurrency whatever the
-    timeout is (contract, E7).
+    timeout is (contract P1).
 
     Raises:
         Unavailable: SQLite could not (busy after its timeout, disk full, input/output error).

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Collection, Sequence
 
-from workspaced.storage.joint import Outcome, Work, attempted
+from workspaced.storage.batchable import Outcome, Work, run_batches
 from workspaced.storage.sqlite import SqliteTransaction, as_problem, transaction
 
 
@@ -39,7 +39,7 @@ class SqliteGroup:
         if len(works) == 1:
             return self._shared(lambda shared: [(works[0](shared), None)])
         try:
-            return self._shared(lambda shared: attempted(works, lambda work: self._attempt(work, shared)))
+            return self._shared(lambda shared: run_batches(works, lambda work: self._attempt(work, shared)))
         except _HalfDone:
             return self._shared(lambda shared: [self._guarded(work, shared) for work in works])
 

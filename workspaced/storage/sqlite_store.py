@@ -11,15 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from workspaced.problems import Unavailable
+from workspaced.core.problems import Unavailable
 from workspaced.storage import migrations, sqlite_schema
 from workspaced.storage.disk import try_disk
 from workspaced.storage.group_commit import GROUP_CALLERS, GroupCommit
-from workspaced.storage.port import BRIEF_READERS, STREAM_THREADS, Reader, StorageUnusable, Transaction, Witness
+from workspaced.storage.notifications import NotificationListeners
+from workspaced.storage.port import BRIEF_READERS, STREAM_THREADS, CommitObserver, Reader, StorageUnusable, Transaction
 from workspaced.storage.sqlite import BUSY_SECONDS, connect, transaction
 from workspaced.storage.sqlite_group import SqliteGroup
-from workspaced.storage.stepwise import stepwise
-from workspaced.storage.waking import Waking
+from workspaced.storage.threaded_generator import iterate_on_threads
 
 T = TypeVar("T")
 
@@ -98,19 +98,19 @@ class SqliteStore:
         streams: int,
         busy_seconds: float = BUSY_SECONDS,
         group_callers: int = GROUP_CALLERS,
-        witness: Witness = lambda _callers, _seconds: None,
+        observer: CommitObserver = lambda _callers, _seconds: None,
     ) -> None:
         self._path = path
         self._busy_seconds = busy_seconds
         self._group_callers = group_callers
-        self._witness = witness
+        self._observer = observer
         self._streams = asyncio.Semaphore(streams)
         self._lists = _Readers(readers, "reader")
         self._brief = _Readers(BRIEF_READERS, "brief-reader")
         self._connections: list[sqlite3.Connection] = []
         self._stream_threads = ThreadPoolExecutor(max_workers=STREAM_THREADS, thread_name_prefix="stream")
         self._writer: GroupCommit | None = None
-        self._waking = Waking()
+        self._waking = NotificationListeners()
 
     async def start(self) -> None:
         """Open the file, bringing its schema up to date.
@@ -125,7 +125,7 @@ class SqliteStore:
         self._writer = GroupCommit(
             SqliteGroup(connection, announce=self._waking.announce).perform,
             callers=self._group_callers,
-            witness=self._witness,
+            observer=self._observer,
         )
         self._writer.start()
 
@@ -149,7 +149,7 @@ class SqliteStore:
     async def stream(self, question: Callable[[Reader], Iterator[T]]) -> AsyncGenerator[T, None]:
         """As the port says; a connection of its own, so that a slow client keeps no reader from the others."""
         async with self._streams:
-            steps = stepwise(self._stream_threads, _steps(self._path, question))
+            steps = iterate_on_threads(self._stream_threads, _steps(self._path, question))
             try:
                 async for item in steps:
                     yield item

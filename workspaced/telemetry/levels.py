@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ingestd.process.statements import load_statements
-from workspaced.problems import Problem
+from workspaced.core.problems import Problem
 from workspaced.storage.port import Reader, Store
 
 _SQL = load_statements("workspaced.telemetry", "levels.sql")

@@ -81,7 +81,7 @@ class Metrics:
             buckets=_ATTEMPT_SECONDS,
             registry=registry,
         )
-        self._upkeep = Counter(
+        self._maintenance_jobs = Counter(
             "workspaced_upkeep_runs", "Rounds of a job of upkeep.", ("job", "outcome"), registry=registry
         )
         self._dropped = Counter(
@@ -153,7 +153,7 @@ class Metrics:
 
     def kept_up(self, job: str, outcome: str, dropped: int = 0) -> None:
         """A job of upkeep ended: ``done``, ``postponed`` or ``failed``."""
-        self._upkeep.labels(job, outcome).inc()
+        self._maintenance_jobs.labels(job, outcome).inc()
         if outcome == "done":
             self._dropped.labels(job).inc(dropped)
             self._upkeep_at.labels(job).set(time.time())

@@ -1,4 +1,4 @@
-"""API keys (service contract, A1 to A5). A key itself is not shown by ``repr``."""
+"""API keys (service contract A1, A2, A3, A4, A5). A key itself is not shown by ``repr``."""
 
 from __future__ import annotations
 

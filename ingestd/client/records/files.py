@@ -1,4 +1,4 @@
-"""Files of cloud storage (service contract, C1, C2 and C6)."""
+"""Files of cloud storage (service contract C1, C2, C6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bulk form of the mass update (service contract, M3 and M8)."""
+"""The bulk form of the mass update (service contract M3, M8)."""
 
 from __future__ import annotations
 

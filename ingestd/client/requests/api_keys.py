@@ -1,4 +1,4 @@
-"""API keys (contract, A2 to A5); for who has the scope ``admin``."""
+"""API keys (contract A2, A3, A4, A5); for who has the scope ``admin``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The audit log (contract, G26)."""
+"""The audit log (contract G26)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks: BL1 to BL5."""
+"""Blocks (contract BL1, BL2, BL3, BL4, BL5)."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def update_block(
     if_match: str | None = None,
     client_id: str | None = None,
 ) -> Request[Block]:
-    """Change what is given of a block and answer the whole of it (contract, B7); ``parent_block`` moves it."""
+    """Change what is given of a block and answer the whole of it (contract B7); ``parent_block`` moves it."""
     return Request(
         operation=operations.UPDATE_BLOCK,
         read=_BLOCK,

@@ -1,4 +1,4 @@
-"""Deliveries to webhooks (contract, H13)."""
+"""Deliveries to webhooks (contract H13)."""
 
 from __future__ import annotations
 

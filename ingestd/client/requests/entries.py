@@ -1,4 +1,4 @@
-"""Data sink entries one by one: DS4, DS8, DS9, DS10 and DS11."""
+"""Data sink entries one by one (contract DS4, DS8, DS9, DS10, DS11)."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def mass_update_by_key(
     idempotency_key: str | None = None,
     client_id: str | None = None,
 ) -> Request[Entry]:
-    """The same with the key as the last segment of the path, which is the document's other reading (contract, M1)."""
+    """The same with the key as the last segment of the path, which is the document's other reading (contract M1)."""
     return Request(
         operation=operations.MASS_BY_KEY,
         read=_ENTRY,

@@ -1,4 +1,4 @@
-"""Files of cloud storage: CS1 to CS5, and how files come and go (contract, C1). A missing one is ``Forbidden``, as documented."""
+"""Files of cloud storage and their uploads (contract C1, C2, C9, C10). A missing one is ``Forbidden``, as documented."""
 
 from __future__ import annotations
 

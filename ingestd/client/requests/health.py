@@ -1,4 +1,4 @@
-"""How the service is (contract, G23)."""
+"""How the service is (contract G23)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bulk form of the mass update (M3, M8); only for a service that announces it with the header X-Bulk-Mass."""
+"""The bulk form of the mass update (contract M3, M8); only for a service that announces it with the header X-Bulk-Mass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data sinks: DS1, DS2, DS3, DS5, DS6 and DS7."""
+"""Data sinks (contract DS1, DS2, DS3, DS5, DS6, DS7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Webhooks: WH1 to WH6, and which events there are."""
+"""Webhooks (contract WH1, WH2, WH3, WH4, WH5, WH6), and which events there are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workspaces: WS1 to WS5."""
+"""Workspaces (contract WS1, WS2, WS3, WS4, WS5)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def list_workspaces(
 ) -> Request[tuple[Workspace, ...]]:
     """The workspaces that the key may read.
 
-    ``filters``: a part of the label, or a mapping like ``{"label": {"startsWith": "Rover"}}`` (contract, W2).
+    ``filters``: a part of the label, or a mapping like ``{"label": {"startsWith": "Rover"}}`` (contract W2).
     """
     text = filters if filters is None or isinstance(filters, str) else msgspec.json.encode(filters).decode()
     return Request(

@@ -19,7 +19,7 @@ from ingestd.mirror.port import Kind
 from ingestd.mirror.sqlite.sql import SQL
 
 ITEMS = 5000
-"""Entries of one segment at the most: the service contract's bulk default (M3)."""
+"""Entries of one segment at the most: the default of a bulk (contract M3)."""
 
 BODY_BYTES = 4 << 20
 """Encoded size at which a segment is cut, well below the contract's 16 MiB, so that one request stays quick to answer."""

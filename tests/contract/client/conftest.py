@@ -8,7 +8,7 @@ from ingestd.client import AsyncClient, Client
 from ingestd.client.records import Sink, Workspace
 from tests.support.client_calls import AnyClient, done
 from tests.support.recorded_workspaced import RecordedWorkspaced
-from workspaced.egress.rules import EgressRules
+from workspaced.security.egress.rules import EgressRules
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ from ingestd.client.methods import Iteration, Method
 from ingestd.client.operations import OPERATIONS
 from ingestd.client.surface import Surface
 from workspaced.app import create_app
-from workspaced.settings import Settings
-from workspaced.web.operations import Operation as ServiceOperation
+from workspaced.http.operations import Operation as ServiceOperation
+from workspaced.settings.model import Settings
 
 
 def _served(tmp_path: Path) -> list[ServiceOperation]:

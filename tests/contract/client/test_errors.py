@@ -24,7 +24,7 @@ from ingestd.client.records import NewEntry, Sink, Workspace
 from ingestd.core.outcome import Fault
 from tests.support.client_calls import AnyClient, done
 from tests.support.recorded_workspaced import RecordedWorkspaced
-from workspaced.settings import Limits
+from workspaced.settings.model import Limits
 
 
 async def test_an_error_says_what_the_service_said(client: AnyClient, workspace: Workspace) -> None:

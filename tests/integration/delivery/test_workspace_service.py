@@ -16,10 +16,10 @@ from ingestd.mirror.sqlite import SqliteMirror
 from tests.support.delivery_rig import rig
 from tests.support.memory_mirror import Desired
 from tests.support.sqlite_desires import desire_all
-from workspaced.access.store import create_key
 from workspaced.app import Application, running
 from workspaced.cli.database import in_transaction
-from workspaced.settings import Limits, Settings
+from workspaced.security.key_store import create_key
+from workspaced.settings.model import Limits, Settings
 from workspaced.storage.address import sqlite_address
 
 TO = SinkAddress(workspace="Bench", by="label", name="Mass budget")

@@ -11,11 +11,11 @@ import pytest
 from ingestd.client import AsyncClient
 from ingestd.client.records import Sink
 from tests.support.postgres_databases import Databases, databases
-from workspaced.access import store as access
 from workspaced.app import running
-from workspaced.settings import Limits, Settings
+from workspaced.security import key_store as access
+from workspaced.settings.model import Limits, Settings
 from workspaced.storage.address import PostgresAddress, postgres_address
-from workspaced.storage.choice import transact
+from workspaced.storage.factory import transact
 
 MakeKey = Callable[..., str]
 

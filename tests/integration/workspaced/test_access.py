@@ -10,10 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
-from workspaced.access import store as access
 from workspaced.app import running
-from workspaced.settings import Settings
-from workspaced.storage.choice import transact
+from workspaced.security import key_store as access
+from workspaced.settings.model import Settings
+from workspaced.storage.factory import transact
 
 _EVERY_ROW = [
     ("GET", ""),
@@ -35,6 +35,7 @@ _EVERY_ROW = [
 async def test_every_row_is_401_without_a_key_and_with_a_wrong_one_in_the_same_words(
     http: httpx.AsyncClient, sink: str, make_key: Callable[..., str], method: str, path: str
 ) -> None:
+    # contract A3, A6
     sinks = sink.rsplit("/", 1)[0]
     target = sinks + path.format(sink=sink.rsplit("/", 1)[1])
     expired = make_key(name="old", expires_at=1)
@@ -55,6 +56,7 @@ async def test_every_row_is_401_without_a_key_and_with_a_wrong_one_in_the_same_w
 async def test_a_key_of_another_workspace_is_403_on_every_row_whether_the_thing_exists_or_not(
     http: httpx.AsyncClient, sink: str, make_key: Callable[..., str], method: str, path: str
 ) -> None:
+    # contract G12, G15
     sinks = sink.rsplit("/", 1)[0]
     await http.post(f"{sink}/mass", json={"key": "k", "value": "secret"})
     other = (await http.post("/v1/workspace", json={"label": "Other"})).json()["id"]
@@ -77,6 +79,7 @@ async def test_a_key_of_another_workspace_is_403_on_every_row_whether_the_thing_
 async def test_a_workspace_id_that_is_no_uuid_is_400_and_one_that_is_unknown_404_for_an_owner_of_all(
     http: httpx.AsyncClient, method: str, path: str
 ) -> None:
+    # contract G15
     bad = await http.request(method, "/v1/workspace/nonsense/data-sink" + path.format(sink="SNK-1"))
     assert (bad.status_code, bad.json()["error"]) == (400, "Invalid request")
     body: dict[str, Any] = {"label": "x", "key": "k", "value": "v", "dataType": "scalar"}
@@ -96,6 +99,7 @@ async def test_a_workspace_id_that_is_no_uuid_is_400_and_one_that_is_unknown_404
 async def test_a_role_allows_what_it_names(
     http: httpx.AsyncClient, sink: str, make_key: Callable[..., str], role: str, expected: list[int]
 ) -> None:
+    # contract A5
     http.headers["x-api-key"] = make_key(name=role, role=role)
     answers = [
         await http.get(sink),
@@ -118,6 +122,7 @@ async def test_a_revoked_key_ends_at_once_where_nothing_is_cached(
 async def test_a_revoked_key_ends_though_the_clock_was_set_back(
     settings: Settings, make_key: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # contract A4
     set_back_ms = 0
     monkeypatch.setattr("workspaced.app.now_ms", lambda: time.time_ns() // 1_000_000 - set_back_ms)
     key = make_key(name="leaked")
@@ -157,6 +162,7 @@ async def test_a_rotated_key_works_beside_the_old_one_until_the_overlap_ends(
 async def test_anybody_may_read_below_a_public_workspace_and_do_nothing_else(
     http: httpx.AsyncClient, workspace: dict[str, Any]
 ) -> None:
+    # contract A6
     public = (await http.post("/v1/workspace", json={"label": "Open", "publicCanReadEnabled": True})).json()["id"]
     base = f"/v1/workspace/{public}/data-sink"
     await http.post(base, json={"label": "Seen"})
@@ -173,6 +179,7 @@ async def test_anybody_may_read_below_a_public_workspace_and_do_nothing_else(
 async def test_records_carry_the_name_of_who_wrote_them_and_never_a_key(
     http: httpx.AsyncClient, sink: str, make_key: Callable[..., str]
 ) -> None:
+    # contract A0, A9
     key = make_key(name="svc:bench", role="pusher")
     written = await http.post(f"{sink}/mass", json={"key": "k", "value": "1"}, headers={"x-api-key": key})
     assert (written.json()["createdBy"], written.json()["updatedBy"]) == ("svc:bench", "svc:bench")

@@ -7,12 +7,13 @@ import httpx
 import pytest
 
 from tests.support.outsider import Outsider
-from workspaced.settings import Settings
+from workspaced.settings.model import Settings
 
 
 async def test_every_refusal_has_a_body_that_parses_a_string_error_and_a_request_id(
     http: httpx.AsyncClient, workspace: dict[str, Any], sinks: str, sink: str
 ) -> None:
+    # contract G14
     await http.post(sink, json={"key": "k", "dataType": "t"})
     asked: list[tuple[int, str, str, dict[str, Any]]] = [
         (400, "POST", sinks, {"json": {}}),
@@ -46,11 +47,13 @@ async def test_every_refusal_has_a_body_that_parses_a_string_error_and_a_request
 
 @pytest.mark.parametrize("request_id", ["", "x" * 65, "a b", "é"])
 async def test_a_request_id_that_can_not_be_echoed_is_replaced(http: httpx.AsyncClient, request_id: str) -> None:
+    # contract G21
     answer = await http.get("/healthz", headers=[(b"X-Request-Id", request_id.encode("latin-1"))])
     assert len(answer.headers["X-Request-Id"]) == 32
 
 
 async def test_trace_context_is_passed_on(http: httpx.AsyncClient) -> None:
+    # contract G21
     parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     assert (await http.get("/healthz", headers={"traceparent": parent})).headers["traceparent"] == parent
     assert "traceparent" not in (await http.get("/healthz", headers={"traceparent": "x"})).headers
@@ -59,6 +62,7 @@ async def test_trace_context_is_passed_on(http: httpx.AsyncClient) -> None:
 async def test_a_database_that_somebody_else_holds_is_503_with_a_time_to_come_back(
     http: httpx.AsyncClient, sink: str, settings: Settings
 ) -> None:
+    # contract P1
     with Outsider(settings.database).in_the_way():
         writes = [http.post(f"{sink}/mass", json={"key": f"k{n}", "value": "v"}) for n in range(3)]
         answers = await asyncio.gather(*writes)
@@ -69,6 +73,7 @@ async def test_a_database_that_somebody_else_holds_is_503_with_a_time_to_come_ba
 
 
 async def test_our_own_failure_is_an_opaque_500(http: httpx.AsyncClient, sink: str, settings: Settings) -> None:
+    # contract G13
     outsider = Outsider(settings.database)
     outsider.do("ALTER TABLE data_sink_entry RENAME TO hidden")
     answer = await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})
@@ -79,6 +84,7 @@ async def test_our_own_failure_is_an_opaque_500(http: httpx.AsyncClient, sink: s
 
 
 async def test_readiness_follows_the_schema_and_liveness_does_not(http: httpx.AsyncClient, settings: Settings) -> None:
+    # contract G23, OP1, OP2
     del http.headers["x-api-key"]
     assert (await http.get("/readyz")).status_code == 200
     with Outsider(settings.database).behind():

@@ -1,4 +1,4 @@
-"""API keys over HTTP, guests, and what is kept of keys (A1 to A7)."""
+"""API keys over HTTP, guests, and what is kept of keys (contract A1, A2, A3, A4, A5, A6, A7)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from tests.support.outsider import Outsider
-from workspaced.access.key_form import key_id_of
-from workspaced.settings import Settings
+from workspaced.security.key_format import key_id_of
+from workspaced.settings.model import Settings
 
 _KEYS = "/v1/api-keys"
 
@@ -35,6 +35,7 @@ def _in(**span: float) -> str:
 
 
 async def test_a_key_is_made_shown_once_and_works(http: httpx.AsyncClient, settings: Settings) -> None:
+    # contract A1, A2, AK2, AK3
     answer = await http.post(_KEYS, json={"name": " svc:bench ", "role": "pusher", "colour": 1})
     made = answer.json()
     key = made.pop("key")
@@ -84,6 +85,7 @@ async def test_a_key_is_made_shown_once_and_works(http: httpx.AsyncClient, setti
 async def test_a_wrong_body_is_400_and_makes_no_key(
     http: httpx.AsyncClient, body: dict[str, Any], code: str, pointer: str
 ) -> None:
+    # contract A2
     answer = await http.post(_KEYS, json={"name": "x", "role": "reader", **body})
     assert answer.status_code == 400
     assert [(error["code"], error["pointer"]) for error in answer.json()["errors"]] == [(code, pointer)]
@@ -101,6 +103,7 @@ async def test_a_key_for_one_workspace_opens_that_one_only(http: httpx.AsyncClie
 
 
 async def test_fewer_scopes_than_the_role_has_allow_less(http: httpx.AsyncClient, sink: str) -> None:
+    # contract A5
     made = await _made(http, role="editor", scopes=["data_sinks:read"])
     assert await _may(http, made["key"], path=sink) == 200
     assert await _may(http, made["key"], "POST", f"{sink}/mass", json={"key": "k", "value": "v"}) == 403
@@ -108,6 +111,7 @@ async def test_fewer_scopes_than_the_role_has_allow_less(http: httpx.AsyncClient
 
 
 async def test_a_key_expires_when_it_says_and_never_only_when_asked_for(http: httpx.AsyncClient) -> None:
+    # contract A3
     soon = await _made(http, expiresAt=_in(seconds=0.3))
     assert await _may(http, soon["key"]) == 200
     ends = datetime.fromisoformat(soon["expiresAt"]).timestamp()
@@ -120,6 +124,7 @@ async def test_a_key_expires_when_it_says_and_never_only_when_asked_for(http: ht
 
 
 async def test_a_revoked_key_is_401_and_stays_in_the_list(http: httpx.AsyncClient) -> None:
+    # contract A4, AK4
     made = await _made(http)
     key = made.pop("key")
     gone = await http.delete(f"{_KEYS}/{made['id']}")
@@ -137,6 +142,7 @@ async def test_a_revoked_key_is_401_and_stays_in_the_list(http: httpx.AsyncClien
 async def test_a_rotated_key_has_the_same_id_and_the_old_secret_holds_for_the_grace_period(
     http: httpx.AsyncClient,
 ) -> None:
+    # contract A4, AK5
     made = await _made(http)
     first = await http.post(f"{_KEYS}/{made['id']}/rotate")
     assert (first.status_code, first.headers["Cache-Control"]) == (200, "no-store")
@@ -152,6 +158,7 @@ async def test_a_rotated_key_has_the_same_id_and_the_old_secret_holds_for_the_gr
 
 
 async def test_a_repeated_create_makes_one_key_and_shows_it_once(http: httpx.AsyncClient, settings: Settings) -> None:
+    # contract G18
     headers = {"Idempotency-Key": "1"}
     body = {"name": "svc:bench", "role": "reader"}
     first, again = [await http.post(_KEYS, json=body, headers=headers) for _ in range(2)]
@@ -169,6 +176,7 @@ async def test_a_repeated_create_makes_one_key_and_shows_it_once(http: httpx.Asy
 async def test_only_who_administers_everything_has_to_do_with_keys(
     http: httpx.AsyncClient, workspace: dict[str, Any], make_key: Callable[..., str]
 ) -> None:
+    # contract A5
     limited = make_key(name="owner of one", workspace_id=workspace["id"])
     editor = make_key(name="editor", role="editor")
     for method, path in (
@@ -185,6 +193,7 @@ async def test_only_who_administers_everything_has_to_do_with_keys(
 
 
 async def test_keys_are_sorted_and_taken_in_pages(http: httpx.AsyncClient) -> None:
+    # contract AK1, G19
     for name in ("c", "a", "b"):
         await _made(http, name=name)
     page = await http.get(f"{_KEYS}?sortedBy=name&take=2&skip=1")
@@ -208,6 +217,7 @@ async def test_what_is_done_to_keys_is_in_the_audit_log_without_the_key(http: ht
 async def test_guests_come_into_workspaces_that_let_them_in_and_nowhere_else(
     http: httpx.AsyncClient, workspace: dict[str, Any]
 ) -> None:
+    # contract A7
     opened = (await http.post("/v1/workspace", json={"label": "Open", "guestsEnabled": True})).json()["id"]
     one = await _made(http, name="guest of one", role="editor", guest=True, workspaceId=workspace["id"])
     everywhere = await _made(http, name="guest of all", role="owner", guest=True)

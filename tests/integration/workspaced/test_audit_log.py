@@ -1,4 +1,4 @@
-"""The audit log: a row for every change, in its transaction, and who may read it (G26)."""
+"""The audit log: a row for every change, in its transaction, and who may read it (contract G26)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from workspaced.app import running
-from workspaced.audit.log import SYSTEM, Deed, note
-from workspaced.settings import Limits, Settings
-from workspaced.storage.choice import transact
+from workspaced.security.audit_log import SYSTEM, AuditAction, note
+from workspaced.settings.model import Limits, Settings
+from workspaced.storage.factory import transact
 
 
 async def _actions(http: httpx.AsyncClient, **query: str) -> list[str]:
@@ -22,6 +22,7 @@ async def _actions(http: httpx.AsyncClient, **query: str) -> list[str]:
 
 
 async def test_every_kind_of_change_leaves_one_row(http: httpx.AsyncClient) -> None:
+    # contract G26
     workspace = (await http.post("/v1/workspace", json={"label": "a"})).json()
     path = f"/v1/workspace/{workspace['id']}"
     block = (await http.post(f"{path}/blocks", json={"workspace": workspace["id"]})).json()["id"]
@@ -59,6 +60,7 @@ async def test_every_kind_of_change_leaves_one_row(http: httpx.AsyncClient) -> N
 
 
 async def test_a_row_tells_who_what_where_and_no_values(http: httpx.AsyncClient, sink: str) -> None:
+    # contract A8, G26
     await http.post(f"{sink}/mass", json=[{"key": "k", "value": "hidden"}], headers={"X-Request-Id": "r1"})
     await http.patch(f"{sink}/k", json={"value": "hidden too"}, headers={"X-Request-Id": "r2"})
     newest, bulk = (await http.get("/v1/audit-log?take=2")).json()
@@ -116,6 +118,7 @@ async def test_a_repeated_request_leaves_no_second_row(http: httpx.AsyncClient, 
 
 
 async def test_the_log_is_narrowed_and_taken_in_pages(http: httpx.AsyncClient) -> None:
+    # contract AU1, G26, G27
     first, second = [(await http.post("/v1/workspace", json={"label": label})).json()["id"] for label in "ab"]
     for workspace in (first, second):
         await http.post(f"/v1/workspace/{workspace}/data-sink", json={"label": "s"})
@@ -146,6 +149,7 @@ async def test_the_log_is_narrowed_and_taken_in_pages(http: httpx.AsyncClient) -
 async def test_only_who_may_read_the_log_reads_it_and_of_a_workspace_its_owner(
     http: httpx.AsyncClient, workspace: dict[str, Any], make_key: Callable[..., str]
 ) -> None:
+    # contract G26
     other = (await http.post("/v1/workspace", json={"label": "Other"})).json()["id"]
     owner = {"x-api-key": make_key(name="limited", workspace_id=other)}
     statuses = [
@@ -164,12 +168,13 @@ async def test_only_who_may_read_the_log_reads_it_and_of_a_workspace_its_owner(
 async def test_rows_are_dropped_when_they_have_had_their_time(
     settings: Settings, make_key: Callable[..., str], days: int, kept: int
 ) -> None:
+    # contract G26
     old = time.time_ns() // 1_000_000 - 2 * 86_400_000
-    transact(settings.database, lambda tx: note(tx, SYSTEM, Deed(action="old.deed", resource_id=""), now=old))
+    transact(settings.database, lambda tx: note(tx, SYSTEM, AuditAction(action="old.action", resource_id=""), now=old))
     headers = {"x-api-key": make_key()}
     async with (
         running(Settings(data=settings.data, postgres=settings.postgres, limits=Limits(audit_days=days))) as app,
         httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
     ):
         await app.keep_up()
-        assert len(await _actions(http, action="old.deed")) == kept
+        assert len(await _actions(http, action="old.action")) == kept

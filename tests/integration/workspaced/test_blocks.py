@@ -1,4 +1,4 @@
-"""Rows BL1 to BL5 of the conformance table."""
+"""Operations (contract BL1, BL2, BL3, BL4, BL5)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from ingestd.client import AsyncClient
 from ingestd.client.errors import Conflict, NotFound, Unprocessable
 from workspaced.app import running
-from workspaced.settings import Limits, Settings
+from workspaced.settings.model import Limits, Settings
 
 _ID = "123e4567-e89b-12d3-a456-426614174000"
 
@@ -45,6 +45,7 @@ async def _ids(http: httpx.AsyncClient, path: str) -> list[str]:
 async def test_a_block_needs_its_workspace_only_and_goes_below_the_root(
     http: httpx.AsyncClient, blocks: str, root: str
 ) -> None:
+    # contract B2, B3, G4
     workspace_id = blocks.split("/")[3]
     answer = await http.post(blocks, json={"workspace": workspace_id.upper()})
     record = answer.json()
@@ -83,6 +84,7 @@ async def test_a_block_needs_its_workspace_only_and_goes_below_the_root(
 
 
 async def test_everything_given_on_create_is_read_back(http: httpx.AsyncClient, blocks: str) -> None:
+    # contract B5, B8, G6
     given = {
         "id": _ID,
         "label": "Bolt",
@@ -139,6 +141,7 @@ async def test_everything_given_on_create_is_read_back(http: httpx.AsyncClient, 
 async def test_a_wrong_create_body_is_400_and_nothing_is_stored(
     http: httpx.AsyncClient, blocks: str, root: str, *, body: dict[str, Any], code: str, pointer: str
 ) -> None:
+    # contract B2, G8
     answer = await http.post(blocks, json={"workspace": blocks.split("/")[3], **body})
     assert answer.status_code == 400
     assert [(error["code"], error["pointer"]) for error in answer.json()["errors"]] == [(code, pointer)]
@@ -174,6 +177,7 @@ async def test_a_body_that_can_not_be_one_is_refused(
 async def test_an_id_in_use_is_409_wherever_it_is_in_use_and_free_again_after_a_delete(
     http: httpx.AsyncClient, blocks: str
 ) -> None:
+    # contract G2
     await _made(http, blocks, id=_ID)
     other = (await http.post("/v1/workspace", json={"label": "Other"})).json()["id"]
     for path in (blocks, f"/v1/workspace/{other}/blocks"):
@@ -184,6 +188,7 @@ async def test_an_id_in_use_is_409_wherever_it_is_in_use_and_free_again_after_a_
 
 
 async def test_a_parent_must_be_another_block_of_the_same_workspace(http: httpx.AsyncClient, blocks: str) -> None:
+    # contract B2
     foreign = (await http.post("/v1/workspace", json={"label": "Other"})).json()["rootBlock"]
     for parent, code in ((foreign, "parent_not_found"), (str(uuid.uuid4()), "parent_not_found"), (_ID, "cycle")):
         body = {"workspace": blocks.split("/")[3], "id": _ID, "parentBlock": parent}
@@ -193,6 +198,7 @@ async def test_a_parent_must_be_another_block_of_the_same_workspace(http: httpx.
 
 
 async def test_a_tree_has_64_levels_at_the_most(http: httpx.AsyncClient, blocks: str, root: str) -> None:
+    # contract B4
     parent = root
     for _ in range(63):  # the root is the first level
         parent = (await _made(http, blocks, parentBlock=parent))["id"]
@@ -212,6 +218,7 @@ async def test_a_tree_has_64_levels_at_the_most(http: httpx.AsyncClient, blocks:
 async def test_the_list_goes_by_depth_then_order_and_the_root_is_first(
     http: httpx.AsyncClient, blocks: str, root: str
 ) -> None:
+    # contract B1, B4, B5
     first, second = await _made(http, blocks, label="b"), await _made(http, blocks, label="a", type=["part"])
     below = await _made(http, blocks, parentBlock=first["id"], label="c", type=["a", "part"])
     listed = (await http.get(blocks)).json()
@@ -241,6 +248,7 @@ async def test_a_long_list_is_streamed_whole(http: httpx.AsyncClient, blocks: st
 
 
 async def test_an_unknown_workspace_or_block_is_404(http: httpx.AsyncClient, blocks: str, root: str) -> None:
+    # contract G15
     unknown = str(uuid.uuid4())
     for base, block in ((blocks, unknown), (blocks, "nonsense"), (f"/v1/workspace/{unknown}/blocks", root)):
         for method in ("GET", "DELETE", "PATCH"):
@@ -278,6 +286,7 @@ async def test_every_row_is_401_without_a_key_and_403_with_one_for_elsewhere(
 
 
 async def test_a_patch_answers_exactly_the_types(http: httpx.AsyncClient, blocks: str) -> None:
+    # contract B7
     block = await _made(http, blocks, type=["part"])
     path = f"{blocks}/{block['id']}"
     answer = await http.patch(path, json={"type": ["b", "a", "b"]})
@@ -304,6 +313,7 @@ async def test_a_record_sent_back_as_it_was_read_changes_nothing(
 
 
 async def test_null_gives_a_member_its_default_back(http: httpx.AsyncClient, blocks: str, root: str) -> None:
+    # contract B7
     one = await _made(http, blocks, label="Bolt", multiplicity=4, figures=["f"], pdmEnabled=True)
     two = await _made(http, blocks, parentBlock=one["id"])
     path = f"{blocks}/{one['id']}"
@@ -317,6 +327,7 @@ async def test_null_gives_a_member_its_default_back(http: httpx.AsyncClient, blo
 
 
 async def test_a_moved_block_goes_last_with_all_below_it(client: AsyncClient) -> None:
+    # contract B5
     workspace = await client.create_workspace("Rocket")
     one, two = [await client.create_block(workspace.id) for _ in range(2)]
     child = await client.create_block(workspace.id, parent_block=one.id)
@@ -331,6 +342,7 @@ async def test_a_moved_block_goes_last_with_all_below_it(client: AsyncClient) ->
 
 
 async def test_a_block_can_not_come_below_itself_and_the_root_can_not_move(client: AsyncClient) -> None:
+    # contract B4, B7
     workspace = await client.create_workspace("Rocket")
     root = workspace.root_block
     one = (await client.create_block(workspace.id)).id
@@ -351,6 +363,7 @@ async def test_a_block_can_not_come_below_itself_and_the_root_can_not_move(clien
 
 
 async def test_a_leaf_is_deleted_and_answers_what_it_was(client: AsyncClient) -> None:
+    # contract B6
     workspace = await client.create_workspace("Rocket")
     block = await client.create_block(workspace.id, label="Bolt")
     assert set((await client.get_workspace(workspace.id)).blocks) == {workspace.root_block, block.id}
@@ -364,6 +377,7 @@ async def test_a_leaf_is_deleted_and_answers_what_it_was(client: AsyncClient) ->
 async def test_children_hold_a_delete_back_unless_it_is_forced_and_nothing_deletes_the_root(
     client: AsyncClient,
 ) -> None:
+    # contract B6
     workspace = await client.create_workspace("Rocket")
     root = workspace.root_block
     one = await client.create_block(workspace.id)
@@ -388,6 +402,7 @@ async def test_force_is_true_or_false(http: httpx.AsyncClient, blocks: str) -> N
 
 
 async def test_conditions_hold_on_a_block(http: httpx.AsyncClient, blocks: str) -> None:
+    # contract G17
     block = (await _made(http, blocks))["id"]
     path = f"{blocks}/{block}"
     seen = (await http.get(path)).headers["ETag"]
@@ -428,6 +443,7 @@ async def test_blocks_are_limited_and_deleting_makes_room(settings: Settings, ma
 async def test_a_block_more_or_less_is_another_version_of_its_workspace_and_a_label_is_not(
     http: httpx.AsyncClient, blocks: str
 ) -> None:
+    # contract W4
     workspace = f"/v1/workspace/{blocks.split('/')[3]}"
     tag = (await http.get(workspace)).headers["ETag"]
     block = (await _made(http, blocks))["id"]

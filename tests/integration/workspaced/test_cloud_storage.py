@@ -1,4 +1,4 @@
-"""Files as records: the document's rows CS1 to CS4, and how files come to exist."""
+"""Files as records (contract CS1, CS2, CS3, CS4), and how files come to exist."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from tests.integration.workspaced.conftest import MakeKey
 from tests.support.cloud_files import FILES, CloudFiles
-from workspaced.settings import Settings
-from workspaced.storage.choice import transact
+from workspaced.settings.model import Settings
+from workspaced.storage.factory import transact
 
 ABSENT = "22222222-2222-4222-8222-222222222222"
 
@@ -22,6 +22,7 @@ def files(http: httpx.AsyncClient, workspace: dict[str, Any]) -> CloudFiles:
 
 
 async def test_a_file_comes_to_exist_in_one_request(files: CloudFiles) -> None:
+    # contract C10, CS6
     answer = await files.http.post(
         FILES, params={"workspaceId": files.workspace, "fileName": "Größe.bin"}, content=b"abc"
     )
@@ -43,6 +44,7 @@ async def test_a_file_comes_to_exist_in_one_request(files: CloudFiles) -> None:
 
 
 async def test_a_file_comes_to_exist_by_a_link_in_three_steps(files: CloudFiles) -> None:
+    # contract C1, C2, CS7, CS8, CS9, CS11
     link = await files.link("x.bin", size=3, sha256=hashlib.sha256(b"abc").hexdigest().upper())
     assert link["method"] == "PUT"
     assert link["maxSize"] == 3
@@ -67,6 +69,7 @@ async def test_a_file_comes_to_exist_by_a_link_in_three_steps(files: CloudFiles)
 
 
 async def test_what_was_announced_must_be_what_came(files: CloudFiles) -> None:
+    # contract C1
     link = await files.link(size=4)
     assert (await files.http.put(link["uploadUrl"], content=b"abc")).status_code == 200
     done = await files.http.post(f"{FILES}/upload-complete/{link['id']}")
@@ -86,6 +89,7 @@ async def test_what_was_announced_must_be_what_came(files: CloudFiles) -> None:
 
 
 async def test_nothing_can_be_completed_that_did_not_come(files: CloudFiles) -> None:
+    # contract C1
     link = await files.link()
     done = await files.http.post(f"{FILES}/upload-complete/{link['id']}")
     assert (done.status_code, done.json()["code"]) == (409, "not_uploaded")
@@ -93,6 +97,7 @@ async def test_nothing_can_be_completed_that_did_not_come(files: CloudFiles) -> 
 
 
 async def test_a_link_takes_bytes_once_and_no_more_than_announced(files: CloudFiles) -> None:
+    # contract C1
     link = await files.link(size=3)
     too_much = await files.http.put(link["uploadUrl"], content=b"abcd")
     assert too_much.status_code == 413
@@ -107,6 +112,7 @@ async def test_a_link_takes_bytes_once_and_no_more_than_announced(files: CloudFi
 
 
 async def test_an_upload_onto_an_existing_id_is_another_version(files: CloudFiles) -> None:
+    # contract C10, C11, CS12
     first = await files.upload("a.bin", b"one")
     second = await files.upload("b.bin", b"two!", id=first["id"])
     assert (second["id"], second["version"], second["fileName"], second["size"]) == (first["id"], 2, "b.bin", 4)
@@ -126,6 +132,7 @@ async def test_an_upload_onto_an_existing_id_is_another_version(files: CloudFile
 
 
 async def test_an_id_of_something_else_is_refused_without_a_hint(files: CloudFiles) -> None:
+    # contract C10, G2
     supplied = "33333333-3333-4333-8333-333333333333"
     assert (await files.upload(id=supplied.upper()))["id"] == supplied
     other = (await files.http.post("/v1/workspace", json={"label": "other"})).json()["id"]
@@ -138,6 +145,7 @@ async def test_an_id_of_something_else_is_refused_without_a_hint(files: CloudFil
 
 
 async def test_cs1_deletes_softly_and_a_second_time_not_at_all(files: CloudFiles) -> None:
+    # contract G25
     file = (await files.upload())["id"]
     gone = await files.http.delete(f"{FILES}/{file}", params={"workspaceId": files.workspace})
     assert (gone.status_code, gone.content) == (200, b"")
@@ -156,6 +164,7 @@ async def test_cs1_deletes_softly_and_a_second_time_not_at_all(files: CloudFiles
 
 
 async def test_cs1_needs_the_files_own_workspace(files: CloudFiles) -> None:
+    # contract C5
     file = await files.upload()
     other = (await files.http.post("/v1/workspace", json={"label": "other"})).json()["id"]
     for query, status in (("", 400), ("?workspaceId=x", 400), (f"?workspaceId={other}", 403)):
@@ -167,6 +176,7 @@ async def test_cs1_needs_the_files_own_workspace(files: CloudFiles) -> None:
 
 
 async def test_cs2_changes_what_is_given_and_nothing_else(files: CloudFiles) -> None:
+    # contract C3
     file = (await files.upload("a.bin"))["id"]
     body = {"fileName": "b.csv", "contentType": None, "description": "d", "tags": "x,y", "size": 9}
     changed = await files.http.patch(f"{FILES}/{file}", json=body)
@@ -189,6 +199,7 @@ async def test_cs2_changes_what_is_given_and_nothing_else(files: CloudFiles) -> 
 
 
 async def test_cs2_refuses_what_is_wrong(files: CloudFiles) -> None:
+    # contract C3
     path = f"{FILES}/{(await files.upload())['id']}"
     wrong: tuple[object, ...] = (
         {"fileName": "../x"},
@@ -207,6 +218,7 @@ async def test_cs2_refuses_what_is_wrong(files: CloudFiles) -> None:
 
 
 async def test_cs3_and_cs4_keep_any_object(files: CloudFiles) -> None:
+    # contract C4, G17
     path = f"{FILES}/metadata/{(await files.upload())['id']}"
     empty = await files.http.get(path)
     assert (empty.status_code, empty.json()) == (200, {})
@@ -225,6 +237,7 @@ async def test_cs3_and_cs4_keep_any_object(files: CloudFiles) -> None:
 
 
 async def test_a_file_that_is_not_there_yet_is_as_absent(files: CloudFiles) -> None:
+    # contract C2
     link = await files.link()
     for method, path in (
         ("DELETE", f"{link['id']}?workspaceId={files.workspace}"),
@@ -242,6 +255,7 @@ async def test_a_file_that_is_not_there_yet_is_as_absent(files: CloudFiles) -> N
 async def test_absent_foreign_and_forbidden_are_refused_with_the_same_words(
     files: CloudFiles, make_key: MakeKey
 ) -> None:
+    # contract C9
     file = (await files.upload())["id"]
     other = (await files.http.post("/v1/workspace", json={"label": "other"})).json()["id"]
     stranger = {"x-api-key": make_key(name="svc:stranger", role="editor", workspace_id=other)}
@@ -283,6 +297,7 @@ async def test_absent_foreign_and_forbidden_are_refused_with_the_same_words(
 
 
 async def test_without_a_key_only_what_is_public_is_read(files: CloudFiles) -> None:
+    # contract A6, C9
     file = (await files.upload("a.txt", b"text"))["id"]
     reads = [
         f"{FILES}/{file}",
@@ -301,6 +316,7 @@ async def test_without_a_key_only_what_is_public_is_read(files: CloudFiles) -> N
 async def test_a_public_workspace_shows_its_files_but_gives_none_away_where_exports_are_off(
     files: CloudFiles, make_key: MakeKey
 ) -> None:
+    # contract A7
     file = (await files.upload("a.txt", b"text"))["id"]
     key = make_key(name="svc:flags")
     flags = {"publicCanReadEnabled": True}
@@ -322,6 +338,7 @@ async def test_a_public_workspace_shows_its_files_but_gives_none_away_where_expo
 
 
 async def test_the_list_is_of_one_workspace_in_the_order_that_is_asked_for(files: CloudFiles) -> None:
+    # contract C11, CS10
     for name, content in (("b.bin", b"1"), ("a.bin", b"333"), ("c.bin", b"22")):
         await files.upload(name, content)
 
@@ -342,6 +359,7 @@ async def test_the_list_is_of_one_workspace_in_the_order_that_is_asked_for(files
 
 
 async def test_a_workspace_lists_its_available_files_as_attachments(files: CloudFiles) -> None:
+    # contract W4
     path = f"/v1/workspace/{files.workspace}"
     before = await files.http.get(path)
     await files.link()

@@ -21,10 +21,10 @@ from tests.integration.workspaced.conftest import MakeKey
 from tests.integration.workspaced.deliveries.conftest import ManualClock
 from tests.support.cloud_files import FILES, CloudFiles
 from workspaced.app import Application, running
-from workspaced.blobs.disk import DiskBlobs
-from workspaced.blobs.port import Incoming
-from workspaced.problems import Unavailable
-from workspaced.settings import Limits, Settings
+from workspaced.core.problems import Unavailable
+from workspaced.settings.model import Limits, Settings
+from workspaced.storage.blobs.disk import DiskBlobs
+from workspaced.storage.blobs.port import Incoming
 
 
 @pytest.fixture
@@ -52,6 +52,7 @@ async def _another(
 
 
 async def test_a_download_is_saved_and_never_shown(files: CloudFiles) -> None:
+    # contract C8, CS13
     script = b"<script>alert(1)</script>"
     file = await files.upload("Größe 部品.html", script, contentType="text/html")
     answer = await files.http.get(f"{FILES}/download/{file['id']}")
@@ -71,6 +72,7 @@ async def test_a_download_is_saved_and_never_shown(files: CloudFiles) -> None:
 
 
 async def test_ranges_are_served_and_bound_to_a_version(files: CloudFiles) -> None:
+    # contract C8
     path = f"{FILES}/download/{(await files.upload(content=b'0123456789'))['id']}"
 
     async def get(**headers: str) -> httpx.Response:
@@ -104,6 +106,7 @@ async def test_an_empty_file_is_a_file(files: CloudFiles, settings: Settings) ->
 
 
 async def test_older_versions_keep_their_bytes_and_names(files: CloudFiles) -> None:
+    # contract C8, C11
     first = await files.upload("a.bin", b"one")
     second = await files.upload("b.bin", b"two", id=first["id"])
     assert await files.content(first["id"]) == b"two"
@@ -115,6 +118,7 @@ async def test_older_versions_keep_their_bytes_and_names(files: CloudFiles) -> N
 
 
 async def test_names_never_reach_the_disk_and_equal_bytes_are_kept_once(files: CloudFiles, settings: Settings) -> None:
+    # contract C8
     for name in ("..%2f..%2fetc", "CON", "a;b|c", "x" * 255):
         await files.upload(name, b"equal")
     assert _stored(settings) == {hashlib.sha256(b"equal").hexdigest()}
@@ -177,6 +181,7 @@ async def test_an_upload_that_is_cut_off_leaves_nothing(files: CloudFiles, setti
 
 
 async def test_more_than_a_file_may_have_is_refused_while_it_comes(settings: Settings, make_key: MakeKey) -> None:
+    # contract C8
     small = dataclasses.replace(settings, limits=Limits(requests_per_minute=0, file_bytes=1_000_000))
     async with _another(small, make_key) as (files, _):
 
@@ -196,6 +201,7 @@ async def test_more_than_a_file_may_have_is_refused_while_it_comes(settings: Set
 
 
 async def test_a_packed_upload_is_stored_unpacked(files: CloudFiles) -> None:
+    # contract G32
     content = b"part_number,mass_kg\n" + b"00417,0.10\n" * 200_000
     packed, digest = gzip.compress(content), hashlib.sha256(content).hexdigest()
     headers = {"Content-Encoding": "gzip"}
@@ -218,6 +224,7 @@ async def test_packed_bytes_of_any_kind_unpack_to_what_was_packed(files: CloudFi
 
 
 async def test_what_can_not_be_unpacked_is_refused_and_leaves_nothing(settings: Settings, make_key: MakeKey) -> None:
+    # contract G32
     small = dataclasses.replace(settings, limits=Limits(requests_per_minute=0, file_bytes=1_000_000))
     async with _another(small, make_key) as (files, _):
         params = {"workspaceId": files.workspace, "fileName": "a.bin"}
@@ -271,6 +278,7 @@ async def test_bytes_that_are_missing_are_told_before_the_answer_begins(files: C
     ],
 )
 async def test_a_workspace_has_quotas(settings: Settings, make_key: MakeKey, limits: Limits, sentence: str) -> None:
+    # contract G35
     async with _another(dataclasses.replace(settings, limits=limits), make_key) as (files, _):
         await files.upload(content=b"1234")
         params = {"workspaceId": files.workspace, "fileName": "a.bin"}
@@ -280,6 +288,7 @@ async def test_a_workspace_has_quotas(settings: Settings, make_key: MakeKey, lim
 
 
 async def test_a_file_has_so_many_versions_and_no_more(settings: Settings, make_key: MakeKey) -> None:
+    # contract G35
     limits = Limits(requests_per_minute=0, versions_per_file=2)
     async with _another(dataclasses.replace(settings, limits=limits), make_key) as (files, _):
         file = (await files.upload())["id"]
@@ -289,6 +298,7 @@ async def test_a_file_has_so_many_versions_and_no_more(settings: Settings, make_
 
 
 async def test_a_link_ends_after_a_quarter_of_an_hour(settings: Settings, make_key: MakeKey) -> None:
+    # contract C1
     clock = ManualClock()
     async with _another(settings, make_key, clock=clock) as (files, _):
         link = await files.link()
@@ -313,6 +323,7 @@ async def test_a_link_begins_with_the_public_url(settings: Settings, make_key: M
 async def test_bytes_go_when_nothing_names_them_and_the_time_to_restore_is_over(
     settings: Settings, make_key: MakeKey
 ) -> None:
+    # contract G25
     kept, dropped = hashlib.sha256(b"kept").hexdigest(), hashlib.sha256(b"dropped").hexdigest()
     async with _another(settings, make_key) as (files, app):
         for content in (b"kept", b"dropped"):

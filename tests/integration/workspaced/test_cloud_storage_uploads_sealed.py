@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 import httpx
 
 from workspaced.app import running
-from workspaced.settings import Settings
-from workspaced.storage.choice import transact
+from workspaced.settings.model import Settings
+from workspaced.storage.factory import transact
 
 FILES = "/v1/cloud-storage"
 

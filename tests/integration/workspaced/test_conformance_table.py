@@ -1,4 +1,4 @@
-"""The contract's conformance table (section 9): of each of the 32 rows each failure and each event.
+"""Each failure and each event of the 32 operations of the interface document (contract G12, G13, H7).
 
 The successes are in `test_interface_rows`. A failure changes nothing, so one world serves all of them, and is looked at in the
 end.
@@ -18,9 +18,9 @@ import pytest
 from tests.support.interface_rows import ROWS, Row
 from tests.support.one_of_each import World, one_of_each
 from workspaced.app import Application, running
-from workspaced.settings import Limits, Settings
+from workspaced.settings.model import Limits, Settings
 from workspaced.storage.address import postgres_address
-from workspaced.storage.choice import transact
+from workspaced.storage.factory import transact
 
 ABSENT: Final = "9c5b94b1-35ad-49bb-b118-8e8fc24abf80"
 UNSAFE: Final = "http://127.0.0.1/hook"
@@ -95,6 +95,7 @@ def test_every_row_of_the_document_has_its_failures() -> None:
 async def test_the_failures_that_are_common_to_all_rows(
     http: httpx.AsyncClient, transport: httpx.ASGITransport
 ) -> None:
+    # contract G13
     world = await one_of_each(http)
     made = await http.post("/v1/api-keys", json={"name": "svc:narrow", "role": "owner", "scopes": ["audit:read"]})
     narrow = {"x-api-key": made.json()["key"]}
@@ -112,6 +113,7 @@ async def test_the_failures_that_are_common_to_all_rows(
 
 
 async def test_each_failure_of_each_row(http: httpx.AsyncClient, settings: Settings) -> None:
+    # contract G13
     world = await one_of_each(http)
     await _converted(http, world)  # or the file's ETag would be another from one moment to the next
     before = await _state(http, world)
@@ -184,6 +186,7 @@ async def test_every_row_is_503_while_the_database_is_away(settings: Settings) -
 async def test_a_quota_that_is_used_up_is_409(
     settings: Settings, make_key: Callable[..., str], row: str, quota: str
 ) -> None:
+    # contract G35
     (the_row,) = (one for one in ROWS if one.id == row)
     full = 2 if quota == "blocks_per_workspace" else 1
     limits = dataclasses.replace(settings.limits, **{quota: full})
@@ -195,6 +198,7 @@ async def test_a_quota_that_is_used_up_is_409(
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.id in EVENTS], ids=lambda row: row.id)
 async def test_each_row_tells_its_events_and_no_others(http: httpx.AsyncClient, settings: Settings, row: Row) -> None:
+    # contract H7
     world = await one_of_each(http)
     if row.id == "CS5":
         await _converted(http, world)

@@ -19,12 +19,12 @@ from tests.support.convertible import png_header
 from tests.support.json_schema import fits
 from tests.support.webhook_receiver import WebhookReceiver
 from workspaced.app import running
-from workspaced.cloud_storage import conversion_store
-from workspaced.cloud_storage.conversion_rules import ConversionPace
-from workspaced.cloud_storage.conversion_store import Claim
-from workspaced.egress.rules import EgressRules
-from workspaced.settings import Settings
-from workspaced.storage.choice import transact
+from workspaced.resources.cloud_storage import conversion_store
+from workspaced.resources.cloud_storage.conversion_store import Claim
+from workspaced.security.egress.rules import EgressRules
+from workspaced.settings.model import Settings
+from workspaced.settings.workers import ConversionSettings
+from workspaced.storage.factory import transact
 from workspaced.storage.port import StoreOfProcess, Transaction
 from workspaced.storage.postgres_store import PostgresStore
 from workspaced.storage.sqlite_store import SqliteStore
@@ -45,7 +45,7 @@ async def _service(settings: Settings, key: str, clock: ManualClock | None = Non
 
 
 def _paced(settings: Settings, **pace: Any) -> Settings:
-    return dataclasses.replace(settings, conversion=ConversionPace(**pace))
+    return dataclasses.replace(settings, conversion=ConversionSettings(**pace))
 
 
 async def _converting() -> set[int]:
@@ -63,6 +63,7 @@ async def _ended(processes: set[int]) -> None:
 
 
 async def test_an_upload_is_converted_and_what_is_made_can_be_downloaded(settings: Settings, make_key: MakeKey) -> None:
+    # contract C6
     async with _service(settings, make_key()) as files:
         file = (await files.upload("mass.csv", CSV))["id"]
         conversion = await files.conversion(file)
@@ -108,6 +109,7 @@ async def test_a_type_without_a_converter_requires_none_until_somebody_asks(
 
 
 async def test_cs5_reruns_what_succeeded(settings: Settings, make_key: MakeKey) -> None:
+    # contract C7
     async with _service(settings, make_key()) as files:
         file = (await files.upload("mass.csv", CSV))["id"]
         before = await files.conversion(file)
@@ -138,6 +140,7 @@ async def test_cs5_refuses_what_is_wrong(settings: Settings, make_key: MakeKey) 
 
 
 async def test_asking_twice_makes_no_second_job_and_force_makes_one(settings: Settings, make_key: MakeKey) -> None:
+    # contract C7
     async with _service(settings, make_key()) as files:
         file = (await files.upload("long.csv", LONG_CSV))["id"]
         begun = await files.conversion(file, "in_progress")
@@ -158,6 +161,7 @@ async def test_asking_twice_makes_no_second_job_and_force_makes_one(settings: Se
 async def test_a_conversion_stops_when_its_file_or_workspace_is_deleted(
     settings: Settings, make_key: MakeKey, what: str
 ) -> None:
+    # contract W6
     async with _service(settings, make_key()) as files:
         file = (await files.upload("long.csv", LONG_CSV))["id"]
         await files.conversion(file, "in_progress")
@@ -212,6 +216,7 @@ async def test_a_service_that_stops_while_it_claims_gives_that_back_too(
 async def test_what_ran_out_of_time_is_tried_again_later_and_given_up_after_three_times(
     settings: Settings, make_key: MakeKey
 ) -> None:
+    # contract C6
     clock = ManualClock()
     async with _service(_paced(settings, seconds=0.05), make_key(), clock) as files:
         file = (await files.upload("mass.csv", CSV))["id"]
@@ -227,6 +232,7 @@ async def test_what_ran_out_of_time_is_tried_again_later_and_given_up_after_thre
 
 
 async def test_what_is_wrong_with_a_file_is_not_tried_again(settings: Settings, make_key: MakeKey) -> None:
+    # contract C6
     clock = ManualClock()
     async with _service(settings, make_key(), clock) as files:
         file = (await files.upload("a.png", png_header(60_000, 60_000)))["id"]
@@ -237,12 +243,13 @@ async def test_what_is_wrong_with_a_file_is_not_tried_again(settings: Settings, 
 
 
 async def test_a_lease_that_ran_out_is_taken_over(settings: Settings, make_key: MakeKey) -> None:
+    # contract C6
     clock = ManualClock()
     key = make_key()
     nobody = _paced(settings, at_once=0)
     async with _service(nobody, key, clock) as files:
         file = (await files.upload("mass.csv", CSV))["id"]
-        pace = ConversionPace()
+        pace = ConversionSettings()
         held = transact(
             settings.database, lambda tx: conversion_store.claim(tx, lease="gone/1", pace=pace, now=clock.now())
         )
@@ -265,7 +272,7 @@ async def test_a_file_that_kills_whoever_converts_it_is_given_up(settings: Setti
     clock = ManualClock()
     async with _service(_paced(settings, at_once=0), make_key(), clock) as files:
         file = (await files.upload("mass.csv", CSV))["id"]
-        pace = ConversionPace()
+        pace = ConversionSettings()
         for number in range(4):
             claimed = transact(
                 settings.database,

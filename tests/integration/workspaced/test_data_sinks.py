@@ -1,4 +1,4 @@
-"""Rows DS1, DS2, DS3, DS5, DS6 and DS7 of the conformance table."""
+"""Operations (contract DS1, DS2, DS3, DS5, DS6, DS7)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import httpx
 import pytest
 
 from workspaced.app import running
-from workspaced.settings import Limits, Settings
+from workspaced.settings.model import Limits, Settings
 
 _ID = "123e4567-e89b-12d3-a456-426614174000"
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
 async def test_a_sink_is_created_with_its_entries_in_the_order_given(http: httpx.AsyncClient, sinks: str) -> None:
+    # contract S1, S2, S3, S14
     body = {
         "id": _ID,
         "label": " Mass budget ",
@@ -47,6 +48,7 @@ async def test_a_sink_is_created_with_its_entries_in_the_order_given(http: httpx
 
 
 async def test_every_documented_member_is_there_and_null_when_unset(http: httpx.AsyncClient, sinks: str) -> None:
+    # contract G4
     record = (await http.post(sinks, json={"label": "x", "icon": None})).json()
     assert set(record) == {
         "id",
@@ -87,6 +89,7 @@ async def test_every_documented_member_is_there_and_null_when_unset(http: httpx.
 async def test_a_wrong_create_body_is_400_and_nothing_is_stored(
     http: httpx.AsyncClient, sinks: str, body: dict[str, Any], code: str, pointer: str
 ) -> None:
+    # contract S1, S8
     answer = await http.post(sinks, json=body)
     assert answer.status_code == 400
     assert (answer.json()["errors"][0]["code"], answer.json()["errors"][0]["pointer"]) == (code, pointer)
@@ -96,6 +99,7 @@ async def test_a_wrong_create_body_is_400_and_nothing_is_stored(
 async def test_a_failed_create_leaves_no_gap_in_the_serials_and_a_deleted_one_does(
     http: httpx.AsyncClient, sinks: str
 ) -> None:
+    # contract S4
     first = (await http.post(sinks, json={"label": "a", "id": _ID})).json()
     refused = await http.post(sinks, json={"label": "b", "id": _ID})
     assert (refused.status_code, refused.json()["code"]) == (409, "id_in_use")
@@ -108,6 +112,7 @@ async def test_a_failed_create_leaves_no_gap_in_the_serials_and_a_deleted_one_do
 
 
 async def test_a_sink_answers_to_its_id_and_its_visible_id_in_any_case(http: httpx.AsyncClient, sinks: str) -> None:
+    # contract S5
     record = (await http.post(sinks, json={"label": "a"})).json()
     for name in (record["id"], record["id"].upper(), "SNK-1", "snk-1"):
         assert (await http.get(f"{sinks}/{name}")).json() == record
@@ -116,6 +121,7 @@ async def test_a_sink_answers_to_its_id_and_its_visible_id_in_any_case(http: htt
 
 
 async def test_the_word_list_is_never_a_sink_however_it_is_written(http: httpx.AsyncClient, sinks: str) -> None:
+    # contract S6
     assert (await http.get(f"{sinks}/l%69st")).json() == []
     assert (await http.patch(f"{sinks}/list", json={"label": "x"})).status_code == 404
     assert (await http.delete(f"{sinks}/list")).status_code == 404
@@ -124,6 +130,7 @@ async def test_the_word_list_is_never_a_sink_however_it_is_written(http: httpx.A
 async def test_the_lists_hold_every_sink_by_serial_with_and_without_entries(
     http: httpx.AsyncClient, sinks: str
 ) -> None:
+    # contract G19
     for number in range(3):
         entries = [{"key": f"k{n}", "value": str(n), "dataType": "scalar"} for n in range(number)]
         await http.post(sinks, json={"label": f"S{number}", "entries": entries})
@@ -152,6 +159,7 @@ async def test_a_long_sink_is_streamed_whole(http: httpx.AsyncClient, sinks: str
 async def test_the_four_rows_that_the_document_shows_answer_400_in_its_words(
     http: httpx.AsyncClient, sinks: str, sink: str, accept: str
 ) -> None:
+    # contract G14
     asked: list[tuple[str, str, dict[str, Any]]] = [
         ("GET", f"{sinks}?take=0", {}),
         ("GET", f"{sinks}/list?take=0", {}),
@@ -177,6 +185,7 @@ async def test_the_four_rows_that_the_document_shows_answer_400_in_its_words(
 
 
 async def test_an_update_merges_and_answers_nothing(http: httpx.AsyncClient, sinks: str) -> None:
+    # contract S3, S11
     created = (await http.post(sinks, json={"label": "a", "tags": "t", "description": "d"})).json()
     path = f"{sinks}/{created['id']}"
     body: dict[str, Any] = {"label": " b ", "description": None, "icon": '{"name":"scale"}', "serial": 9, "entries": []}
@@ -190,6 +199,7 @@ async def test_an_update_merges_and_answers_nothing(http: httpx.AsyncClient, sin
 
 
 async def test_an_empty_update_changes_nothing_and_an_empty_body_is_400(http: httpx.AsyncClient, sink: str) -> None:
+    # contract G10, S11
     before = await http.get(sink)
     assert (await http.patch(sink, json={})).status_code == 200
     assert (await http.get(sink)).headers["ETag"] == before.headers["ETag"]
@@ -197,6 +207,7 @@ async def test_an_empty_update_changes_nothing_and_an_empty_body_is_400(http: ht
 
 
 async def test_if_match_holds_an_update_and_a_delete_back(http: httpx.AsyncClient, sink: str) -> None:
+    # contract G17
     seen = (await http.get(sink)).headers["ETag"]
     assert (await http.get(sink, headers={"If-None-Match": f"{seen}, W/{seen}"})).status_code == 304
     assert (await http.patch(sink, json={"label": "b"}, headers={"If-Match": seen})).status_code == 200
@@ -209,6 +220,7 @@ async def test_if_match_holds_an_update_and_a_delete_back(http: httpx.AsyncClien
 
 
 async def test_a_delete_takes_the_entries_along_and_the_second_one_is_404(http: httpx.AsyncClient, sink: str) -> None:
+    # contract G25, S13
     await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})
     gone = await http.delete(sink)
     assert (gone.status_code, gone.content, gone.headers["Content-Length"]) == (200, b"", "0")
@@ -220,6 +232,7 @@ async def test_a_delete_takes_the_entries_along_and_the_second_one_is_404(http: 
 async def test_the_rows_that_need_a_client_id_are_400_without_a_good_one(
     http: httpx.AsyncClient, sinks: str, sink: str, client_id: str | None
 ) -> None:
+    # contract A8
     await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})
     del http.headers["ClientId"]
     headers = [] if client_id is None else [(b"ClientId", client_id.encode("latin-1"))]
@@ -239,6 +252,7 @@ async def test_the_rows_that_need_a_client_id_are_400_without_a_good_one(
 
 
 async def test_quotas_are_409_and_leave_everything_as_it_was(settings: Settings, make_key: Any) -> None:
+    # contract G35
     tight = Settings(
         data=settings.data, postgres=settings.postgres, limits=Limits(sinks_per_workspace=2, entries_per_sink=2)
     )
@@ -268,6 +282,7 @@ async def test_quotas_are_409_and_leave_everything_as_it_was(settings: Settings,
 
 
 async def test_concurrent_creates_get_serials_without_gap_or_double(http: httpx.AsyncClient, sinks: str) -> None:
+    # contract S4
     answers = await asyncio.gather(*(http.post(sinks, json={"label": "x"}) for _ in range(60)))
     assert sorted(answer.json()["serial"] for answer in answers) == list(range(1, 61))
 
@@ -275,6 +290,7 @@ async def test_concurrent_creates_get_serials_without_gap_or_double(http: httpx.
 async def test_every_answer_below_the_sinks_announces_bulk_and_no_other_does(
     http: httpx.AsyncClient, sinks: str, sink: str
 ) -> None:
+    # contract M9
     expected = "max-items=5000, max-bytes=16777216"
     for method, path in (
         ("GET", sinks),

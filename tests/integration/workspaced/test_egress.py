@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from workspaced.egress.addresses import Address
-from workspaced.egress.backend import system_resolver
-from workspaced.egress.client import Bounds, EgressClient, Unreachable
-from workspaced.egress.rules import EgressRules
+from workspaced.security.egress.addresses import Address
+from workspaced.security.egress.backend import system_resolver
+from workspaced.security.egress.client import Bounds, EgressClient, Unreachable
+from workspaced.security.egress.rules import EgressRules
 
 OPEN = EgressRules(allow_http=True, allowed_networks=(ip_network("127.0.0.0/8"),))
 CLOSED = EgressRules(allow_http=True)
@@ -100,6 +100,7 @@ async def test_a_name_that_turns_to_loopback_after_it_was_judged_is_never_connec
 
 
 async def test_one_unsafe_address_among_several_is_enough_to_refuse(receiver: tuple[Receiver, int]) -> None:
+    # contract H15
     heard, port = receiver
     async with EgressClient(CLOSED, bounds=Bounds(), resolve=Resolver(["1.1.1.1", "127.0.0.1"])) as client:
         with pytest.raises(Unreachable, match=r"mixed\.example"):

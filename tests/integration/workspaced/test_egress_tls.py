@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from workspaced.egress.addresses import Address
-from workspaced.egress.client import Bounds, EgressClient, Unreachable
-from workspaced.egress.rules import EgressRules
+from workspaced.security.egress.addresses import Address
+from workspaced.security.egress.client import Bounds, EgressClient, Unreachable
+from workspaced.security.egress.rules import EgressRules
 
 _RULES = EgressRules(allowed_networks=(ip_network("127.0.0.0/8"),))
 

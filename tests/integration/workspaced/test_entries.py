@@ -1,4 +1,4 @@
-"""Rows DS4, DS8, DS9 and DS10 of the conformance table."""
+"""Operations (contract DS4, DS8, DS9, DS10)."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ KEYS = ["a/b", "a%2Fb", "kg²", "mass", "list", "+", "100%", "Stufe 1?", "#1", "
 async def test_a_key_of_any_letters_is_created_read_changed_and_deleted_by_its_path(
     http: httpx.AsyncClient, sink: str, key: str
 ) -> None:
+    # contract S7
     created = await http.post(sink, json={"key": key, "value": "1", "dataType": "scalar"})
     path = f"{sink}/{quote(key, safe='')}"
     assert (created.status_code, created.headers["Location"]) == (201, path)
@@ -32,6 +33,7 @@ async def test_a_key_of_any_letters_is_created_read_changed_and_deleted_by_its_p
 
 
 async def test_equal_letters_are_one_key_however_they_are_composed(client: AsyncClient, mass_budget: Sink) -> None:
+    # contract G7
     where = mass_budget.workspace_id, mass_budget.id
     composed, decomposed = "Gr\u00f6\u00dfe", "Gro\u0308\u00dfe"
     value = "o\u0308"
@@ -47,12 +49,14 @@ async def test_equal_letters_are_one_key_however_they_are_composed(client: Async
 
 @pytest.mark.parametrize("key", ["", " a", "a ", ".", "..", "a\tb", "a\x7f", "k" * 256, "🚀" * 255 + "x", None, 3])
 async def test_what_cannot_be_a_key_is_400(http: httpx.AsyncClient, sink: str, key: Any) -> None:
+    # contract S7
     answer = await http.post(sink, json={"key": key, "dataType": "scalar"})
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (400, "/key")
 
 
 @pytest.mark.parametrize("value", ["", " 0.10 ", "1e-7", "1" * 40, "00417", "15 kg", "ö" * 32_768, "line\nbreak", None])
 async def test_a_value_is_kept_byte_for_byte(client: AsyncClient, mass_budget: Sink, value: str | None) -> None:
+    # contract G7, S10
     where = mass_budget.workspace_id, mass_budget.id
     await client.create_entry(*where, key="k", value=value, data_type="scalar")
     assert (await client.get_entry(*where, "k")).value == value
@@ -74,11 +78,13 @@ async def test_a_value_is_kept_byte_for_byte(client: AsyncClient, mass_budget: S
 async def test_a_wrong_entry_is_400_and_points_at_the_mistake(
     http: httpx.AsyncClient, sink: str, body: dict[str, Any], pointer: str
 ) -> None:
+    # contract S9, S10
     answer = await http.post(sink, json=body)
     assert (answer.status_code, [error["pointer"] for error in answer.json()["errors"]]) == (400, [pointer])
 
 
 async def test_a_second_entry_with_the_key_or_the_id_is_409(http: httpx.AsyncClient, sinks: str, sink: str) -> None:
+    # contract S8
     body = {"key": "k", "dataType": "scalar", "id": _ID}
     assert (await http.post(sink, json=body)).status_code == 201
     double = await http.post(sink, json={"key": "k", "dataType": "scalar"})
@@ -91,6 +97,7 @@ async def test_a_second_entry_with_the_key_or_the_id_is_409(http: httpx.AsyncCli
 async def test_an_id_that_the_service_made_is_in_use_everywhere_until_its_entry_is_gone(
     client: AsyncClient, mass_budget: Sink
 ) -> None:
+    # contract G2
     where = mass_budget.workspace_id, mass_budget.id
     made = (await client.create_entry(*where, key="k", data_type="scalar")).id
     other = (await client.create_sink(mass_budget.workspace_id, label="other")).id
@@ -107,6 +114,7 @@ async def test_an_id_that_the_service_made_is_in_use_everywhere_until_its_entry_
 
 
 async def test_an_entry_answers_to_its_id_where_no_entry_has_it_as_key(client: AsyncClient, mass_budget: Sink) -> None:
+    # contract S7
     where = mass_budget.workspace_id, mass_budget.id
     made = await client.create_entry(*where, key="a/b", value="1", data_type="scalar")
     given = await client.create_entry(*where, key="c", value="2", data_type="scalar", id=_ID)
@@ -124,6 +132,7 @@ async def test_an_entry_answers_to_its_id_where_no_entry_has_it_as_key(client: A
 
 
 async def test_ids_have_the_form_of_version_4(client: AsyncClient, mass_budget: Sink) -> None:
+    # contract G1
     where = mass_budget.workspace_id, mass_budget.id
     items = [EntryChange(key=f"k{number}", value="v") for number in range(50)]
     single = [(await client.create_entry(*where, key=f"s{number}", data_type="t")).id for number in range(5)]
@@ -134,6 +143,7 @@ async def test_ids_have_the_form_of_version_4(client: AsyncClient, mass_budget: 
 
 
 async def test_an_update_merges_and_null_clears_the_value(http: httpx.AsyncClient, sink: str) -> None:
+    # contract S10, S11
     created = (await http.post(sink, json={"key": "k", "value": "1", "dataType": "scalar"})).json()
     first = await http.patch(f"{sink}/k", json={"dataType": "text", "key": "other", "id": _ID})
     assert (first.json()["value"], first.json()["dataType"], first.json()["id"]) == ("1", "text", created["id"])
@@ -150,6 +160,7 @@ async def test_an_update_merges_and_null_clears_the_value(http: httpx.AsyncClien
 
 
 async def test_conditions_are_honoured_on_entries(http: httpx.AsyncClient, sink: str) -> None:
+    # contract G17
     seen = (await http.post(sink, json={"key": "k", "value": "1", "dataType": "scalar"})).headers["ETag"]
     assert (await http.get(f"{sink}/k", headers={"If-None-Match": seen})).status_code == 304
     assert (await http.patch(f"{sink}/k", json={"value": "2"}, headers={"If-Match": seen})).status_code == 200
@@ -159,6 +170,7 @@ async def test_conditions_are_honoured_on_entries(http: httpx.AsyncClient, sink:
 
 
 async def test_a_written_entry_is_a_change_of_its_sink(client: AsyncClient, mass_budget: Sink) -> None:
+    # contract S12
     where = mass_budget.workspace_id, mass_budget.id
     tags = [mass_budget.etag]
     for write in (
@@ -174,6 +186,7 @@ async def test_a_written_entry_is_a_change_of_its_sink(client: AsyncClient, mass
 
 @pytest.mark.parametrize("path", ["%ff", "a%00b", "%ed%a0%80"])
 async def test_a_path_that_is_no_text_is_400(http: httpx.AsyncClient, sink: str, path: str) -> None:
+    # contract G16
     for method in ("GET", "PATCH", "DELETE"):
         answer = await http.request(method, f"{sink}/{path}", json={"value": "x"})
         assert (answer.status_code, answer.json()["code"]) == (400, "bad_path")

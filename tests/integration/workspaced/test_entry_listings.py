@@ -1,4 +1,4 @@
-"""Stretches of a sink's entries, and their form as CSV (the extension of DS1)."""
+"""Stretches of a sink's entries, and their form as CSV (contract DS1, S15, S16)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from tests.integration.workspaced.conftest import MakeKey
 from workspaced.app import running
-from workspaced.settings import Settings
+from workspaced.settings.model import Settings
 
 KEYS = ["engine.mass", "Engine.thrust", "a%b", "a_b", "aXb", "tank\\wall", "été"]
 
@@ -38,6 +38,7 @@ async def test_a_plain_get_has_every_entry_and_says_no_count(http: httpx.AsyncCl
 
 
 async def test_a_stretch_says_how_many_there_are_and_where_the_next_is(http: httpx.AsyncClient, filled: str) -> None:
+    # contract S15
     seen: list[str] = []
     target = f"{filled}?take=3&sortedBy=key"
     while target:
@@ -50,6 +51,7 @@ async def test_a_stretch_says_how_many_there_are_and_where_the_next_is(http: htt
 
 
 async def test_the_search_is_literal_and_blind_to_case(http: httpx.AsyncClient, filled: str) -> None:
+    # contract S15
     assert await listed(http, filled, search="ENGINE", sortedBy="key") == ["Engine.thrust", "engine.mass"]
     assert await listed(http, filled, search="%") == ["a%b"]
     assert await listed(http, filled, search="a_b") == ["a_b"]
@@ -60,6 +62,7 @@ async def test_the_search_is_literal_and_blind_to_case(http: httpx.AsyncClient, 
 
 
 async def test_what_was_written_last_comes_first_when_asked(http: httpx.AsyncClient, filled: str) -> None:
+    # contract S15
     await http.patch(f"{filled}/aXb", json={"value": "new"})
     assert (await listed(http, filled, sortedBy="updatedAt", sortOrder="DESC", take=1)) == ["aXb"]
     assert (await listed(http, filled, sortedBy="createdAt", take=1)) == [KEYS[0]]
@@ -81,6 +84,7 @@ async def test_an_unchanged_stretch_is_not_sent_again(http: httpx.AsyncClient, f
 
 
 async def test_csv_keeps_every_value_exactly(http: httpx.AsyncClient, sink: str) -> None:
+    # contract S16
     values = {"a": "=1+1", "b": 'say "hi", twice\r\nplease', "c": "", "d": "0.10", "e": "\tkg²", "f,g": "-5"}
     for key, value in values.items():
         await http.post(sink, json={"key": key, "dataType": "scalar", "value": value})
@@ -106,6 +110,7 @@ async def test_a_long_csv_is_whole(http: httpx.AsyncClient, sink: str) -> None:
 async def test_pages_by_cursor_miss_no_entry_and_repeat_none_while_others_come_and_go(
     http: httpx.AsyncClient, sink: str, order: dict[str, str]
 ) -> None:
+    # contract G27
     lasting = [f"k{index:03d}" for index in range(60)]
     passing = [f"k{index:03d}-passing" for index in range(60)]
     entries = [{"key": key, "value": "1"} for key in lasting + passing]
@@ -125,6 +130,7 @@ async def test_pages_by_cursor_miss_no_entry_and_repeat_none_while_others_come_a
 
 
 async def test_a_cursor_fits_its_own_order_only(http: httpx.AsyncClient, filled: str) -> None:
+    # contract G27
     answer = await http.get(filled, params={"take": "2", "sortedBy": "key"})
     cursor = httpx.URL(answer.links["next"]["url"]).params["cursor"]
     assert await listed(http, filled, take=2, sortedBy="key", cursor=cursor) == sorted(KEYS)[2:4]
@@ -152,6 +158,7 @@ def few(settings: Settings) -> Settings:
 
 
 async def test_what_a_page_passes_over_is_bounded(few: Settings, make_key: MakeKey) -> None:
+    # contract G28, S15
     async with (
         running(few) as app,
         httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://service") as http,

@@ -1,4 +1,4 @@
-"""What holds for every operation there is, asked of each of them as the table has it (contract, section 10: 6, 7, 8, 11)."""
+"""What holds for every operation there is, asked of each of them as the table has it (contract G11, G14, G15, G21)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.one_of_each import World, one_of_each
 from tests.support.service_table import DESCRIBED, OPERATIONS, Request, request_to
-from workspaced.web.operations import Operation
+from workspaced.http.operations import Operation
 
 ROWS_OF_THE_FIXED_BODY = ("data_sinks.list", "data_sinks.list_whole", "data_sinks.update", "data_sinks.mass")
 
@@ -18,6 +18,7 @@ ROWS_OF_THE_FIXED_BODY = ("data_sinks.list", "data_sinks.list_whole", "data_sink
 async def test_a_key_of_one_workspace_gets_nothing_of_another_by_any_operation(
     http: httpx.AsyncClient, make_key: Any
 ) -> None:
+    # contract G15
     theirs = await one_of_each(http, tried=True)
     own = (await http.post("/v1/workspace", json={"label": "Own"})).json()["id"]
     stranger = {"x-api-key": make_key("svc:stranger", workspace_id=own), "ClientId": "stranger"}
@@ -51,6 +52,7 @@ async def test_the_same_requests_of_the_owner_succeed(http: httpx.AsyncClient) -
 
 
 async def test_the_four_rows_whose_400_is_documented_answer_exactly_that(http: httpx.AsyncClient) -> None:
+    # contract G14
     world = await one_of_each(http)
     table = {operation.name: operation for operation in OPERATIONS}
     for name in ROWS_OF_THE_FIXED_BODY:
@@ -73,6 +75,7 @@ async def test_the_four_rows_whose_400_is_documented_answer_exactly_that(http: h
     ids=lambda operation: operation.name,
 )
 async def test_no_content_is_zero_bytes_and_no_type(http: httpx.AsyncClient, operation: Operation) -> None:
+    # contract G11
     answer = await _sent(http, request_to(operation, await one_of_each(http)), {})
     assert answer.status_code == DESCRIBED[operation.name].success[0].status
     assert (answer.content, answer.headers["Content-Length"]) == (b"", "0")
@@ -82,6 +85,7 @@ async def test_no_content_is_zero_bytes_and_no_type(http: httpx.AsyncClient, ope
 async def test_every_refusal_of_every_operation_has_a_json_body_with_error_and_its_request_id(
     http: httpx.AsyncClient,
 ) -> None:
+    # contract G14
     world = await one_of_each(http, tried=True)
     seen = set()
     for operation in OPERATIONS:

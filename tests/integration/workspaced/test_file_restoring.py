@@ -1,4 +1,4 @@
-"""Deleted files are brought back by who runs the service, and by nobody else (contract, G25)."""
+"""Deleted files are brought back by who runs the service, and by nobody else (contract G25)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 
 from tests.support.cloud_files import FILES, CloudFiles
 from tests.support.workspaced_process import WorkspaceService, new_key, workspaced
-from workspaced.cloud_storage.restoring import every_file, restore
-from workspaced.problems import Conflict, NotFound
-from workspaced.settings import Settings
-from workspaced.storage.choice import transact
+from workspaced.core.problems import Conflict, NotFound
+from workspaced.resources.cloud_storage.deleted_files import every_file, restore
+from workspaced.settings.model import Settings
+from workspaced.storage.factory import transact
 
 
 @pytest.fixture
@@ -84,6 +84,7 @@ async def test_all_files_are_known_with_their_state_and_those_of_one_workspace_b
 
 
 def test_the_commands_list_and_restore_while_the_service_runs(tmp_path: Path) -> None:
+    # contract G25
     data = tmp_path / "data"
     key = new_key(data)
     where = ("--data", str(data))

@@ -7,10 +7,11 @@ import httpx
 import pytest
 
 from workspaced.app import running
-from workspaced.settings import Settings
+from workspaced.settings.model import Settings
 
 
 async def test_a_repeated_post_gets_the_first_answer_and_does_nothing(http: httpx.AsyncClient, sinks: str) -> None:
+    # contract G18
     headers = {"Idempotency-Key": '"batch 1"'}
     first = await http.post(sinks, json={"label": "a", "colour": 1}, headers=headers)
     again = await http.post(sinks, json={"label": "a", "colour": 1}, headers={"Idempotency-Key": "batch 1"})
@@ -23,6 +24,7 @@ async def test_a_repeated_post_gets_the_first_answer_and_does_nothing(http: http
 
 
 async def test_a_replay_never_brings_an_old_value_back(http: httpx.AsyncClient, sink: str) -> None:
+    # contract M7
     body, headers = [{"key": "k", "value": "old"}], {"Idempotency-Key": "1"}
     await http.post(f"{sink}/mass", json=body, headers=headers)
     await http.post(f"{sink}/mass", json={"key": "k", "value": "new"})
@@ -31,6 +33,7 @@ async def test_a_replay_never_brings_an_old_value_back(http: httpx.AsyncClient, 
 
 
 async def test_another_body_or_query_under_the_key_is_422(http: httpx.AsyncClient, sink: str) -> None:
+    # contract G18
     headers = {"Idempotency-Key": "1"}
     await http.post(f"{sink}/mass", json={"key": "k", "value": "1"}, headers=headers)
     other = await http.post(f"{sink}/mass", json={"key": "k", "value": "2"}, headers=headers)
@@ -40,6 +43,7 @@ async def test_another_body_or_query_under_the_key_is_422(http: httpx.AsyncClien
 
 
 async def test_refusals_are_kept_too(http: httpx.AsyncClient, sinks: str, sink: str) -> None:
+    # contract G18
     entry = {"key": "k", "dataType": "t"}
     assert (await http.post(sink, json=entry, headers={"Idempotency-Key": "c"})).status_code == 201
     conflict = await http.post(sink, json=entry, headers={"Idempotency-Key": "d"})
@@ -56,6 +60,7 @@ async def test_refusals_are_kept_too(http: httpx.AsyncClient, sinks: str, sink: 
 async def test_keys_of_other_paths_and_callers_do_not_meet(
     http: httpx.AsyncClient, sinks: str, make_key: Callable[..., str]
 ) -> None:
+    # contract G18
     headers = {"Idempotency-Key": "1"}
     assert (await http.post(sinks, json={"label": "a"}, headers=headers)).json()["serial"] == 1
     assert (await http.post("/v1/workspace", json={"label": "a"}, headers=headers)).status_code == 201
@@ -64,6 +69,7 @@ async def test_keys_of_other_paths_and_callers_do_not_meet(
 
 
 async def test_of_equal_requests_at_once_one_does_the_work(http: httpx.AsyncClient, sinks: str) -> None:
+    # contract G18
     answers = await asyncio.gather(
         *(http.post(sinks, json={"label": "a"}, headers={"Idempotency-Key": "1"}) for _ in range(20))
     )
@@ -74,11 +80,13 @@ async def test_of_equal_requests_at_once_one_does_the_work(http: httpx.AsyncClie
 
 @pytest.mark.parametrize("key", ["", " ", "x" * 256, '"', "ü"])
 async def test_a_key_that_is_none_is_400(http: httpx.AsyncClient, sinks: str, key: str) -> None:
+    # contract G18
     answer = await http.post(sinks, json={"label": "a"}, headers=[(b"Idempotency-Key", key.encode("latin-1"))])
     assert (answer.status_code, answer.json()["code"]) == (400, "bad_idempotency_key")
 
 
 async def test_an_answer_is_forgotten_after_its_time(settings: Settings, make_key: Callable[..., str]) -> None:
+    # contract G18
     forgetful = Settings(data=settings.data, postgres=settings.postgres, idempotency_hours=0)
     headers = {"x-api-key": make_key(), "ClientId": "tests", "Idempotency-Key": "1"}
     async with (

@@ -19,6 +19,7 @@ def test_there_are_thirty_two_rows() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 async def test_a_client_made_of_the_documents_tables_decodes_the_success(http: httpx.AsyncClient, row: Row) -> None:
+    # contract G22
     world = await one_of_each(http)
     names = dataclasses.asdict(world)
     answer = await http.request(

@@ -1,4 +1,4 @@
-"""How often a caller may come (G20), and the setting that the first start fixes (S4)."""
+"""How often a caller may come (contract G20), and the setting that the first start fixes (contract S4)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from workspaced.app import running
-from workspaced.settings import Limits, Settings
+from workspaced.security.trusted_proxies import Proxies
+from workspaced.settings.model import Limits, Settings
 from workspaced.storage.port import StorageUnusable
-from workspaced.web.addresses import Proxies
 
 
 @asynccontextmanager
@@ -30,6 +30,7 @@ async def _client(settings: Settings, key: str | None, **more: object) -> AsyncI
 async def test_who_comes_too_often_is_429_and_told_when_to_come_back(
     settings: Settings, make_key: Callable[..., str]
 ) -> None:
+    # contract G20
     limits = Limits(requests_per_minute=1, request_burst=3)
     async with _client(settings, make_key(), limits=limits) as http:
         answers = [await http.post("/v1/workspace", content=b"{") for _ in range(4)]
@@ -49,6 +50,7 @@ async def test_who_comes_too_often_is_429_and_told_when_to_come_back(
 
 
 async def test_the_defaults_are_those_of_the_contract(settings: Settings, make_key: Callable[..., str]) -> None:
+    # contract G20
     async with _client(settings, make_key(), limits=Limits()) as http:
         answer = await http.get("/v1/workspace")
         assert answer.headers["RateLimit-Policy"] == '"default";q=1200;w=60'
@@ -58,6 +60,7 @@ async def test_the_defaults_are_those_of_the_contract(settings: Settings, make_k
 
 
 async def test_zero_is_no_limit_and_says_nothing(http: httpx.AsyncClient) -> None:
+    # contract G20
     answers = [await http.get("/v1/workspace") for _ in range(250)]
     assert {answer.status_code for answer in answers} == {200}
     assert not any(name.lower().startswith("ratelimit") for answer in answers for name in answer.headers)
@@ -66,6 +69,7 @@ async def test_zero_is_no_limit_and_says_nothing(http: httpx.AsyncClient) -> Non
 async def test_callers_without_a_key_share_the_bucket_of_their_address(
     settings: Settings, make_key: Callable[..., str]
 ) -> None:
+    # contract G20
     limits = Limits(requests_per_minute=1, request_burst=2)
     proxies = Proxies(networks=(ip_network("127.0.0.0/8"),))
     async with _client(settings, None, limits=limits, proxies=proxies) as http:
@@ -78,6 +82,7 @@ async def test_callers_without_a_key_share_the_bucket_of_their_address(
 async def test_too_many_bad_keys_from_an_address_are_429_and_good_ones_go_on(
     settings: Settings, make_key: Callable[..., str]
 ) -> None:
+    # contract G20
     limits = Limits(failed_authentications_per_minute=3)
     good, fresh, expired = make_key(), make_key(name="fresh"), make_key(name="old", expires_at=1)
     proxies = Proxies(networks=(ip_network("127.0.0.0/8"),))
@@ -112,6 +117,7 @@ async def test_failed_authentications_are_in_the_audit_log_once_a_minute_and_add
 async def test_the_prefix_of_visible_ids_is_fixed_at_the_first_start(
     settings: Settings, make_key: Callable[..., str]
 ) -> None:
+    # contract S4
     key = make_key()
     async with _client(settings, key, visible_id_prefix="BUD") as http:
         workspace = (await http.post("/v1/workspace", json={"label": "a"})).json()["id"]

@@ -1,4 +1,4 @@
-"""Row DS11 of the conformance table: the document's single form, the bulk forms, and what they do to what is there."""
+"""Operations (contract DS11): the document's single form, the bulk forms, and what they do to what is there."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ async def _values(http: httpx.AsyncClient, sink: str) -> dict[str, str]:
 
 
 async def test_the_single_form_creates_and_then_replaces(http: httpx.AsyncClient, sink: str) -> None:
+    # contract M2
     created = await http.post(f"{sink}/mass", json={"key": "m", "value": "15 kg"})
     assert created.status_code == 200
     assert set(created.json()) == {
@@ -46,6 +47,7 @@ async def test_the_single_form_creates_and_then_replaces(http: httpx.AsyncClient
 
 
 async def test_both_readings_of_the_last_segment_are_served(http: httpx.AsyncClient, sink: str) -> None:
+    # contract DS12, M1
     fixed = await http.post(f"{sink}/mass", json={"key": "mass", "value": "1"})
     assert fixed.json()["key"] == "mass"
     by_key = await http.post(f"{sink}/a%2Fb", json={"value": "2"})
@@ -57,6 +59,7 @@ async def test_both_readings_of_the_last_segment_are_served(http: httpx.AsyncCli
 
 
 async def test_create_false_is_404_for_what_is_unknown(http: httpx.AsyncClient, sink: str) -> None:
+    # contract M2
     assert (await http.post(f"{sink}/mass?create=false", json={"key": "k", "value": "v"})).status_code == 404
     items = [{"key": "k", "value": "v"}, {"key": "n", "value": "v"}]
     await http.post(f"{sink}/mass", json=items[:1])
@@ -95,6 +98,7 @@ async def test_a_wrong_body_is_400_and_writes_nothing(http: httpx.AsyncClient, s
 async def test_a_list_is_answered_by_a_list_in_its_order_and_an_object_by_an_object(
     http: httpx.AsyncClient, sink: str
 ) -> None:
+    # contract M3
     items = [{"key": key, "value": key.upper()} for key in ("z", "ö", "a", "a/b")]
     listed = (await http.post(f"{sink}/mass", json=items)).json()
     assert [(entry["key"], entry["value"]) for entry in listed] == [(item["key"], item["value"]) for item in items]
@@ -103,6 +107,7 @@ async def test_a_list_is_answered_by_a_list_in_its_order_and_an_object_by_an_obj
 
 
 async def test_one_bad_item_stops_all_and_is_pointed_at(http: httpx.AsyncClient, sink: str) -> None:
+    # contract M3
     items = [{"key": f"k{n}", "value": "v"} for n in range(5)]
     items[3]["key"] = " blank "
     answer = await http.post(f"{sink}/mass", json=items, headers={"Accept": "application/problem+json"})
@@ -113,6 +118,7 @@ async def test_one_bad_item_stops_all_and_is_pointed_at(http: httpx.AsyncClient,
 
 
 async def test_partial_writes_the_good_items_and_tells_the_bad_ones(http: httpx.AsyncClient, sink: str) -> None:
+    # contract M10
     await http.post(f"{sink}/mass", json={"key": "taken", "value": "v", "id": _ID})
     items: list[Any] = [
         {"key": "a", "value": "1"},
@@ -145,6 +151,7 @@ async def test_partial_writes_the_good_items_and_tells_the_bad_ones(http: httpx.
 async def test_a_key_that_comes_twice_takes_its_last_value_and_both_slots_show_it(
     client: AsyncClient, mass_budget: Sink
 ) -> None:
+    # contract M3, M8
     items = [
         EntryChange(key="a", value="1", data_type="text"),
         EntryChange(key="b", value="2"),
@@ -159,6 +166,7 @@ async def test_a_key_that_comes_twice_takes_its_last_value_and_both_slots_show_i
 
 
 async def test_minimal_answers_are_counts_of_what_was_done(http: httpx.AsyncClient, sink: str) -> None:
+    # contract M8
     async def sent(*items: dict[str, Any]) -> list[int]:
         answer = await http.post(f"{sink}/mass", json=list(items), headers=_MINIMAL)
         assert answer.headers["Preference-Applied"] == "return=minimal"
@@ -192,6 +200,7 @@ async def test_minimal_answers_are_counts_of_what_was_done(http: httpx.AsyncClie
 
 
 async def test_an_unchanged_value_still_proves_its_freshness(client: AsyncClient, mass_budget: Sink) -> None:
+    # contract M5
     first, again = [
         await client.mass_update_entry(mass_budget.workspace_id, mass_budget.id, key="k", value="1") for _ in range(2)
     ]
@@ -200,6 +209,7 @@ async def test_an_unchanged_value_still_proves_its_freshness(client: AsyncClient
 
 
 async def test_news_that_is_older_than_what_is_stored_changes_nothing(http: httpx.AsyncClient, sink: str) -> None:
+    # contract M6
     noon = {"key": "k", "value": "noon", "observedAt": "2026-05-01T12:00:00.5Z"}
     late = {"key": "k", "value": "late", "observedAt": "2026-05-01T13:59:59+02:00"}
     same = {"key": "k", "value": "same", "observedAt": "2026-05-01T14:00:00.500+02:00"}
@@ -220,6 +230,7 @@ async def test_news_that_is_older_than_what_is_stored_changes_nothing(http: http
 
 
 async def test_an_id_is_for_a_new_entry_only(http: httpx.AsyncClient, sink: str) -> None:
+    # contract M3
     first = (await http.post(f"{sink}/mass", json={"key": "k", "value": "1"})).json()
     for body in ({"key": "k", "value": "2", "id": _ID}, [{"key": "k", "value": "3", "id": _ID}]):
         answer = (await http.post(f"{sink}/mass", json=body)).json()
@@ -232,6 +243,7 @@ async def test_an_id_is_for_a_new_entry_only(http: httpx.AsyncClient, sink: str)
 
 
 async def test_unknown_members_are_ignored_and_named(http: httpx.AsyncClient, sink: str) -> None:
+    # contract G5
     bulk = await http.post(f"{sink}/mass", json=[{"key": "k", "value": "1", "unit": "kg"}])
     assert (bulk.status_code, bulk.headers["X-Ignored-Fields"]) == (200, "unit")
     single = await http.post(f"{sink}/mass", json={"key": "k", "value": "1", "unit": "kg"})
@@ -239,6 +251,7 @@ async def test_unknown_members_are_ignored_and_named(http: httpx.AsyncClient, si
 
 
 async def test_five_thousand_items_fit_and_one_more_is_refused(http: httpx.AsyncClient, sink: str) -> None:
+    # contract M3
     items = [{"key": f"k{n}", "value": "v"} for n in range(5_001)]
     refused = await http.post(f"{sink}/mass", json=items)
     assert (refused.status_code, refused.headers["X-Error-Code"]) == (400, "too_many_items")
@@ -248,6 +261,7 @@ async def test_five_thousand_items_fit_and_one_more_is_refused(http: httpx.Async
 
 
 async def test_a_body_beyond_16_mib_is_413_and_one_below_is_taken(http: httpx.AsyncClient, sink: str) -> None:
+    # contract G9
     items = [{"key": f"k{n}", "value": "v" * 65_536} for n in range(257)]
     refused = await http.post(f"{sink}/mass", json=items)
     assert (refused.status_code, refused.json()["code"]) == (413, "too_large")

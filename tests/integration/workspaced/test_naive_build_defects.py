@@ -1,4 +1,4 @@
-"""The E6 list of the service contract: what a service built without thought gets wrong, one test an item."""
+"""What a simple implementation gets wrong, one test for each (contract G6, G7, G9, G10, G12, G16, G24)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
-from workspaced.web.lingering import MOST_BYTES
+from workspaced.http.body_drain import MOST_BYTES
 
 
 async def test_a_slash_in_a_key_is_addressed_with_percent_2f(http: httpx.AsyncClient, sink: str) -> None:
+    # contract G16
     await http.post(sink, json={"key": "a/b", "value": "1", "dataType": "scalar"})
     answer = await http.get(f"{sink}/a%2Fb")
     assert (answer.status_code, answer.json()["key"]) == (200, "a/b")
@@ -20,6 +21,7 @@ async def test_a_slash_in_a_key_is_addressed_with_percent_2f(http: httpx.AsyncCl
 async def test_malformed_json_without_a_key_is_401_because_nothing_is_parsed_before(
     http: httpx.AsyncClient, sinks: str
 ) -> None:
+    # contract G12
     answer = await http.post(sinks, content=b"{", headers={"x-api-key": "wrong", "Content-Type": "application/json"})
     assert answer.status_code == 401
     del http.headers["x-api-key"]
@@ -42,6 +44,7 @@ async def test_malformed_json_without_a_key_is_401_because_nothing_is_parsed_bef
     ids=["surrogate", "nan", "infinite", "minus infinite", "nested surrogate", "not utf-8", "deep", "empty", "a list"],
 )
 async def test_what_json_cannot_say_is_400_and_not_500(http: httpx.AsyncClient, sinks: str, body: bytes) -> None:
+    # contract G6, G7
     answer = await http.post(sinks, content=body, headers={"Content-Type": "application/json"})
     assert (answer.status_code, answer.json()["error"]) == (400, "Invalid request")
 
@@ -50,6 +53,7 @@ async def test_what_json_cannot_say_is_400_and_not_500(http: httpx.AsyncClient, 
     "body", [{"label": 3}, {"label": "x", "publicCanReadEnabled": "true"}, {"label": "x", "publicCanReadEnabled": 1}]
 )
 async def test_types_are_strict(http: httpx.AsyncClient, body: dict[str, Any]) -> None:
+    # contract G6
     answer = await http.post("/v1/workspace", json=body)
     assert (answer.status_code, answer.json()["code"]) == (400, "wrong_type")
 
@@ -60,6 +64,7 @@ async def test_types_are_strict(http: httpx.AsyncClient, body: dict[str, Any]) -
 async def test_the_character_nul_is_refused_wherever_it_stands(
     http: httpx.AsyncClient, sinks: str, body: bytes
 ) -> None:
+    # contract G7
     answer = await http.post(sinks, content=body)
     assert (answer.status_code, answer.json()["code"]) == (400, "nul_character")
 
@@ -73,6 +78,7 @@ async def test_an_escaped_backslash_before_u0000_is_no_nul(http: httpx.AsyncClie
 async def test_a_body_of_50_mb_is_refused_before_most_of_it_has_come(
     http: httpx.AsyncClient, sink: str, length_is_told: bool
 ) -> None:
+    # contract G9
     piece, pieces, taken = b" " * 65_536, 800, 0
 
     async def body() -> AsyncIterator[bytes]:
@@ -90,12 +96,14 @@ async def test_a_body_of_50_mb_is_refused_before_most_of_it_has_come(
 
 
 async def test_a_trailing_slash_is_another_path_and_no_redirect(http: httpx.AsyncClient, sink: str) -> None:
+    # contract G16
     assert (await http.get(f"{sink}/")).status_code == 404
     assert (await http.get("/v1/workspace/")).status_code == 404
     assert (await http.get("/v1//workspace")).status_code == 404
 
 
 async def test_head_is_answered_like_get_without_a_body(http: httpx.AsyncClient, sink: str, sinks: str) -> None:
+    # contract G24
     for path in (sink, sinks, f"{sinks}/list", "/healthz", "/readyz", "/v1/workspace"):
         got, head = await http.get(path), await http.head(path)
         assert (head.status_code, head.content) == (200, b"")
@@ -103,6 +111,7 @@ async def test_head_is_answered_like_get_without_a_body(http: httpx.AsyncClient,
 
 
 async def test_405_allows_the_union_of_what_the_path_can_mean(http: httpx.AsyncClient, sinks: str, sink: str) -> None:
+    # contract G24
     answer = await http.put(f"{sinks}/list")
     assert (answer.status_code, answer.headers["Allow"]) == (405, "DELETE, GET, HEAD, OPTIONS, PATCH, POST")
     assert (await http.delete(sinks)).headers["Allow"] == "GET, HEAD, OPTIONS, POST"
@@ -115,10 +124,12 @@ async def test_405_allows_the_union_of_what_the_path_can_mean(http: httpx.AsyncC
 
 
 async def test_a_body_without_a_content_type_is_taken_for_json(http: httpx.AsyncClient, sinks: str) -> None:
+    # contract G10
     assert (await http.post(sinks, content=b'{"label":"plain"}')).status_code == 201
 
 
 async def test_a_body_of_another_declared_type_is_415(http: httpx.AsyncClient, sinks: str) -> None:
+    # contract G10
     for kind in ("text/plain", "application/json; charset=latin-1", "application/x-www-form-urlencoded"):
         answer = await http.post(sinks, content=b'{"label":"x"}', headers={"Content-Type": kind})
         assert answer.status_code == 415

@@ -13,12 +13,12 @@ import httpx
 import pytest
 
 from tests.integration.workspaced.conftest import MakeKey
-from workspaced.access import store as access
-from workspaced.access.key_form import key_id_of
 from workspaced.app import Application, running
-from workspaced.settings import Limits, Settings
-from workspaced.storage.choice import transact
-from workspaced.web.addresses import Proxies
+from workspaced.security import key_store as access
+from workspaced.security.key_format import key_id_of
+from workspaced.security.trusted_proxies import Proxies
+from workspaced.settings.model import Limits, Settings
+from workspaced.storage.factory import transact
 
 OWN = {"Origin": "http://service"}
 

@@ -14,13 +14,13 @@ import psycopg
 import pytest
 
 from tests.support.postgres_databases import Databases
-from workspaced.access import store as access
 from workspaced.app import running
-from workspaced.problems import Unavailable
-from workspaced.settings import Settings
+from workspaced.core.problems import Unavailable
+from workspaced.security import key_store as access
+from workspaced.settings.model import Settings
 from workspaced.storage import migrations
 from workspaced.storage.address import PostgresAddress, postgres_address
-from workspaced.storage.choice import create_store, migrate, transact
+from workspaced.storage.factory import create_store, migrate, transact
 from workspaced.storage.port import StorageUnusable, StoreOfProcess, Transaction
 
 DEADLINE_SECONDS = 30
@@ -105,6 +105,7 @@ async def test_what_one_process_commits_wakes_the_other(database: PostgresAddres
 async def test_a_service_whose_database_is_behind_says_what_to_run_and_serves_once_it_was_run(
     empty: PostgresAddress, tmp_path: Path
 ) -> None:
+    # contract P3
     settings = Settings(data=tmp_path / "data", postgres=empty, readers=2)
     with pytest.raises(Unavailable, match="Run `workspaced migrate`"):
         transact(empty, lambda tx: tx.one("SELECT 1"))
@@ -125,12 +126,14 @@ async def test_a_service_whose_database_is_behind_says_what_to_run_and_serves_on
 
 
 def test_of_many_who_migrate_at_once_one_does_and_all_succeed(empty: PostgresAddress) -> None:
+    # contract P3
     with ThreadPoolExecutor(6) as pool:
         went = list(pool.map(migrate, [empty] * 6))
     assert sorted(went) == [(0, migrations.head())] + [(migrations.head(), migrations.head())] * 5
 
 
 def test_both_databases_have_the_same_steps_and_the_same_tables(database: PostgresAddress, tmp_path: Path) -> None:
+    # contract P2
     numbers = {dialect: [number for number, _ in migrations.steps(dialect)] for dialect in ("sqlite", "postgres")}
     assert numbers["postgres"] == [number for number in numbers["sqlite"] if number >= 5]
     path = tmp_path / "s.db"
@@ -159,6 +162,7 @@ def test_both_databases_have_the_same_steps_and_the_same_tables(database: Postgr
 
 
 def test_every_text_compares_byte_by_byte_and_every_number_is_wide(database: PostgresAddress) -> None:
+    # contract P2
     columns = transact(
         database,
         lambda tx: tx.all(
@@ -192,6 +196,7 @@ def test_a_database_that_can_not_be_reached_is_named_without_its_password(url: s
 
 
 def test_a_database_of_a_newer_program_is_left_alone(postgres_databases: Databases) -> None:
+    # contract P3
     with postgres_databases.migrated() as url:
         address = postgres_address(url)
         step = "INSERT INTO schema_step VALUES (9999, now())"
@@ -209,6 +214,7 @@ def test_a_database_of_a_newer_program_is_left_alone(postgres_databases: Databas
 async def test_an_answer_that_was_kept_is_given_to_the_other_process_while_the_first_still_works(
     database: PostgresAddress, tmp_path: Path
 ) -> None:
+    # contract G18
     """Two processes get the same request at once: one does it, the other repeats its answer."""
     settings = Settings(data=tmp_path / "data", postgres=database, readers=2)
     key = transact(database, lambda tx: access.create_key(tx, name="k", role="owner", now=0, expires_at=None))

@@ -1,4 +1,4 @@
-"""/openapi.json and /docs (contract, G23)."""
+"""/openapi.json and /docs (contract G23)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import httpx
 import pytest
 
 from workspaced.app import running
-from workspaced.settings import Settings
+from workspaced.settings.model import Settings
 
 
 @pytest.mark.parametrize("path", ["/openapi.json", "/docs"])
 async def test_both_are_open_to_everybody_and_are_fetched_once(http: httpx.AsyncClient, path: str) -> None:
+    # contract G23, OP3, OP4
     del http.headers["x-api-key"]
     answer = await http.get(path)
     assert answer.status_code == 200
@@ -50,6 +51,7 @@ async def test_the_page_has_every_operation_event_and_schema_of_the_document(htt
 
 
 async def test_the_page_can_be_switched_off(settings: Settings) -> None:
+    # contract G23
     async with running(dataclasses.replace(settings, docs=False)) as app:
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:

@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from workspaced.app import Application
-from workspaced.data_sinks import store
-from workspaced.settings import Settings
-from workspaced.storage.choice import transact
+from workspaced.resources.data_sinks import store
+from workspaced.settings.model import Settings
+from workspaced.storage.factory import transact
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def without_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     async def finish(_job: object) -> int:
         return 0
 
-    monkeypatch.setattr("workspaced.incremental_jobs.IncrementalJob.finish", finish)
+    monkeypatch.setattr("workspaced.storage.incremental_job.IncrementalJob.finish", finish)
 
 
 def rows_of(settings: Settings) -> tuple[int, int]:
@@ -40,6 +40,7 @@ async def fill(http: httpx.AsyncClient, sink: str, entries: list[dict[str, Any]]
 async def test_a_deleted_sink_is_absent_at_once_and_removed_step_by_step(
     without_jobs: None, http: httpx.AsyncClient, sinks: str, sink: str, settings: Settings
 ) -> None:
+    # contract G2, S13
     ids = [str(uuid.uuid4()) for _ in range(3)]
     supplied = [{"key": f"own{index}", "value": "1", "id": one} for index, one in enumerate(ids)]
     await fill(http, sink, supplied + [{"key": f"k{index}", "value": "1"} for index in range(247)])

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workspaced.data_sinks.repeats import least_of
-from workspaced.data_sinks.values import Change, StoredEntry, Tally
+from workspaced.resources.data_sinks.duplicate_keys import least_of
+from workspaced.resources.data_sinks.values import Change, StoredEntry, Tally
 
 _NOON, _LATER = "2026-05-01T12:00:00Z", "2026-05-01T13:00:00Z"
 
@@ -71,7 +71,7 @@ def test_the_least_ends_as_all_of_them_do(changes: list[Change], before: StoredE
 
 
 def _end(changes: list[Change], before: StoredEntry | None) -> tuple[tuple[Any, ...] | None, Tally]:
-    """One change after the other, as the contract has it (M2, M6, M8)."""
+    """One change after the other, as the service does it (contract M2, M6, M8)."""
     state = (before.value, before.data_type, before.observed_at) if before else None
     total = Tally()
     for _, value, kind, _, observed, remove in changes:

@@ -15,8 +15,8 @@ import pytest
 
 from tests.integration.workspaced.conftest import MakeKey
 from workspaced.app import running
-from workspaced.settings import Limits, Settings
-from workspaced.storage.choice import transact
+from workspaced.settings.model import Limits, Settings
+from workspaced.storage.factory import transact
 
 _TIMES = {None: None, 1: "2026-05-01T12:00:00Z", 2: "2026-05-01T13:00:00Z"}
 _QUOTA = 12
@@ -61,7 +61,7 @@ class _Push:
     answer: tuple[str, str, str, bool] = ("", "", "", False)
 
     def after(self, before: _State | None) -> tuple[int, _State | None, bool]:
-        """Status, state and whether it was too old, as the contract has it (M1, M2, M6)."""
+        """Status, state and whether it was too old, as the service does it (contract M1, M2, M6)."""
         if before is None:
             if not self.create:
                 return 404, None, False

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from workspaced.problems import Conflict, Unavailable
+from workspaced.core.problems import Conflict, Unavailable
 from workspaced.storage import migrations, sqlite_schema
 from workspaced.storage.group_commit import GroupCommit
 from workspaced.storage.port import Reader, StorageUnusable, Transaction
@@ -215,6 +215,7 @@ async def test_a_stream_may_be_left_early_and_frees_its_place(store: SqliteStore
 
 
 async def test_a_stream_sees_one_state_however_long_it_takes(store: SqliteStore) -> None:
+    # contract G34
     def scrambles(reader: Reader) -> Iterator[int]:
         for _ in range(2):
             yield (reader.one("SELECT last_number FROM data_sink_entry_numbers") or (-1,))[0]
@@ -233,6 +234,7 @@ async def test_a_reader_can_not_write(store: SqliteStore) -> None:
 
 
 def test_the_file_is_in_wal_mode_and_every_commit_is_flushed(tmp_path: Path) -> None:
+    # contract P1
     connection = open_database(tmp_path / "s.db")
     pragmas = {
         name: connection.execute(f"PRAGMA {name}").fetchone()[0]
@@ -250,6 +252,7 @@ def test_the_database_is_for_its_owner_only(tmp_path: Path) -> None:
 
 
 def test_many_may_open_a_new_file_at_once(tmp_path: Path) -> None:
+    # contract P3
     with ThreadPoolExecutor(8) as pool:
         opened = list(pool.map(lambda _: open_database(tmp_path / "s.db"), range(16)))
     for connection in opened:

@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.outsider import Outsider
-from workspaced.problems import Conflict, Unavailable
+from workspaced.core.problems import Conflict, Unavailable
 from workspaced.storage.address import Address, PostgresAddress, sqlite_address
-from workspaced.storage.choice import create_store, migrate, transact
-from workspaced.storage.joint import Joint
+from workspaced.storage.batchable import BatchableWork
+from workspaced.storage.factory import create_store, migrate, transact
 from workspaced.storage.leases import JobLeases
 from workspaced.storage.port import Reader, StoreOfProcess, Transaction
 
@@ -133,7 +133,7 @@ async def test_of_those_who_share_a_transaction_only_who_fails_is_undone(store: 
     assert await store.read(_names) == ["a", "c", "d"]
 
 
-class _Pair(Joint[str]):
+class _Pair(BatchableWork[str]):
     """Puts a name; how it was done is written beside it."""
 
     def __init__(self, name: str, kind: str, *, fail: str = "") -> None:
@@ -298,6 +298,7 @@ async def test_somebody_in_the_way_is_told_as_busy_and_work_goes_on_afterwards(
 async def test_a_job_is_done_by_one_process_at_a_time_and_by_the_next_when_that_one_died(
     store: StoreOfProcess, other: StoreOfProcess
 ) -> None:
+    # contract P4
     now = [1_000_000]
     ours, theirs = (JobLeases(each, now=lambda: now[0], seconds=60) for each in (store, other))
     async with ours.held("purge") as first, theirs.held("purge") as second, theirs.held("another") as third:
@@ -316,6 +317,7 @@ async def test_a_job_is_done_by_one_process_at_a_time_and_by_the_next_when_that_
     names=st.sets(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=6), max_size=40)
 )
 def test_text_is_kept_exactly_and_sorts_by_its_code_points(address: Address, names: set[str]) -> None:
+    # contract P2
     def put(tx: Transaction) -> list[str]:
         tx.run("DELETE FROM fixed_setting")
         tx.load("INSERT INTO fixed_setting (name, value) VALUES", [(name, "v") for name in names])

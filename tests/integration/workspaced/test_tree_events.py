@@ -1,4 +1,4 @@
-"""The events of rows BL2, BL4, BL5, WS2, WS4 and WS5 (H7), as they are written with the change."""
+"""Events of blocks and workspaces, as they are written with the change (contract BL2, BL4, BL5, WS2, WS4, WS5, H7)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from tests.support.outsider import Outsider
-from workspaced.egress.rules import EgressRules
-from workspaced.settings import Settings
+from workspaced.security.egress.rules import EgressRules
+from workspaced.settings.model import Settings
 
 
 @pytest.fixture
@@ -37,6 +37,7 @@ def _brief(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 @pytest.mark.usefixtures("everything")
 async def test_a_new_workspace_is_told_with_its_root_block(http: httpx.AsyncClient, settings: Settings) -> None:
+    # contract W3
     made = (await http.post("/v1/workspace", json={"label": "Rocket"})).json()
     told = _told(settings)
     assert _brief(told) == [("workspace.created", made["id"]), ("block.created", made["rootBlock"])]
@@ -49,6 +50,7 @@ async def test_a_new_workspace_is_told_with_its_root_block(http: httpx.AsyncClie
 
 @pytest.mark.usefixtures("everything")
 async def test_blocks_are_told_as_they_come_change_and_go(http: httpx.AsyncClient, settings: Settings) -> None:
+    # contract B6
     workspace = (await http.post("/v1/workspace", json={"label": "Rocket"})).json()
     blocks = f"/v1/workspace/{workspace['id']}/blocks"
     made = [(await http.post(blocks, json={"workspace": workspace["id"], "label": name})).json() for name in "ab"]
@@ -79,6 +81,7 @@ async def test_blocks_are_told_as_they_come_change_and_go(http: httpx.AsyncClien
 
 @pytest.mark.usefixtures("everything")
 async def test_a_changed_and_a_deleted_workspace_are_told(http: httpx.AsyncClient, settings: Settings) -> None:
+    # contract W6
     workspace = (await http.post("/v1/workspace", json={"label": "Rocket"})).json()
     path = f"/v1/workspace/{workspace['id']}"
     block = (await http.post(f"{path}/blocks", json={"workspace": workspace["id"]})).json()["id"]

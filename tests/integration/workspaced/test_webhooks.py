@@ -1,4 +1,4 @@
-"""Rows WH1 to WH6 of the conformance table, and what a caller may see of a webhook."""
+"""Operations (contract WH1, WH2, WH3, WH4, WH5, WH6), and what a caller may see of a webhook."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ingestd.client import AsyncClient
 from ingestd.client.errors import NotFound
 from tests.support.json_schema import fits
 from workspaced.app import running
-from workspaced.settings import Limits, Settings
-from workspaced.storage.choice import transact
+from workspaced.settings.model import Limits, Settings
+from workspaced.storage.factory import transact
 
 _ID = "123e4567-e89b-12d3-a456-426614174000"
 _URL = "https://hooks.example/in"
@@ -40,6 +40,7 @@ def _as(key: str) -> dict[str, str]:
 async def test_a_webhook_is_created_without_a_body_in_the_answer_and_read_with_every_member(
     http: httpx.AsyncClient,
 ) -> None:
+    # contract G4, G11, G36
     created = await http.post("/v1/webhooks", json={"id": _ID, "url": _URL})
     assert (created.status_code, created.content) == (201, b"")
     assert "Content-Type" not in created.headers
@@ -70,6 +71,7 @@ async def test_a_webhook_is_created_without_a_body_in_the_answer_and_read_with_e
 
 
 async def test_every_member_that_is_shown_can_be_set(http: httpx.AsyncClient) -> None:
+    # contract H1
     given = {
         "label": "Line 4",
         "url": "https://hooks.example:8443/in?a=%2F",
@@ -129,6 +131,7 @@ async def test_bodies_that_are_no_json_or_too_large_are_refused(http: httpx.Asyn
 
 
 async def test_an_id_is_used_once_and_an_owner_has_so_many(settings: Settings, make_key: Callable[..., str]) -> None:
+    # contract G2
     small = dataclasses.replace(settings, limits=Limits(webhooks_per_owner=2))
     async with (
         running(small) as app,
@@ -158,6 +161,7 @@ async def test_a_repeated_create_makes_one_and_another_body_is_422(http: httpx.A
 async def test_a_repeated_rotation_answers_the_same_secret_and_it_is_not_kept_in_clear(
     settings: Settings, make_key: Callable[..., str]
 ) -> None:
+    # contract H3
     sealed = dataclasses.replace(settings, encryption_key=os.urandom(32))
     async with (
         running(sealed) as app,
@@ -178,6 +182,7 @@ async def test_a_repeated_rotation_answers_the_same_secret_and_it_is_not_kept_in
 async def test_without_a_key_for_secrets_the_log_warns_and_a_key_that_comes_later_seals_them(
     settings: Settings, make_key: Callable[..., str]
 ) -> None:
+    # contract H3
     headers = _as(make_key())
     with capture_logs() as lines:
         async with (
@@ -200,6 +205,7 @@ async def test_without_a_key_for_secrets_the_log_warns_and_a_key_that_comes_late
 
 
 async def test_a_patch_merges_and_replaces_arrays(http: httpx.AsyncClient) -> None:
+    # contract H1
     path = await _create(http, label="a", dataEvents=["block.*"], headers=["X: 1"])
     before = (await http.get(path)).json()
     changed = await http.patch(path, json={"label": "b", "headers": "Y: 2", "createdAt": "x", "id": _ID})
@@ -221,6 +227,7 @@ async def test_a_patch_merges_and_replaces_arrays(http: httpx.AsyncClient) -> No
 
 
 async def test_the_client_secret_is_written_only_and_kept_by_a_patch_without_it(http: httpx.AsyncClient) -> None:
+    # contract H5
     oauth = {"tokenUrl": "https://id.example/token", "clientId": "c", "clientSecret": "hidden"}
     path = await _create(http, oauthConnection=oauth)
     shown = (await http.get(path)).json()["oauthConnection"]
@@ -234,6 +241,7 @@ async def test_the_client_secret_is_written_only_and_kept_by_a_patch_without_it(
 
 
 async def test_conditions_are_honoured(http: httpx.AsyncClient) -> None:
+    # contract G17
     path = await _create(http)
     assert (await http.get(path, headers={"If-None-Match": '"1"'})).status_code == 304
     stale = {"If-Match": '"7"'}
@@ -259,6 +267,7 @@ async def test_a_deleted_webhook_is_answered_once_more_and_gone(client: AsyncCli
 
 
 async def test_rotating_gives_a_new_secret_each_time(client: AsyncClient) -> None:
+    # contract H10
     webhook_id = await client.create_webhook(_URL) or ""
     seen = {(await client.get_webhook(webhook_id)).signing_secret}
     for seconds in (None, 0, 604_800):
@@ -288,6 +297,7 @@ async def _labels(http: httpx.AsyncClient, query: str) -> list[str]:
 
 
 async def test_a_list_is_of_ten_the_newest_first_and_can_be_paged(many: httpx.AsyncClient) -> None:
+    # contract G19, H16
     first = await many.get("/v1/webhooks")
     assert len(first.json()) == 10
     assert first.headers["X-Total-Count"] == "12"
@@ -317,6 +327,7 @@ async def test_a_list_is_sorted_by_who_made_and_who_changed_its_webhooks(
 async def test_a_search_is_a_part_of_label_or_url_in_any_case_and_nothing_in_it_is_special(
     many: httpx.AsyncClient,
 ) -> None:
+    # contract H16
     assert await _labels(many, "?search=lInE%2004") == ["04"]
     assert await _labels(many, "?search=H04.EXAMPLE") == ["07"]
     assert len(await _labels(many, "?search=100%25_")) == 10
@@ -329,12 +340,14 @@ async def test_a_search_is_a_part_of_label_or_url_in_any_case_and_nothing_in_it_
     "query", ["take=0", "take=1001", "take=x", "skip=-1", "sortOrder=UP", "sortedBy=secret", "take=1.0"]
 )
 async def test_a_query_out_of_range_is_400_and_nothing_is_clamped(http: httpx.AsyncClient, query: str) -> None:
+    # contract G19
     assert (await http.get(f"/v1/webhooks?{query}")).status_code == 400
 
 
 async def test_a_webhook_is_its_owners_and_open_to_admins_only_in_part(
     http: httpx.AsyncClient, workspace: dict[str, Any], make_key: Callable[..., str]
 ) -> None:
+    # contract H2, H3
     mine, other = (make_key(name=name, role="editor", workspace_id=workspace["id"]) for name in ("mine", "other"))
     headers = ["Authorization: Bearer hidden"]
     answer = await http.post("/v1/webhooks", json={"url": _URL, "headers": headers}, headers=_as(mine))
@@ -379,6 +392,7 @@ async def test_no_key_is_401_before_anything_is_parsed_and_other_methods_are_405
 
 
 async def test_the_types_of_events_are_listed_with_schemas_that_can_be_used(http: httpx.AsyncClient) -> None:
+    # contract H6, WH7
     listed = (await http.get("/v1/webhooks/event-types")).json()
     schemas = {kind["type"]: kind["schema"] for kind in listed}
     assert len(schemas) == 20

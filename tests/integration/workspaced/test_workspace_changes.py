@@ -1,4 +1,4 @@
-"""Rows WS4 and WS5 of the conformance table, and what becomes of a deleted workspace."""
+"""Operations (contract WS4, WS5), and what becomes of a deleted workspace."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 
 from ingestd.client import AsyncClient
 from workspaced.app import running
-from workspaced.problems import Conflict, NotFound
-from workspaced.settings import Limits, Settings
-from workspaced.storage.choice import transact
-from workspaced.workspaces import retention
+from workspaced.core.problems import Conflict, NotFound
+from workspaced.resources.workspaces import retention
+from workspaced.settings.model import Limits, Settings
+from workspaced.storage.factory import transact
 
 _ID = "123e4567-e89b-12d3-a456-426614174000"
 
@@ -36,6 +36,7 @@ async def _block(http: httpx.AsyncClient, path: str, **members: Any) -> str:
 
 
 async def test_a_label_is_changed_and_the_whole_record_answered(http: httpx.AsyncClient, path: str) -> None:
+    # contract W5
     answer = await http.patch(path, json={"label": " Probe ", "blocks": [], "colour": 1})
     assert answer.status_code == 200
     assert (answer.json()["label"], answer.headers["X-Ignored-Fields"]) == ("Probe", "blocks,colour")
@@ -47,6 +48,7 @@ async def test_a_label_is_changed_and_the_whole_record_answered(http: httpx.Asyn
 async def test_a_change_of_nothing_is_200_and_no_new_version(
     http: httpx.AsyncClient, path: str, content: bytes
 ) -> None:
+    # contract W5
     before = await http.get(path)
     answer = await http.patch(path, content=content)
     assert (answer.status_code, answer.json()) == (200, before.json())
@@ -76,6 +78,7 @@ async def test_a_wrong_update_body_is_400_and_points_at_the_mistake(
 
 
 async def test_the_root_block_is_changed_through_its_workspace(client: AsyncClient) -> None:
+    # contract W5
     workspace = await client.create_workspace("Rocket")
     for body in ({"label": "Vehicle"}, {"id": workspace.root_block, "description": "all of it", "parentBlock": ""}):
         assert (await client.update_workspace(workspace.id, root_block=body)).root_block == workspace.root_block
@@ -87,6 +90,7 @@ async def test_the_root_block_is_changed_through_its_workspace(client: AsyncClie
 async def test_another_block_becomes_the_root_and_the_old_root_its_last_child(
     http: httpx.AsyncClient, path: str, workspace: dict[str, Any], as_text: bool
 ) -> None:
+    # contract W5
     old = workspace["rootBlock"]
     stage = await _block(http, path)
     engine = await _block(http, path, parentBlock=stage)
@@ -114,6 +118,7 @@ async def test_another_block_becomes_the_root_and_the_old_root_its_last_child(
 async def test_a_root_block_must_be_a_block_of_the_workspace_and_have_no_parent(
     http: httpx.AsyncClient, path: str, workspace: dict[str, Any]
 ) -> None:
+    # contract W5
     foreign = (await http.post("/v1/workspace", json={"label": "Other"})).json()["rootBlock"]
     block = await _block(http, path)
     for root, code in (
@@ -130,6 +135,7 @@ async def test_a_root_block_must_be_a_block_of_the_workspace_and_have_no_parent(
 async def test_only_an_owner_opens_a_workspace_to_others(
     http: httpx.AsyncClient, path: str, make_key: Callable[..., str]
 ) -> None:
+    # contract A7
     editor = {"x-api-key": make_key(name="editor", role="editor")}
     as_read = (await http.get(path)).json()
     assert (await http.patch(path, json={**as_read, "label": "Mine"}, headers=editor)).status_code == 200
@@ -141,6 +147,7 @@ async def test_only_an_owner_opens_a_workspace_to_others(
 
 
 async def test_conditions_hold_on_a_workspace(http: httpx.AsyncClient, path: str) -> None:
+    # contract G17
     seen = (await http.get(path)).headers["ETag"]
     assert (await http.patch(path, json={"label": "a"}, headers={"If-Match": seen})).status_code == 200
     for method in ("PATCH", "DELETE"):
@@ -153,6 +160,7 @@ async def test_conditions_hold_on_a_workspace(http: httpx.AsyncClient, path: str
 async def test_changes_of_a_workspace_are_refused_in_the_order_of_the_contract(
     http: httpx.AsyncClient, path: str, make_key: Callable[..., str], method: str
 ) -> None:
+    # contract G12
     assert (await http.request(method, "/v1/workspace/nonsense", json={})).status_code == 400
     assert (await http.request(method, f"/v1/workspace/{uuid.uuid4()}", json={})).status_code == 404
     for role, allowed in (("reader", False), ("pusher", False), ("editor", method == "PATCH")):
@@ -175,6 +183,7 @@ async def test_changes_of_a_workspace_are_refused_in_the_order_of_the_contract(
 async def test_a_deleted_workspace_answers_what_it_was_and_is_gone_everywhere(
     http: httpx.AsyncClient, path: str, sink: str, make_key: Callable[..., str]
 ) -> None:
+    # contract G2, W6
     await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})
     block = await _block(http, path)
     record = (await http.get(path)).json()
@@ -223,6 +232,7 @@ async def test_a_deleted_public_workspace_is_closed(http: httpx.AsyncClient) -> 
 async def test_a_restored_workspace_has_all_that_was_in_it(
     http: httpx.AsyncClient, path: str, sink: str, settings: Settings, make_key: Callable[..., str]
 ) -> None:
+    # contract W7
     await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})
     record = (await http.get(path)).json()
     member = make_key(name="member", role="reader", workspace_id=record["id"])
@@ -241,6 +251,7 @@ async def test_a_restored_workspace_has_all_that_was_in_it(
 async def test_a_workspace_is_purged_when_its_time_is_over_and_nothing_of_it_stays(
     settings: Settings, make_key: Callable[..., str]
 ) -> None:
+    # contract G25, W7
     brief = Settings(data=settings.data, postgres=settings.postgres, limits=Limits(deleted_days=0))
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     async with (

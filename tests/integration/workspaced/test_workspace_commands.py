@@ -9,6 +9,7 @@ from tests.support.workspaced_process import WorkspaceService, new_key, workspac
 
 
 def test_a_deleted_workspace_is_listed_and_restored_while_the_service_runs(tmp_path: Path) -> None:
+    # contract G25
     data = tmp_path / "data"
     key = new_key(data)
     with WorkspaceService(data) as service, service.client(key) as http:

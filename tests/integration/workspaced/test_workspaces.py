@@ -13,6 +13,7 @@ _ID = "123e4567-e89b-12d3-a456-426614174000"
 
 
 async def test_a_workspace_is_created_with_its_root_block_and_read_back(http: httpx.AsyncClient) -> None:
+    # contract G1, W3, W4
     body = {
         "id": _ID.upper(),
         "label": "  Rocket ",
@@ -61,6 +62,7 @@ async def test_a_wrong_body_is_400_and_points_at_the_mistake(
 
 
 async def test_what_nobody_knows_is_ignored_and_named(http: httpx.AsyncClient) -> None:
+    # contract G5
     answer = await http.post("/v1/workspace", json={"label": "x", "colour": 1, "ümlaut\r\nX: y": 2})
     assert answer.status_code == 201
     assert answer.headers["X-Ignored-Fields"] == "colour,%C3%BCmlaut%0D%0AX%3A%20y"
@@ -69,6 +71,7 @@ async def test_what_nobody_knows_is_ignored_and_named(http: httpx.AsyncClient) -
 async def test_the_list_holds_what_the_key_may_read(
     client: AsyncClient, transport: httpx.ASGITransport, make_key: Callable[..., str]
 ) -> None:
+    # contract W1
     made = [await client.create_workspace(label) for label in ("Rocket", "Other")]
     assert list(await client.list_workspaces()) == made
     key = make_key(name="limited", role="reader", workspace_id=made[1].id)
@@ -77,6 +80,7 @@ async def test_the_list_holds_what_the_key_may_read(
 
 
 async def test_filters_narrow_the_list(client: AsyncClient) -> None:
+    # contract W2
     for label in ("Rocket", "rocket stage", "Probe", "Straße"):
         await client.create_workspace(label)
 
@@ -94,10 +98,12 @@ async def test_filters_narrow_the_list(client: AsyncClient) -> None:
 
 @pytest.mark.parametrize("filters", ["{", '{"no":1}', '{"label":{"like":"x"}}', '{"label":{"in":"x"}}', '{"label":1}'])
 async def test_filters_that_cannot_be_understood_are_400(http: httpx.AsyncClient, filters: str) -> None:
+    # contract W2
     assert (await http.get("/v1/workspace", params={"filters": filters})).status_code == 400
 
 
 async def test_lists_can_be_taken_in_pages(http: httpx.AsyncClient) -> None:
+    # contract G19
     for number in range(5):
         await http.post("/v1/workspace", json={"label": f"W{number}"})
     page = await http.get("/v1/workspace?take=2&skip=2&sortedBy=label&sortOrder=desc")

@@ -4,13 +4,14 @@ import random
 
 import pytest
 
-from workspaced.access.key_form import digest, key_id_of, new_key, new_key_id
-from workspaced.access.permissions import DATA_SINKS_PUSH, DATA_SINKS_WRITE, ROLES, Grant, principal_of
+from workspaced.security.key_format import digest, key_id_of, new_key, new_key_id
+from workspaced.security.permissions import DATA_SINKS_PUSH, DATA_SINKS_WRITE, ROLES, Grant, principal_of
 
 A, B = "00000000-0000-4000-8000-00000000000a", "00000000-0000-4000-8000-00000000000b"
 
 
 def test_a_key_tells_its_id_and_any_single_slip_is_noticed() -> None:
+    # contract A1
     dice = random.Random(1)
     key_id = new_key_id(dice.choice)
     key = new_key(key_id, dice.choice)
@@ -25,6 +26,7 @@ def test_a_key_tells_its_id_and_any_single_slip_is_noticed() -> None:
 
 
 def test_what_holds_is_what_both_the_key_and_a_grant_allow() -> None:
+    # contract A5
     principal = principal_of(
         name="x",
         key_id="k",
@@ -41,6 +43,7 @@ def test_what_holds_is_what_both_the_key_and_a_grant_allow() -> None:
 
 
 def test_writing_includes_pushing() -> None:
+    # contract A5
     grants = (Grant(workspace_id="", role="owner"),)
     principal = principal_of(name="x", key_id="k", key_scopes=frozenset({DATA_SINKS_WRITE}), grants=grants)
     assert principal.may(DATA_SINKS_PUSH, A)

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from workspaced.blocks.rules import read_block_changes
-from workspaced.blocks.tree import Place, Tree
-from workspaced.members import Members
-from workspaced.problems import Invalid
-from workspaced.settings import Limits
+from workspaced.core.fields import Fields
+from workspaced.core.problems import Invalid
+from workspaced.resources.blocks.rules import read_block_changes
+from workspaced.resources.blocks.tree import Place, Tree
+from workspaced.settings.model import Limits
 
 
 def _place(number: int, parent: int | None, order: float = 0) -> Place:
@@ -55,14 +55,16 @@ def test_an_empty_body_changes_nothing() -> None:
 
 @pytest.mark.parametrize("number", [0, 7, Decimal("0.10"), Decimal("-1e300"), 10**63])
 def test_a_number_keeps_its_digits(number: int | Decimal) -> None:
-    members = Members({"n": number})
+    # contract G6
+    members = Fields({"n": number})
     assert str(members.number("n")) == str(number)
     assert members.finish() == ()
 
 
 @pytest.mark.parametrize("number", [True, "1", [], 10**301, -(10**4_000), Decimal("0." + "1" * 64)])
 def test_what_is_no_number_or_too_long_is_refused(number: object) -> None:
-    members = Members({"n": number})
+    # contract G6
+    members = Fields({"n": number})
     assert members.number("n") is UNSET
     with pytest.raises(Invalid):
         members.finish()

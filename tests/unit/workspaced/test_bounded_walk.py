@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workspaced.problems import Invalid
+from workspaced.core.problems import Invalid
 from workspaced.storage.bounded_walk import Walked, walk
 from workspaced.storage.port import Row
 
@@ -40,6 +40,7 @@ class Rows:
 def test_pages_have_every_match_once_and_none_passes_over_more_than_it_may(
     count: int, every: int, take: int, most: int
 ) -> None:
+    # contract G28
     rows, found, start = Rows(count, every), list[int](), 0
     while True:
         rows.passed = 0

@@ -2,15 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from workspaced.cloud_storage.conversion_rules import ConversionPace, Next, after_failure, after_lost_lease
-from workspaced.cloud_storage.converters.registry import kind_of
-from workspaced.cloud_storage.disposition import attachment
-from workspaced.cloud_storage.links import LinkRefused, UploadLinks
-from workspaced.cloud_storage.ranges import Stretch, stretch
-from workspaced.cloud_storage.rules import read_metadata, read_one_shot, read_upload_link, type_of
-from workspaced.problems import Invalid, RangeNotSatisfiable
-from workspaced.settings import Limits, public_url
-from workspaced.web.addresses import Proxies
+from workspaced.core.problems import Invalid, RangeNotSatisfiable
+from workspaced.resources.cloud_storage.conversion_rules import Next, after_failure, after_lost_lease
+from workspaced.resources.cloud_storage.converters.registry import kind_of
+from workspaced.resources.cloud_storage.disposition import attachment
+from workspaced.resources.cloud_storage.links import LinkRefused, UploadLinks
+from workspaced.resources.cloud_storage.ranges import Stretch, stretch
+from workspaced.resources.cloud_storage.rules import read_metadata, read_one_shot, read_upload_link, type_of
+from workspaced.security.trusted_proxies import Proxies
+from workspaced.settings.model import Limits, public_url
+from workspaced.settings.workers import ConversionSettings
 
 LIMITS = Limits()
 WORKSPACE = "11111111-1111-4111-8111-111111111111"
@@ -111,7 +112,7 @@ def test_a_link_changed_in_any_part_is_refused() -> None:
 
 
 def test_internal_failures_are_tried_three_times_again_and_others_wait_for_somebody() -> None:
-    pace = ConversionPace()
+    pace = ConversionSettings()
     for failures, seconds in enumerate((10, 60, 300)):
         for error_class in ("internal", "timeout"):
             step = after_failure(pace, error_class, failures=failures, now=1_000)
@@ -122,7 +123,7 @@ def test_internal_failures_are_tried_three_times_again_and_others_wait_for_someb
 
 
 def test_a_lost_lease_is_begun_again_at_once_but_not_for_ever() -> None:
-    pace = ConversionPace()
+    pace = ConversionSettings()
     assert after_lost_lease(pace, failures=0, now=5) == Next(due_at=5, failures=1)
     assert after_lost_lease(pace, failures=3, now=5) == Next(due_at=None, failures=4)
 
@@ -134,12 +135,12 @@ def test_a_lost_lease_is_begun_again_at_once_but_not_for_ever() -> None:
 def test_a_pace_that_cant_be_read_is_named(variable: str, value: str) -> None:
     name = f"WORKSPACED_CONVERSION_{variable}"
     with pytest.raises(ValueError, match=name):
-        ConversionPace.from_environment({name: value})
+        ConversionSettings.from_environment({name: value})
 
 
 def test_the_heartbeat_follows_the_lease() -> None:
-    assert ConversionPace.from_environment({}).heartbeat_seconds == 60
-    assert ConversionPace.from_environment({"WORKSPACED_CONVERSION_LEASE_SECONDS": "5"}).heartbeat_seconds == 1
+    assert ConversionSettings.from_environment({}).heartbeat_seconds == 60
+    assert ConversionSettings.from_environment({"WORKSPACED_CONVERSION_LEASE_SECONDS": "5"}).heartbeat_seconds == 1
 
 
 @pytest.mark.parametrize(
@@ -162,6 +163,7 @@ def test_a_converter_is_chosen_by_ending_then_by_type(name: str, content_type: s
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "a\\b", "..", ".", " . ", "", "   ", "a\nb", "x" * 256])
 def test_a_name_that_is_a_path_or_none_is_refused(name: str) -> None:
+    # contract C3
     with pytest.raises(Invalid) as refused:
         read_upload_link({"workspaceId": WORKSPACE, "fileName": name}, LIMITS)
     assert refused.value.mistakes[0].pointer == "/fileName"
@@ -203,7 +205,7 @@ def test_what_curl_says_of_bytes_is_no_type() -> None:
 
 
 def test_metadata_is_kept_in_one_order_with_the_digits_of_its_numbers() -> None:
-    from workspaced.web.json_body import decode  # numbers as the service reads them
+    from workspaced.core.json_body import decode  # numbers as the service reads them
 
     assert (
         read_metadata(decode(b'{"b": 1.10, "a": {"d": 1e2, "c": null}}'), LIMITS)
@@ -212,6 +214,7 @@ def test_metadata_is_kept_in_one_order_with_the_digits_of_its_numbers() -> None:
 
 
 def test_metadata_is_an_object_of_bounded_size_and_depth() -> None:
+    # contract C4
     deep: object = {}
     for _ in range(16):
         deep = {"a": deep}
@@ -229,6 +232,7 @@ def test_a_public_url_is_http_or_https() -> None:
 
 
 def test_only_a_known_proxy_says_by_which_scheme_the_caller_came() -> None:
+    # contract P6
     proxies = Proxies.from_environment({"WORKSPACED_TRUSTED_PROXIES": "10.0.0.0/8"})
     assert proxies.scheme("10.0.0.1", "https", own="http") == "https"
     assert proxies.scheme("192.0.2.1", "https", own="http") == "http"

@@ -4,8 +4,8 @@ from ipaddress import ip_address
 
 import pytest
 
-from workspaced.egress.addresses import is_public
-from workspaced.egress.rules import EgressRules, UnsafeTarget, literal
+from workspaced.security.egress.addresses import is_public
+from workspaced.security.egress.rules import EgressRules, UnsafeTarget, literal
 
 HOSTILE = (
     "127.0.0.1",
@@ -52,6 +52,7 @@ DEV = EgressRules.from_environment({}, dev=True)
 
 @pytest.mark.parametrize("address", HOSTILE)
 def test_a_hostile_address_is_not_public(address: str) -> None:
+    # contract H15
     assert not is_public(ip_address(address))
 
 
@@ -104,6 +105,7 @@ def test_a_public_address_is(address: str) -> None:
     ],
 )
 def test_a_url_that_is_not_plainly_public_is_refused(url: str) -> None:
+    # contract H15
     with pytest.raises(UnsafeTarget):
         STRICT.target(url)
 
@@ -132,6 +134,7 @@ def test_dev_opens_http_and_this_machine_only() -> None:
 
 
 def test_networks_and_names_can_be_allowed() -> None:
+    # contract H15
     rules = EgressRules.from_environment(
         {"WORKSPACED_ALLOWED_CIDRS": "10.1.0.0/16, fd00::/8", "WORKSPACED_ALLOWED_HOSTS": "Hooks.Corp.internal."},
         dev=False,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from workspaced.environment import settings_from
-from workspaced.settings import Limits, Settings
+from workspaced.settings.environment import settings_from
+from workspaced.settings.model import Limits, Settings
 
 # What is made of several variables, or has a form of its own, by one variable that changes it.
 PARTS = {

@@ -22,6 +22,7 @@ def _body(event: Event) -> bytes:
 
 
 def test_the_catalogue_is_the_contracts() -> None:
+    # contract H6
     assert set(EVENT_TYPES) == {
         *(
             f"{prefix}.{verb}"
@@ -52,21 +53,25 @@ def test_the_catalogue_is_the_contracts() -> None:
     ],
 )
 def test_a_pattern_picks_all_a_prefix_or_one_name(pattern: str, name: str, *, picked: bool) -> None:
+    # contract H6
     assert picks(pattern, name) is picked
 
 
 def test_names_that_nobody_emits_are_told_apart() -> None:
+    # contract H6
     assert unknown(("*", "block.*", "block.moved", "typo.*", "data_sink.created")) == ("block.moved", "typo.*")
 
 
 @pytest.mark.parametrize(("pattern", "good"), [("a/b:c-d.*", True), ("x" * 128, True), ("x" * 129, False), ("", False)])
 def test_a_subscription_may_hold_names_of_other_services(pattern: str, *, good: bool) -> None:
+    # contract H6
     assert is_well_formed(pattern) is good
     assert not is_well_formed("with space")
     assert not is_well_formed("ü")
 
 
 def test_a_body_says_what_when_where_and_by_whom() -> None:
+    # contract H8
     body = msgspec.json.decode(
         _body(Event(type="block.updated", id="b", record={"id": "b", "label": "new"}, previous={"label": "old"}))
     )
@@ -83,6 +88,7 @@ def test_a_body_says_what_when_where_and_by_whom() -> None:
 
 
 def test_a_large_record_is_reduced_to_what_identifies_it() -> None:
+    # contract H8
     record = {"id": "e", "dataSinkId": "s", "key": "k", "value": "x" * BODY_BYTES, "hugeId": "y" * 300}
     body = _body(Event(type="data_sink.entry.updated", id="e", record=record, previous={"value": "z" * BODY_BYTES}))
     assert len(body) < 1_000

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from workspaced.data_sinks.mass_body import (
+from workspaced.core.json_body import decode
+from workspaced.core.problems import Invalid
+from workspaced.resources.data_sinks.mass_body import (
     Bulk,
     Single,
     _carefully,
@@ -17,11 +19,9 @@ from workspaced.data_sinks.mass_body import (
     _single,
     read_mass,
 )
-from workspaced.data_sinks.mass_store import rounds
-from workspaced.data_sinks.values import Change
-from workspaced.problems import Invalid
-from workspaced.settings import Limits
-from workspaced.web.json_body import decode
+from workspaced.resources.data_sinks.mass_store import rounds
+from workspaced.resources.data_sinks.values import Change
+from workspaced.settings.model import Limits
 
 LIMITS = Limits(bulk_items=20, value_bytes=64)
 TEXTS = st.one_of(

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from workspaced.app import Application, create_app
-from workspaced.chapters import chapters
-from workspaced.openapi.document import Undescribed, document
-from workspaced.settings import Limits, Settings
+from workspaced.http.openapi.document import MissingDescription, document
+from workspaced.resources.api_sections import api_sections
+from workspaced.settings.model import Limits, Settings
 
 METHODS = ("get", "post", "put", "patch", "delete")
 
@@ -47,16 +47,16 @@ def test_an_operation_without_a_description_keeps_the_document_from_being_made(
     app: Application, settings: Settings
 ) -> None:
     more = (*app.operations, dataclasses.replace(app.operations[0], name="blocks.rename"))
-    with pytest.raises(Undescribed, match=r"Without a description: \['blocks.rename'\]"):
-        document(more, chapters(settings), limits=settings.limits, version="1")
+    with pytest.raises(MissingDescription, match=r"Without a description: \['blocks.rename'\]"):
+        document(more, api_sections(settings), limits=settings.limits, version="1")
 
 
 def test_a_description_without_an_operation_keeps_the_document_from_being_made(
     app: Application, settings: Settings
 ) -> None:
     fewer = [operation for operation in app.operations if operation.name != "blocks.get"]
-    with pytest.raises(Undescribed, match=r"in no table: \['blocks.get'\]"):
-        document(fewer, chapters(settings), limits=settings.limits, version="1")
+    with pytest.raises(MissingDescription, match=r"in no table: \['blocks.get'\]"):
+        document(fewer, api_sections(settings), limits=settings.limits, version="1")
 
 
 def test_every_reference_leads_somewhere(made: dict[str, Any]) -> None:
@@ -84,6 +84,7 @@ def test_every_link_leads_to_an_operation_and_fills_its_path(made: dict[str, Any
 
 
 def test_limits_are_published_as_they_are_set(settings: Settings) -> None:
+    # contract G8
     limits = Limits(key_length=17, bulk_items=3, client_id_length=9, page_length=50)
     made = create_app(dataclasses.replace(settings, limits=limits)).publication.document
     schemas = made["components"]["schemas"]

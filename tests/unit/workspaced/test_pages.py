@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from starlette.datastructures import Headers
 
-from workspaced.pages.addresses import address, below
-from workspaced.pages.blocks import tree_of
-from workspaced.pages.files import picture_of
-from workspaced.pages.paging import Pager, Turn
-from workspaced.pages.protection import keep_cookie, safe_return, sent_by_us, token_of
+from workspaced.ui.addresses import address, below
+from workspaced.ui.blocks import tree_of
+from workspaced.ui.files import picture_of
+from workspaced.ui.pager import Pager, Turn
+from workspaced.ui.protection import keep_cookie, safe_return, sent_by_us, token_of
 
 
 def test_every_segment_and_value_of_an_address_is_encoded() -> None:

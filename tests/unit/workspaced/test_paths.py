@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workspaced.web.paths import Routes, segments
+from workspaced.http.paths import Routes, segments
 
 
 @pytest.mark.parametrize(
@@ -28,11 +28,13 @@ from workspaced.web.paths import Routes, segments
     ],
 )
 def test_a_path_is_split_before_it_is_decoded(raw: bytes, expected: tuple[str | None, ...]) -> None:
+    # contract G16
     assert segments(raw) == expected
 
 
 @given(st.text(min_size=1).filter(lambda text: "\0" not in text and not any(0xD800 <= ord(c) <= 0xDFFF for c in text)))
 def test_every_text_survives_the_way_through_a_path(text: str) -> None:
+    # contract G16
     assert segments(f"/x/{quote(text, safe='')}".encode()) == ("x", unicodedata.normalize("NFC", text))
 
 

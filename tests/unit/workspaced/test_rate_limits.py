@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workspaced.access import rate_limits
-from workspaced.access.rate_limits import RateLimit
-from workspaced.settings import visible_id_prefix
-from workspaced.web.addresses import Proxies
+from workspaced.security import rate_limits
+from workspaced.security.rate_limits import RateLimit
+from workspaced.security.trusted_proxies import Proxies
+from workspaced.settings.model import visible_id_prefix
 
 
 class _Clock:
@@ -95,11 +95,13 @@ def test_callers_without_number_do_not_fill_the_memory(monkeypatch: pytest.Monke
     ],
 )
 def test_only_known_proxies_are_believed(peer: str, forwarded: str | None, expected: str) -> None:
+    # contract P6
     proxies = Proxies.from_environment({"WORKSPACED_TRUSTED_PROXIES": "10.0.0.0/8, fd00::/8"})
     assert proxies.caller(peer, forwarded) == expected
 
 
 def test_without_proxies_nobody_is_believed() -> None:
+    # contract P6
     assert Proxies.from_environment({}).caller("10.0.0.1", "198.51.100.1") == "10.0.0.1"
     with pytest.raises(ValueError, match="WORKSPACED_TRUSTED_PROXIES holds 'x', which is no network"):
         Proxies.from_environment({"WORKSPACED_TRUSTED_PROXIES": "10.0.0.1,x"})

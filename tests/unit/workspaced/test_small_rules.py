@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workspaced.data_sinks.addressing import ID_MULTIPLIER, SinkName, row_number, sink_name
-from workspaced.problems import PreconditionFailed
-from workspaced.settings import Limits
-from workspaced.text import as_uuid, has_controls
-from workspaced.timestamps import microseconds, stamp
-from workspaced.web.conditions import not_modified, require_match
+from workspaced.core.problems import PreconditionFailed
+from workspaced.core.text import as_uuid, has_controls
+from workspaced.core.timestamps import microseconds, stamp
+from workspaced.http.conditions import not_modified, require_match
+from workspaced.resources.data_sinks.sink_address import ID_MULTIPLIER, SinkName, row_number, sink_name
+from workspaced.settings.model import Limits
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,7 @@ from workspaced.web.conditions import not_modified, require_match
     ],
 )
 def test_an_instant_is_written_with_three_digits(milliseconds: int, text: str) -> None:
+    # contract G3
     assert stamp(milliseconds) == text
     assert microseconds(text) == milliseconds * 1000
 
@@ -36,23 +37,26 @@ def test_an_instant_is_written_with_three_digits(milliseconds: int, text: str) -
     ],
 )
 def test_rfc_3339_is_read_to_the_microsecond(text: str, expected: int) -> None:
+    # contract G3
     assert microseconds(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "2026-05-01", "2026-05-01T12:00:00", "2026-13-01T12:00:00Z", "12:00", "now"])
 def test_what_is_no_instant_is_refused(text: str) -> None:
+    # contract G3
     with pytest.raises(ValueError, match=r"."):
         microseconds(text)
 
 
 @given(st.integers(1, 1 << 40), st.integers(0, (1 << 48) - 1))
-def test_an_id_leads_back_to_its_row(number: int, scramble: int) -> None:
-    made = f"00000000-0000-4000-8000-{(number * ID_MULTIPLIER + scramble) & 0xFFFFFFFFFFFF:012x}"
-    assert row_number(made, scramble=scramble) == number
-    assert number * ID_MULTIPLIER + scramble < 1 << 63
+def test_an_id_leads_back_to_its_row(number: int, id_offset: int) -> None:
+    made = f"00000000-0000-4000-8000-{(number * ID_MULTIPLIER + id_offset) & 0xFFFFFFFFFFFF:012x}"
+    assert row_number(made, id_offset=id_offset) == number
+    assert number * ID_MULTIPLIER + id_offset < 1 << 63
 
 
 def test_a_path_names_a_sink_by_uuid_or_visible_id() -> None:
+    # contract S5
     assert sink_name("snk-12", prefix="SNK") == SinkName(serial=12)
     assert sink_name("123E4567-E89B-12D3-A456-426614174000", prefix="SNK") == SinkName(
         id="123e4567-e89b-12d3-a456-426614174000"
@@ -65,15 +69,18 @@ def test_a_path_names_a_sink_by_uuid_or_visible_id() -> None:
     "text", ["", "123e4567e89b12d3a456426614174000", "urn:uuid:123e4567-e89b-12d3-a456-426614174000"]
 )
 def test_only_the_form_with_hyphens_is_a_uuid(text: str) -> None:
+    # contract G1
     assert as_uuid(text) is None
 
 
 def test_control_characters_are_found_and_other_unprintable_ones_are_not_them() -> None:
+    # contract G7
     assert has_controls("a\x85")
     assert not has_controls("a\u00ad\u3000\u200b")
 
 
 def test_conditions_compare_versions() -> None:
+    # contract G17
     assert not_modified('"1", W/"2"', 2)
     assert not_modified("*", 2)
     assert not not_modified(None, 2)

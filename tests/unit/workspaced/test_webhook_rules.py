@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from workspaced.egress.rules import EgressRules
-from workspaced.problems import Invalid, Unavailable, Unprocessable
-from workspaced.sealing import Vault, encryption_key
-from workspaced.settings import Limits, Settings
-from workspaced.webhooks.rules import header_of, merged_oauth, read_new_webhook, read_rotation
-from workspaced.webhooks.signing import key_of, masked, new_secret, signature_headers
-from workspaced.webhooks.values import GivenOAuth, OAuth
+from workspaced.core.problems import Invalid, Unavailable, Unprocessable
+from workspaced.resources.webhooks.rules import header_of, merged_oauth, read_new_webhook, read_rotation
+from workspaced.resources.webhooks.signature import key_of, masked, new_secret, signature_headers
+from workspaced.resources.webhooks.values import GivenOAuth, OAuth
+from workspaced.security.egress.rules import EgressRules
+from workspaced.security.secret_box import SecretBox, encryption_key
+from workspaced.settings.model import Limits, Settings
 
 URL = "https://hooks.example/in"
 
@@ -23,6 +23,7 @@ def _read(body: object) -> object:
 
 
 def test_only_the_url_is_needed_and_the_rest_has_defaults() -> None:
+    # contract H1
     new, ignored = read_new_webhook({"url": URL, "extra": 1}, Limits(), EgressRules())
     chosen = new.definition
     assert (chosen.url, chosen.label, chosen.data_events, chosen.enabled) == (URL, "hooks.example", ("*",), True)
@@ -74,6 +75,7 @@ def test_what_is_wrong_is_pointed_at(body: object, pointer: str) -> None:
     ],
 )
 def test_an_unsafe_url_is_well_formed_and_impossible(body: object) -> None:
+    # contract H15
     with pytest.raises(Unprocessable) as refused:
         _read(body)
     assert refused.value.code == "unsafe_url"
@@ -84,11 +86,13 @@ def test_an_unsafe_url_is_well_formed_and_impossible(body: object) -> None:
     ["Host", "content-length", "Content-Type", "Transfer-Encoding", "Connection", "Proxy-Authorization", "WEBHOOK-id"],
 )
 def test_headers_that_the_delivery_sets_are_refused(name: str) -> None:
+    # contract H4
     assert header_of(f"{name}: x") is None
 
 
 @pytest.mark.parametrize("text", ["", ":", "a b: x", "X: a\nb", "X: a\rb", "X: a\0b", "Ü: x", "X : y"])
 def test_what_is_no_header_is_refused(text: str) -> None:
+    # contract H4
     assert header_of(text) is None
 
 
@@ -98,6 +102,7 @@ def test_a_header_is_name_and_value() -> None:
 
 
 def test_the_client_secret_is_kept_unless_it_would_go_elsewhere() -> None:
+    # contract H5
     stored = OAuth(token_url=URL, client_id="c", client_secret="hidden", scope="a")
     given = GivenOAuth(token_url=URL, client_id="d", client_secret=None, scope="", audience="x")
     merged = merged_oauth(stored, given)
@@ -121,6 +126,7 @@ def test_a_grace_may_be_left_out() -> None:
 
 
 def test_a_signature_is_verified_by_the_standards_own_library_with_each_secret() -> None:
+    # contract H9
     secrets = [new_secret(os.urandom), new_secret(os.urandom)]
     body = '{"a": "ü"}'.encode()
     now = int(datetime.now(UTC).timestamp())
@@ -133,6 +139,7 @@ def test_a_signature_is_verified_by_the_standards_own_library_with_each_secret()
 
 
 def test_a_secret_has_256_random_bits_and_shows_its_end_only() -> None:
+    # contract H3
     secret = new_secret(os.urandom)
     assert len(key_of(secret) or b"") == 32
     assert masked(secret) == f"whsec_…{secret[-4:]}"
@@ -141,18 +148,18 @@ def test_a_secret_has_256_random_bits_and_shows_its_end_only() -> None:
 
 
 def test_what_is_sealed_opens_with_its_key_and_purpose_only() -> None:
-    vault = Vault(os.urandom(32))
-    sealed = vault.seal(b"secret", purpose="a")
+    secret_box = SecretBox(os.urandom(32))
+    sealed = secret_box.seal(b"secret", purpose="a")
     assert b"secret" not in sealed
-    assert vault.open(sealed, purpose="a") == b"secret"
-    for other, purpose in ((vault, "b"), (Vault(os.urandom(32)), "a"), (Vault(None), "a")):
+    assert secret_box.open(sealed, purpose="a") == b"secret"
+    for other, purpose in ((secret_box, "b"), (SecretBox(os.urandom(32)), "a"), (SecretBox(None), "a")):
         with pytest.raises(Unavailable, match="WORKSPACED_ENCRYPTION_KEY"):
             other.open(sealed, purpose=purpose)
 
 
 def test_without_a_key_it_is_stored_plainly_and_can_be_read_with_one() -> None:
-    stored = Vault(None).seal(b"secret", purpose="a")
-    assert Vault(os.urandom(32)).open(stored, purpose="a") == b"secret"
+    stored = SecretBox(None).seal(b"secret", purpose="a")
+    assert SecretBox(os.urandom(32)).open(stored, purpose="a") == b"secret"
 
 
 def test_a_key_that_is_none_is_told_without_quoting_it() -> None:

@@ -6,10 +6,10 @@ import click
 
 from workspaced.cli.database import address_option, in_transaction
 from workspaced.cli.failure import Failure
-from workspaced.cloud_storage.restoring import Known, every_file
+from workspaced.core.text import as_uuid
+from workspaced.core.timestamps import stamp
+from workspaced.resources.cloud_storage.deleted_files import Known, every_file
 from workspaced.storage.address import Address
-from workspaced.text import as_uuid
-from workspaced.timestamps import stamp
 
 
 @click.command("list")

@@ -6,12 +6,12 @@ import click
 
 from workspaced.cli.database import address_option, in_transaction
 from workspaced.cli.failure import Failure
-from workspaced.clock import now_ms
-from workspaced.cloud_storage import restoring
-from workspaced.problems import Conflict, NotFound
+from workspaced.core.clock import now_ms
+from workspaced.core.problems import Conflict, NotFound
+from workspaced.core.text import as_uuid
+from workspaced.resources.cloud_storage import deleted_files
 from workspaced.storage.address import Address
 from workspaced.storage.port import Transaction
-from workspaced.text import as_uuid
 
 
 @click.command()
@@ -25,7 +25,7 @@ def restore(file: str, address: Address) -> None:
 
     def work(tx: Transaction) -> None:
         try:
-            restoring.restore(tx, file_id, now=now_ms())
+            deleted_files.restore(tx, file_id, now=now_ms())
         except (NotFound, Conflict) as problem:
             raise Failure(f"{problem.detail} `workspaced files list --deleted` shows what can be.", 1) from problem
 

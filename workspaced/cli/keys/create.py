@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import click
 
-from workspaced.access import store
-from workspaced.access.key_form import key_id_of
-from workspaced.access.permissions import EVERYWHERE, ROLES
-from workspaced.audit.log import SYSTEM, Deed, note
 from workspaced.cli.database import address_option, in_transaction
 from workspaced.cli.failure import Failure
-from workspaced.clock import now_ms
+from workspaced.core.clock import now_ms
+from workspaced.core.text import as_uuid, has_controls
+from workspaced.security import key_store
+from workspaced.security.audit_log import SYSTEM, AuditAction, note
+from workspaced.security.key_format import key_id_of
+from workspaced.security.permissions import EVERYWHERE, ROLES
 from workspaced.storage.address import Address
 from workspaced.storage.port import Transaction
-from workspaced.text import as_uuid, has_controls
 
 _DAY_MS = 86_400_000
 
@@ -39,7 +39,7 @@ def create(
     expires_at = None if never_expires else now + days * _DAY_MS
 
     def work(tx: Transaction) -> str:
-        key = store.create_key(
+        key = key_store.create_key(
             tx,
             name=name.strip(),
             role=role,
@@ -48,8 +48,8 @@ def create(
             workspace_id=workspace_id,
             guest=guest,
         )
-        deed = Deed(action="api_key.created", resource_id=key_id_of(key) or "", workspace_id=workspace_id)
-        note(tx, SYSTEM, deed, now=now)
+        action = AuditAction(action="api_key.created", resource_id=key_id_of(key) or "", workspace_id=workspace_id)
+        note(tx, SYSTEM, action, now=now)
         return key
 
     click.echo(in_transaction(address, work))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from workspaced.access import store
-from workspaced.access.store import StoredKey
 from workspaced.cli.database import address_option, in_transaction
-from workspaced.clock import now_ms
+from workspaced.core.clock import now_ms
+from workspaced.core.timestamps import stamp
+from workspaced.security import key_store
+from workspaced.security.key_store import StoredKey
 from workspaced.storage.address import Address
-from workspaced.timestamps import stamp
 
 
 @click.command("list")
@@ -17,7 +17,7 @@ from workspaced.timestamps import stamp
 def list_keys(address: Address) -> None:
     """Show every key: id, name, last letters, since when, until when, last use, state. Never the key."""
     now = now_ms()
-    for key in in_transaction(address, store.list_keys):
+    for key in in_transaction(address, key_store.list_keys):
         fields = (
             key.id,
             key.name,

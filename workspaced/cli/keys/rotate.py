@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from workspaced.access import store
-from workspaced.audit.log import SYSTEM, Deed, note
 from workspaced.cli.database import address_option, in_transaction
-from workspaced.cli.keys.naming import the_key
-from workspaced.clock import now_ms
+from workspaced.cli.keys.key_lookup import the_key
+from workspaced.core.clock import now_ms
+from workspaced.security import key_store
+from workspaced.security.audit_log import SYSTEM, AuditAction, note
 from workspaced.storage.address import Address
 from workspaced.storage.port import Transaction
 
@@ -30,7 +30,7 @@ def rotate(key: str, overlap_hours: int, address: Address) -> None:
 
     def work(tx: Transaction) -> str:
         key_id, now = the_key(tx, key), now_ms()
-        note(tx, SYSTEM, Deed(action="api_key.rotated", resource_id=key_id), now=now)
-        return store.rotate_key(tx, key_id=key_id, now=now, overlap_ms=overlap_hours * _HOUR_MS)
+        note(tx, SYSTEM, AuditAction(action="api_key.rotated", resource_id=key_id), now=now)
+        return key_store.rotate_key(tx, key_id=key_id, now=now, overlap_ms=overlap_hours * _HOUR_MS)
 
     click.echo(in_transaction(address, work))

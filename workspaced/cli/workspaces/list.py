@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from workspaced.cli.database import address_option, in_transaction
+from workspaced.core.timestamps import stamp
+from workspaced.resources.workspaces.retention import Known, every_workspace
 from workspaced.storage.address import Address
-from workspaced.timestamps import stamp
-from workspaced.workspaces.retention import Known, every_workspace
 
 
 @click.command("list")

@@ -6,12 +6,12 @@ import click
 
 from workspaced.cli.database import address_option, in_transaction
 from workspaced.cli.failure import Failure
-from workspaced.clock import now_ms
-from workspaced.problems import Conflict, NotFound
+from workspaced.core.clock import now_ms
+from workspaced.core.problems import Conflict, NotFound
+from workspaced.core.text import as_uuid
+from workspaced.resources.workspaces import retention
 from workspaced.storage.address import Address
 from workspaced.storage.port import Transaction
-from workspaced.text import as_uuid
-from workspaced.workspaces import retention
 
 
 @click.command()

@@ -13,8 +13,8 @@ import pytest
 
 from tests.support.webhook_receiver import DEADLINE_SECONDS, Received, WebhookReceiver
 from workspaced.app import running
-from workspaced.egress.rules import EgressRules
-from workspaced.settings import Limits, Settings
+from workspaced.security.egress.rules import EgressRules
+from workspaced.settings.model import Limits, Settings
 from workspaced.storage.address import PostgresAddress
 
 
@@ -130,7 +130,7 @@ def settings(tmp_path: Path, postgres: PostgresAddress | None) -> Settings:
 async def rig(settings: Settings, make_key: Callable[..., str]) -> AsyncIterator[Rig]:
     clock = ManualClock()
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
-    async with running(settings, clock=clock, chance=lambda: 0.5) as app:
+    async with running(settings, clock=clock, jitter=lambda: 0.5) as app:
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as http:
             workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]

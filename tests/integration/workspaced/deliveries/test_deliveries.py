@@ -19,10 +19,10 @@ from structlog.testing import capture_logs
 from tests.integration.workspaced.deliveries.conftest import ManualClock, Rig, arrival
 from tests.support.webhook_receiver import Reply, WebhookReceiver
 from workspaced.app import running
-from workspaced.egress.addresses import Address
-from workspaced.egress.rules import EgressRules
-from workspaced.settings import Settings
-from workspaced.storage.choice import transact
+from workspaced.security.egress.addresses import Address
+from workspaced.security.egress.rules import EgressRules
+from workspaced.settings.model import Settings
+from workspaced.storage.factory import transact
 
 _DAY = 86_400
 
@@ -35,6 +35,7 @@ async def _one_event(rig: Rig, url: str, **members: Any) -> str:
 
 
 async def test_two_failures_and_a_success_are_three_attempts_under_one_id(rig: Rig) -> None:
+    # contract H9, H11
     with WebhookReceiver(500, 500, 200) as receiver:
         webhook = await _one_event(rig, receiver.url)
         begun = rig.clock.now()
@@ -57,6 +58,7 @@ async def test_two_failures_and_a_success_are_three_attempts_under_one_id(rig: R
 
 
 async def test_after_ten_attempts_it_is_dead_and_can_be_sent_once_more(rig: Rig) -> None:
+    # contract H11, H13, WH10
     with WebhookReceiver(*[500] * 10, 200) as receiver:
         webhook = await _one_event(rig, receiver.url)
         for count in range(1, 10):
@@ -76,6 +78,7 @@ async def test_after_ten_attempts_it_is_dead_and_can_be_sent_once_more(rig: Rig)
 
 
 async def test_a_receiver_that_asks_for_time_gets_it(rig: Rig) -> None:
+    # contract H11
     with WebhookReceiver(Reply(status=429, headers={"Retry-After": "3600"}), 200) as receiver:
         webhook = await _one_event(rig, receiver.url)
         await rig.attempted(webhook, 1)
@@ -86,6 +89,7 @@ async def test_a_receiver_that_asks_for_time_gets_it(rig: Rig) -> None:
 
 
 async def test_gone_disables_at_once_and_enabling_resumes_with_what_comes_then(rig: Rig) -> None:
+    # contract H11, H13
     with WebhookReceiver(410, 200) as receiver:
         webhook = await _one_event(rig, receiver.url)
         assert (await rig.attempted(webhook, 1))["status"] == "dead"
@@ -106,6 +110,7 @@ async def test_gone_disables_at_once_and_enabling_resumes_with_what_comes_then(r
 
 
 async def test_five_days_of_failures_only_disable_it(rig: Rig) -> None:
+    # contract H11
     with WebhookReceiver(500) as receiver:
         webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.created"])
         for _ in range(19):
@@ -146,6 +151,7 @@ async def test_a_redirection_to_an_inner_address_is_a_failure_and_is_not_followe
 
 
 async def test_a_name_that_turns_inward_is_never_connected_to(settings: Settings, make_key: Callable[..., str]) -> None:
+    # contract H15
     answers = [["127.0.0.2"], ["127.0.0.1"]]
 
     async def resolve(_host: str, _port: int) -> Sequence[Address]:
@@ -158,7 +164,7 @@ async def test_a_name_that_turns_inward_is_never_connected_to(settings: Settings
     guarded = dataclasses.replace(settings, egress=rules)
     with WebhookReceiver(200) as receiver:
         async with (
-            running(guarded, clock=clock, chance=lambda: 0.5, resolve=resolve) as app,
+            running(guarded, clock=clock, jitter=lambda: 0.5, resolve=resolve) as app,
             httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
         ):
             workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
@@ -175,6 +181,7 @@ async def test_a_name_that_turns_inward_is_never_connected_to(settings: Settings
 async def test_after_a_rotation_old_and_new_secret_verify_until_the_grace_ends(
     rig: Rig, receiver: WebhookReceiver
 ) -> None:
+    # contract H10
     webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.created"])
     old = (await rig.http.get(webhook)).json()["signingSecret"]
     new = (await rig.http.post(f"{webhook}/rotate-secret", json={"gracePeriodSeconds": 60})).json()["signingSecret"]
@@ -194,6 +201,7 @@ async def test_after_a_rotation_old_and_new_secret_verify_until_the_grace_ends(
 
 
 async def test_rotating_often_keeps_the_newest_five(rig: Rig, receiver: WebhookReceiver) -> None:
+    # contract H10
     webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.created"])
     secrets = [(await rig.http.post(f"{webhook}/rotate-secret")).json()["signingSecret"] for _ in range(7)]
     await rig.sink()
@@ -204,6 +212,7 @@ async def test_rotating_often_keeps_the_newest_five(rig: Rig, receiver: WebhookR
 
 
 async def test_a_rotation_without_grace_ends_every_older_secret(rig: Rig, receiver: WebhookReceiver) -> None:
+    # contract H10
     webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.created"])
     await rig.http.post(f"{webhook}/rotate-secret")
     await rig.http.post(f"{webhook}/rotate-secret", json={"gracePeriodSeconds": 0})
@@ -212,6 +221,7 @@ async def test_a_rotation_without_grace_ends_every_older_secret(rig: Rig, receiv
 
 
 async def test_a_receiver_that_asks_for_order_gets_first_attempts_one_at_a_time_and_in_order(rig: Rig) -> None:
+    # contract H12
     gate = threading.Event()
     with WebhookReceiver(Reply(gate=gate), 200) as receiver:
         webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.created"], inOrder=True)
@@ -225,6 +235,7 @@ async def test_a_receiver_that_asks_for_order_gets_first_attempts_one_at_a_time_
 
 
 async def test_different_keys_do_not_wait_for_each_other_and_one_key_keeps_its_order(rig: Rig) -> None:
+    # contract H12
     gate = threading.Event()
     with WebhookReceiver(Reply(gate=gate)) as receiver:
         sink = await rig.sink()
@@ -253,13 +264,14 @@ async def test_different_keys_do_not_wait_for_each_other_and_one_key_keeps_its_o
 async def test_one_receiver_gets_no_more_than_its_part_of_the_places(
     settings: Settings, make_key: Callable[..., str]
 ) -> None:
+    # contract H12
     narrow = dataclasses.replace(settings, pace=dataclasses.replace(settings.pace, at_once=4, at_once_to_one=3))
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     clock = ManualClock()
     gate = threading.Event()
     with WebhookReceiver(Reply(gate=gate)) as slow, WebhookReceiver() as quick:
         async with (
-            running(narrow, clock=clock, chance=lambda: 0.5) as app,
+            running(narrow, clock=clock, jitter=lambda: 0.5) as app,
             httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
         ):
             workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
@@ -287,6 +299,7 @@ def _batches(receiver: WebhookReceiver) -> list[list[str]]:
 
 
 async def test_events_of_entries_share_requests_for_a_receiver_that_asks_for_it(rig: Rig) -> None:
+    # contract H17
     gate = threading.Event()
     with WebhookReceiver(Reply(gate=gate), 200) as receiver:
         sink = await rig.sink()
@@ -313,6 +326,7 @@ async def test_events_of_entries_share_requests_for_a_receiver_that_asks_for_it(
 
 
 async def test_a_batch_that_fails_is_repeated_later_with_the_same_events(rig: Rig) -> None:
+    # contract H17
     gate = threading.Event()
     with WebhookReceiver(Reply(gate=gate, status=500), 500, 200) as receiver:
         sink = await rig.sink()
@@ -329,13 +343,14 @@ async def test_a_batch_that_fails_is_repeated_later_with_the_same_events(rig: Ri
 
 
 async def test_a_batch_is_bounded_in_events_and_bytes(settings: Settings, make_key: Callable[..., str]) -> None:
+    # contract H17
     narrow = dataclasses.replace(settings, pace=dataclasses.replace(settings.pace, batch_events=3, batch_bytes=2_000))
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     clock = ManualClock()
     gate = threading.Event()
     with WebhookReceiver(Reply(gate=gate), 200) as receiver:
         async with (
-            running(narrow, clock=clock, chance=lambda: 0.5) as app,
+            running(narrow, clock=clock, jitter=lambda: 0.5) as app,
             httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
         ):
             workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
@@ -357,6 +372,7 @@ async def test_a_batch_is_bounded_in_events_and_bytes(settings: Settings, make_k
 
 
 async def test_a_retry_that_waits_does_not_hold_what_comes_later(rig: Rig) -> None:
+    # contract H12
     with WebhookReceiver(500, 200) as receiver:
         webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.created"])
         await rig.sink("first")
@@ -384,6 +400,7 @@ async def test_a_receiver_that_hangs_holds_nobody_else(rig: Rig, receiver: Webho
 
 
 async def test_coalescing_tells_the_last_of_updates_that_wait_against_what_was_told_before(rig: Rig) -> None:
+    # contract H12
     gate = threading.Event()
     with WebhookReceiver(Reply(gate=gate), 200) as receiver:
         members = {"dataEvents": ["data_sink.entry.updated"], "inOrder": True}
@@ -427,6 +444,7 @@ async def test_coalescing_does_not_carry_an_update_past_what_happened_before_it(
 
 
 async def test_deleting_a_webhook_cancels_what_waits(rig: Rig) -> None:
+    # contract H19
     gate = threading.Event()
     with WebhookReceiver(Reply(gate=gate), 200) as receiver:
         webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.created"], inOrder=True)
@@ -443,6 +461,7 @@ async def test_deleting_a_webhook_cancels_what_waits(rig: Rig) -> None:
 
 
 async def test_own_headers_and_the_token_of_the_connection_are_sent(rig: Rig, receiver: WebhookReceiver) -> None:
+    # contract H5
     grant = Reply(body=b'{"access_token": "first", "token_type": "Bearer", "expires_in": 3600}')
     renewed = Reply(body=b'{"access_token": "second", "expires_in": 3600}')
     with WebhookReceiver(grant, renewed) as token_server, WebhookReceiver(200, 401, 200) as guarded:
@@ -540,7 +559,7 @@ async def test_an_attempt_that_raises_is_recorded_and_holds_up_nothing(
     clock = ManualClock()
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     async with (
-        running(settings, clock=clock, chance=lambda: 0.5, resolve=resolve) as app,
+        running(settings, clock=clock, jitter=lambda: 0.5, resolve=resolve) as app,
         httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
     ):
         workspace = (await http.post("/v1/workspace", json={"label": "w"})).json()["id"]
@@ -559,6 +578,7 @@ async def test_an_attempt_that_raises_is_recorded_and_holds_up_nothing(
 async def test_the_log_can_be_filtered_and_paged_and_shows_answers_to_the_owner_only(
     rig: Rig, make_key: Callable[..., str]
 ) -> None:
+    # contract G27, H13, WH8, WH9
     answers = (Reply(status=500, body=b"no\0 " + b"x" * 5_000), 200)
     with WebhookReceiver(*answers) as receiver:
         key = {"x-api-key": make_key(name="svc:owner"), "ClientId": "tests"}
@@ -602,6 +622,7 @@ async def test_the_log_can_be_filtered_and_paged_and_shows_answers_to_the_owner_
 
 
 async def test_a_trial_is_sent_whatever_the_webhook_is_subscribed_to(rig: Rig, receiver: WebhookReceiver) -> None:
+    # contract H8, H13, WH11
     webhook = await rig.webhook(receiver.url, dataEvents=[], ignoreClientIds=["tests"])
     answer = await rig.http.post(f"{webhook}/test")
     assert answer.status_code == 202
@@ -619,6 +640,7 @@ async def test_a_trial_is_sent_whatever_the_webhook_is_subscribed_to(rig: Rig, r
 async def test_old_events_are_forgotten_with_their_deliveries(
     settings: Settings, make_key: Callable[..., str], receiver: WebhookReceiver
 ) -> None:
+    # contract H13
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     async with (
         running(settings) as app,
@@ -640,6 +662,7 @@ async def test_old_events_are_forgotten_with_their_deliveries(
 async def test_what_is_cut_off_by_the_end_is_given_back_and_sent_by_the_next(
     settings: Settings, make_key: Callable[..., str]
 ) -> None:
+    # contract P5
     gate = threading.Event()
     hasty = dataclasses.replace(settings, pace=dataclasses.replace(settings.pace, stop_seconds=0.05))
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
@@ -659,6 +682,7 @@ async def test_what_is_cut_off_by_the_end_is_given_back_and_sent_by_the_next(
 
 
 async def test_an_outcome_that_comes_after_the_lease_was_lost_is_not_written(rig: Rig) -> None:
+    # contract H14
     gate = threading.Event()
     with WebhookReceiver(Reply(gate=gate, status=500), 200) as receiver:
         webhook = await _one_event(rig, receiver.url)
@@ -701,6 +725,7 @@ async def test_without_the_key_of_its_secrets_the_service_says_so_and_delivers_n
 async def test_two_processes_share_the_work_and_nothing_is_sent_twice(
     settings: Settings, make_key: Callable[..., str], receiver: WebhookReceiver
 ) -> None:
+    # contract H14
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     async with (
         running(settings) as one,

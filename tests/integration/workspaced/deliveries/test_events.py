@@ -14,7 +14,7 @@ from tests.integration.workspaced.deliveries.conftest import Rig, arrival
 from tests.support.json_schema import fits
 from tests.support.outsider import Outsider
 from tests.support.webhook_receiver import WebhookReceiver
-from workspaced.storage.choice import transact
+from workspaced.storage.factory import transact
 
 
 async def _told(rig: Rig, receiver: WebhookReceiver, count: int) -> list[Any]:
@@ -33,6 +33,7 @@ def _events_stored(rig: Rig) -> int:
 async def test_every_change_of_a_sink_and_its_entries_is_told_with_what_it_was(
     rig: Rig, receiver: WebhookReceiver
 ) -> None:
+    # contract H8
     await rig.webhook(receiver.url, inOrder=True, dataEvents=["data_sink.*"])
     sink = await rig.sink("old")
     await rig.http.patch(sink, json={"label": "new"})
@@ -67,6 +68,7 @@ async def test_every_change_of_a_sink_and_its_entries_is_told_with_what_it_was(
 
 
 async def test_a_bulk_tells_each_key_that_changed_once_and_no_other(rig: Rig, receiver: WebhookReceiver) -> None:
+    # contract H7
     sink = await rig.sink()
     for key in ("same", "moved", "gone", "back", "again"):
         await rig.push(sink, key, "1")
@@ -98,6 +100,7 @@ async def test_a_bulk_tells_each_key_that_changed_once_and_no_other(rig: Rig, re
 
 
 async def test_what_changes_nothing_is_not_told(rig: Rig, receiver: WebhookReceiver) -> None:
+    # contract H7, M5
     sink = await rig.sink()
     await rig.push(sink, "k", "1")
     await rig.webhook(receiver.url, inOrder=True)
@@ -115,6 +118,7 @@ async def test_what_changes_nothing_is_not_told(rig: Rig, receiver: WebhookRecei
 
 
 async def test_without_a_webhook_that_wants_it_nothing_is_written(rig: Rig, receiver: WebhookReceiver) -> None:
+    # contract H1
     await rig.webhook(receiver.url, inOrder=True, dataEvents=["block.*"])
     await rig.webhook(receiver.url, inOrder=True, dataEvents=[])
     await rig.webhook(receiver.url, inOrder=True, enabled=False)
@@ -129,6 +133,7 @@ async def test_without_a_webhook_that_wants_it_nothing_is_written(rig: Rig, rece
 
 
 async def test_an_event_that_is_refused_at_commit_was_never_told(rig: Rig, receiver: WebhookReceiver) -> None:
+    # contract H7
     """The outbox is part of the transaction: a create that repeats an id leaves no event behind."""
     await rig.webhook(receiver.url, inOrder=True, dataEvents=["data_sink.entry.*"])
     sink = await rig.sink()
@@ -141,6 +146,7 @@ async def test_an_event_that_is_refused_at_commit_was_never_told(rig: Rig, recei
 async def test_a_webhook_reads_no_more_than_its_owner(
     rig: Rig, receiver: WebhookReceiver, make_key: Callable[..., str]
 ) -> None:
+    # contract H2
     other = (await rig.http.post("/v1/workspace", json={"label": "other"})).json()["id"]
     key = make_key(name="svc:one", role="editor", workspace_id=other)
     members = {"url": receiver.url, "dataEvents": ["data_sink.created"]}
@@ -209,6 +215,7 @@ async def test_a_large_value_is_left_out_and_the_event_says_so(rig: Rig, receive
 async def test_the_bytes_that_are_signed_are_the_bytes_that_are_sent(
     rig: Rig, receiver: WebhookReceiver, value: str
 ) -> None:
+    # contract H9
     path = await rig.webhook(receiver.url, inOrder=True, dataEvents=["data_sink.entry.*"])
     secret = (await rig.http.get(path)).json()["signingSecret"]
     await rig.push(await rig.sink(), "k", value)
@@ -225,6 +232,7 @@ async def test_the_bytes_that_are_signed_are_the_bytes_that_are_sent(
 async def test_changes_at_once_are_numbered_without_gap_and_told_in_that_order(
     rig: Rig, receiver: WebhookReceiver
 ) -> None:
+    # contract H8
     webhook = await rig.webhook(receiver.url, inOrder=True, dataEvents=["data_sink.entry.created"])
     sink = await rig.sink()
     async with asyncio.TaskGroup() as pushing:

@@ -10,7 +10,7 @@ import pytest
 from tests.integration.workspaced.deliveries.conftest import Rig, arrival
 from tests.support.webhook_receiver import DEADLINE_SECONDS, WebhookReceiver
 from workspaced.events import fan_out
-from workspaced.storage.choice import transact
+from workspaced.storage.factory import transact
 
 
 async def bulk(rig: Rig, sink: str, count: int, value: str) -> None:
@@ -30,6 +30,7 @@ def waiting(rig: Rig) -> int:
 async def test_events_of_a_large_bulk_come_in_order_and_later_ones_behind_them(
     rig: Rig, receiver: WebhookReceiver
 ) -> None:
+    # contract H18
     await rig.webhook(receiver.url, dataEvents=["data_sink.entry.*"], inOrder=True)
     await rig.webhook("http://127.0.0.1:9009/", dataEvents=["data_sink.entry.created"])
     await rig.webhook("http://127.0.0.1:9009/", dataEvents=["block.*"])
@@ -51,8 +52,9 @@ async def test_events_of_a_large_bulk_come_in_order_and_later_ones_behind_them(
 
 
 async def test_who_gets_an_event_is_decided_at_its_commit(rig: Rig, receiver: WebhookReceiver) -> None:
+    # contract H18
     held = pytest.MonkeyPatch()
-    held.setattr("workspaced.incremental_jobs.IncrementalJob.finish", _nothing)
+    held.setattr("workspaced.storage.incremental_job.IncrementalJob.finish", _nothing)
     try:
         early = await rig.webhook(receiver.url, dataEvents=["data_sink.entry.*"])
         sink = await rig.sink()
@@ -86,7 +88,7 @@ async def test_updates_that_wait_are_coalesced_however_many_come_at_once(rig: Ri
     await rig.webhook("http://127.0.0.1:9009/", dataEvents=["data_sink.entry.updated"], coalesce=True, enabled=False)
     # Attempts would end the waiting: so nothing is sent while the updates come.
     held = pytest.MonkeyPatch()
-    held.setattr("workspaced.webhooks.delivery_store.is_due", lambda _reader, *, now: False)
+    held.setattr("workspaced.resources.webhooks.delivery_store.is_due", lambda _reader, *, now: False)
     try:
         webhook = (await rig.http.get("/v1/webhooks")).json()[0]["id"]
         assert (await rig.http.patch(f"/v1/webhooks/{webhook}", json={"enabled": True})).status_code == 200
@@ -110,6 +112,7 @@ async def test_updates_that_wait_are_coalesced_however_many_come_at_once(rig: Ri
 
 
 async def test_a_deleted_webhook_is_gone_at_once_and_its_deliveries_in_steps(rig: Rig) -> None:
+    # contract H19
     webhook = await rig.webhook("http://127.0.0.1:9009/", dataEvents=["data_sink.entry.*"])
     sink = await rig.sink()
     await bulk(rig, sink, 450, "1")

@@ -6,7 +6,7 @@ from collections import Counter
 
 from ingestd.client.operations import OPERATIONS
 
-# Section 9 of the service contract: the row, the method and the path with its names left out.
+# The contract's operations: the row, the method, and the path without its names.
 CONTRACT = """
 DS1 GET /v1/workspace/*/data-sink/*
 DS2 GET /v1/workspace/*/data-sink

@@ -83,6 +83,7 @@ async def test_the_list_of_workspaces_may_be_a_record_or_a_list(body: object, la
 
 
 async def test_members_that_the_document_does_not_know_are_ignored_and_silences_are_let_be() -> None:
+    # contract G22
     sinks = [{"id": "s", "label": "L", "icon": "{ source: 'x' }", "serial": 1.0, "extra": {}}, {"id": "t"}]
     headers = {"X-Bulk-Mass": "max-items=5000, max-bytes=16777216"}
     async with client(sends(httpx.Response(200, json=sinks, headers=headers))) as service:

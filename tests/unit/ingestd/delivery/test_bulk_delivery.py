@@ -59,6 +59,7 @@ async def test_creates_updates_and_deletes_travel_in_one_request() -> None:
 
 
 async def test_claims_keep_to_the_announced_limits() -> None:
+    # contract M9
     service = BulkService(max_items=100)
     async with rig(transport=service) as running:
         to = address(service)

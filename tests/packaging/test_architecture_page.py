@@ -1,0 +1,50 @@
+"""ARCHITECTURE.md and the decision records name only files that exist, and keep their form."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ARCHITECTURE = ROOT / "ARCHITECTURE.md"
+RECORDS = sorted((ROOT / "docs" / "adr").glob("[0-9]*.md"))
+WORDS_AT_MOST = 1_500
+SECTIONS = ["Status", "Context", "Decision", "Consequences", "Measured figures"]
+TOP_LEVEL = {path.name for path in ROOT.iterdir()}
+
+
+def named_paths(text: str) -> set[str]:
+    """The repository's paths in backticks: those that begin with an entry of its top level."""
+    return {name for name in re.findall(r"`([\w.-]+(?:/[\w.-]+)*/?)`", text) if name.partition("/")[0] in TOP_LEVEL}
+
+
+def linked_paths(text: str) -> set[str]:
+    """The targets of relative links, without the part of the page."""
+    return {target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in target} - {""}
+
+
+@pytest.mark.parametrize("page", [ARCHITECTURE, *RECORDS], ids=lambda page: page.name)
+def test_every_path_that_is_named_exists(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert [name for name in sorted(named_paths(text)) if not (ROOT / name).exists()] == []
+    assert [name for name in sorted(linked_paths(text)) if not (page.parent / name).exists()] == []
+    assert named_paths(text), "the page names no path: the pattern of this test is wrong"
+
+
+def test_the_page_about_the_architecture_is_short() -> None:
+    assert len(ARCHITECTURE.read_text(encoding="utf-8").split()) <= WORDS_AT_MOST
+
+
+def test_every_record_has_its_sections_and_a_line_in_the_index() -> None:
+    index = (ROOT / "docs" / "adr" / "README.md").read_text(encoding="utf-8")
+    assert [path.name for path in RECORDS if f"({path.name})" not in index] == []
+    assert [int(path.name[:4]) for path in RECORDS] == list(range(1, len(RECORDS) + 1))
+    for path in RECORDS:
+        text = path.read_text(encoding="utf-8")
+        title = re.search(r"^# (\d{4})\. (.+)$", text, re.MULTILINE)
+        assert title is not None, path.name
+        assert title[1] == path.name[:4]
+        assert f"| {title[2]} |" in index, path.name
+        assert re.findall(r"^## (.+)$", text, re.MULTILINE) == SECTIONS, path.name

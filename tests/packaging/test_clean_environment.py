@@ -1,0 +1,65 @@
+"""The wheel has every file that is tracked, and works in an environment that has only what it declares."""
+
+from __future__ import annotations
+
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.support.clean_environment import CleanEnvironment
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("ingestd", "connectors", "workspaced")
+TEST_TOOLS = ("pytest", "hypothesis", "mypy", "ruff", "openpyxl", "psutil")
+CONFIGURATION = """
+service: {url: http://127.0.0.1:1, api_key: "k-1"}
+state: ingestd.db
+pipelines:
+  - {name: mass-budget, source: {connector: directory, path: drop}, sink: {workspace: Rover, label: Mass budget},
+     entries: {key: "{part_number}.mass", value: "{mass_kg}"}}
+"""
+
+
+@pytest.fixture(scope="module")
+def daemon_only(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> CleanEnvironment:
+    return CleanEnvironment(tmp_path_factory.mktemp("daemon"), wheels=[wheel], requirements=["ingestd"])
+
+
+@pytest.fixture(scope="module")
+def with_service(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> CleanEnvironment:
+    return CleanEnvironment(tmp_path_factory.mktemp("service"), wheels=[wheel], requirements=["ingestd[workspaced]"])
+
+
+def test_the_wheel_has_every_tracked_file_of_the_packages(wheel: Path) -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--", *PACKAGES], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    tracked = {name for name in listed.stdout.split("\0") if name and (ROOT / name).exists()}
+    assert {Path(name).suffix for name in tracked} >= {".py", ".typed", ".sql", ".css", ".js", ".html"}
+    with zipfile.ZipFile(wheel) as opened:
+        assert tracked - set(opened.namelist()) == set()
+
+
+@pytest.mark.parametrize("tool", TEST_TOOLS)
+def test_the_environment_lacks_what_only_the_tests_need(
+    daemon_only: CleanEnvironment, tool: str, tmp_path: Path
+) -> None:
+    output = daemon_only.run("python", "-c", f"import {tool}", cwd=tmp_path, check=False)
+    assert f"No module named '{tool}'" in output
+
+
+def test_the_daemon_needs_none_of_the_extras(daemon_only: CleanEnvironment, tmp_path: Path) -> None:
+    assert "Usage: ingestd" in daemon_only.run("ingestd", "--help", cwd=tmp_path)
+    (tmp_path / "drop").mkdir()
+    (tmp_path / "ingestd.yaml").write_text(CONFIGURATION)
+    output = daemon_only.run("ingestd", "check", cwd=tmp_path, check=False)
+    assert "Nothing listens at the service's address." in output
+    assert "No module named" not in output
+
+
+def test_the_demo_runs_with_the_service_installed_as_an_extra(with_service: CleanEnvironment, tmp_path: Path) -> None:
+    assert "Usage: workspaced" in with_service.run("workspaced", "--help", cwd=tmp_path)
+    output = with_service.run("ingestd", "demo", cwd=tmp_path)
+    assert output.splitlines()[-1].endswith("entries delivered")

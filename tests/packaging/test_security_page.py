@@ -1,0 +1,41 @@
+"""SECURITY.md: each guarantee names tests that exist, and what it says of settings and packages holds."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+ROWS = [row for row in re.findall(r"^\| (.+) \| (.+) \|$", PAGE, re.MULTILINE) if row[0] != "guarantee"]
+
+
+def test_there_are_guarantees_of_each_program() -> None:
+    assert len(ROWS) > 20
+
+
+@pytest.mark.parametrize(("guarantee", "shown_by"), ROWS, ids=[row[0][:40] for row in ROWS])
+def test_a_guarantee_names_tests_that_exist(guarantee: str, shown_by: str) -> None:
+    named = re.findall(r"`([^`]+)`", shown_by)
+    assert named, guarantee
+    for name in named:
+        assert re.search(r"^(async )?def test_", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE), name
+
+
+def test_every_variable_it_names_is_on_the_page_of_the_service() -> None:
+    named = set(re.findall(r"WORKSPACED_[A-Z_]+", PAGE))
+    assert named
+    assert named <= set(re.findall(r"WORKSPACED_[A-Z_]+", (ROOT / "docs" / "service.md").read_text(encoding="utf-8")))
+
+
+def test_every_locked_package_has_an_exact_version_and_hashes_and_no_index_is_named() -> None:
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    entries = re.split(r"\n(?=\S)", lock.strip())
+    assert len(entries) > 100
+    for entry in entries:
+        assert re.match(r"[a-z0-9.-]+==\S+", entry), entry[:80]
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", entry), entry[:80]
+    assert not re.search(r"https?://|--(extra-)?index|--find-links", lock)
+    assert "--require-hashes -r requirements.lock" in (ROOT / "Makefile").read_text(encoding="utf-8")

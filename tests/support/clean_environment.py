@@ -1,0 +1,100 @@
+"""Virtual environments that hold what a distribution declares and nothing else, made without a package index.
+
+The packages are taken from the environment that runs the tests: hard links where possible, else copies.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from collections.abc import Iterable
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+TIMEOUT_SECONDS = 100
+
+
+def build_wheel(project: Path, folder: Path) -> Path:
+    """Build the wheel of the project in a folder; its path."""
+    run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], cwd=project)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+class CleanEnvironment:
+    """A new virtual environment in ``folder`` with ``wheels`` and the packages that ``requirements`` name.
+
+    The dependencies of the requirements come along, also those of wheels: name a wheel's own distribution, with the extras
+    that are wanted. Whatever else the running environment has, such as the test tools, is absent.
+    """
+
+    def __init__(self, folder: Path, *, wheels: Iterable[Path], requirements: Iterable[str]) -> None:
+        venv.create(folder, symlinks=True)
+        self.binaries = folder / "bin"
+        site_packages = Path(sysconfig.get_path("purelib", vars={"base": str(folder)}))
+        installed = {canonicalize_name(wheel.name.split("-")[0]) for wheel in wheels}
+        for found in closure(requirements, without=installed):
+            _link(found, site_packages)
+        run(
+            [
+                *(sys.executable, "-m", "pip", "--python", str(self.binaries / "python"), "install", "--quiet"),
+                *("--disable-pip-version-check", "--no-deps", "--no-index"),
+                *map(str, wheels),
+            ]
+        )
+
+    def run(self, program: str, *arguments: str, cwd: Path, check: bool = True) -> str:
+        """What a program of the environment prints on both streams; it must succeed unless ``check`` is false."""
+        return run([str(self.binaries / program), *arguments], cwd=cwd, check=check)
+
+
+def run(command: list[str], *, cwd: Path | None = None, check: bool = True) -> str:
+    """The output of a command that must succeed, without the variables that could lead it to other packages."""
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "COV_", "PYTEST_"))
+    }
+    done = subprocess.run(
+        command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, timeout=TIMEOUT_SECONDS, check=False,
+    )  # fmt: skip
+    assert not check or done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def closure(requirements: Iterable[str], *, without: Iterable[str] = ()) -> list[Distribution]:
+    """The installed distributions that the requirements need, directly or not; ``without`` are looked through, not given."""
+    found: dict[str, Distribution] = {}
+    seen: set[tuple[str, str]] = set()
+    left = [Requirement(text) for text in requirements]
+    while left:
+        requirement = left.pop()
+        name = canonicalize_name(requirement.name)
+        for extra in requirement.extras | {""}:
+            if (name, extra) in seen:
+                continue
+            seen.add((name, extra))
+            found[name] = distribution(name)
+            needs = map(Requirement, found[name].requires or ())
+            left += [need for need in needs if need.marker is None or need.marker.evaluate({"extra": extra})]
+    return [one for name, one in sorted(found.items()) if name not in set(without)]
+
+
+def _link(found: Distribution, site_packages: Path) -> None:
+    for file in found.files or ():
+        if ".." in file.parts:
+            continue  # a program in bin/, which belongs to the other environment
+        source, target = Path(str(found.locate_file(file))), site_packages / file
+        if not source.is_file():
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            target.hardlink_to(source)
+        except OSError:  # the folders are on different file systems
+            shutil.copy2(source, target)

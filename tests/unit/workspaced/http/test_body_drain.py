@@ -1,0 +1,81 @@
+"""How long an answer's end waits for a body that nobody wants."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from starlette.types import Message, Receive, Scope, Send
+
+from workspaced.http.body_drain import DrainBodyMiddleware
+
+REFUSAL: list[Message] = [
+    {"type": "http.response.start", "status": 413, "headers": []},
+    {"type": "http.response.body", "body": b"no"},
+]
+END: Message = {"type": "http.response.body", "body": b""}
+
+
+async def _refusing(_scope: Scope, _receive: Receive, send: Send) -> None:
+    for message in REFUSAL:
+        await send(message)
+
+
+async def _sent(
+    messages: Iterator[Message], *headers: tuple[bytes, bytes], most_bytes: int = 100
+) -> tuple[int, list[Message]]:
+    """How many messages of the request were taken, and all of the answer."""
+    taken = 0
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        nonlocal taken
+        for message in messages:
+            taken += 1
+            return message
+        await asyncio.Event().wait()  # silence
+        raise AssertionError("it was given up")
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    app = DrainBodyMiddleware(_refusing, silence_seconds=0.01, most_bytes=most_bytes)
+    await app({"type": "http", "headers": list(headers)}, receive, send)
+    return taken, sent
+
+
+def _body(*parts: bytes) -> Iterator[Message]:
+    for number, part in enumerate(parts, 1):
+        yield {"type": "http.request", "body": part, "more_body": number < len(parts)}
+
+
+def _endless() -> Iterator[Message]:
+    while True:
+        yield {"type": "http.request", "body": b"x" * 10, "more_body": True}
+
+
+CHUNKED = (b"transfer-encoding", b"chunked")
+
+
+async def test_what_is_on_its_way_is_dropped_and_the_answer_ends_after_it() -> None:
+    # contract G33
+    taken, sent = await _sent(_body(b"a", b"b", b"c"), CHUNKED)
+    assert (taken, sent[-1]) == (3, END)
+    assert sent[1] == {"type": "http.response.body", "body": b"no", "more_body": True}
+
+
+@pytest.mark.parametrize("messages", [_endless(), iter(()), iter([{"type": "http.disconnect"}])])
+async def test_who_never_ends_falls_silent_or_goes_is_given_up(messages: Iterator[Message]) -> None:
+    taken, sent = await _sent(messages, (b"content-length", b"1000"))
+    assert taken <= 10
+    assert sent[-1] == END
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [(), ((b"content-length", b"0"),), ((b"content-length", b"5"), (b"expect", b"100-continue"))],
+    ids=["no body", "an empty one", "one that was asked about first"],
+)
+async def test_where_nothing_is_on_its_way_the_answer_ends_at_once(headers: tuple[tuple[bytes, bytes], ...]) -> None:
+    assert await _sent(iter(()), *headers) == (0, REFUSAL)

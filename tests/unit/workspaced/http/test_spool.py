@@ -1,0 +1,160 @@
+"""A long answer is read from the database at once, and waits in files for a client that is slow."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from workspaced.core.problems import TooManyRequests, Unavailable
+from workspaced.http import long_responses, spool
+from workspaced.http.long_responses import LongResponses
+from workspaced.http.spool import SpoolRoom, spooled
+
+PART = 300_000
+MANY = 100  # 30 MB, in more than one file
+
+
+class Source:
+    """Parts of a known content; says when the last was taken and when it was closed."""
+
+    def __init__(self, parts: int = MANY) -> None:
+        self._parts = parts
+        self.read = asyncio.Event()
+        self.closed = asyncio.Event()
+
+    async def parts(self) -> AsyncGenerator[bytes, None]:
+        try:
+            for number in range(self._parts):
+                yield bytes([number]) * PART
+            self.read.set()
+        finally:
+            self.closed.set()
+
+    @property
+    def content(self) -> bytes:
+        return b"".join(bytes([number]) * PART for number in range(self._parts))
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool, "_PATIENCE_SECONDS", 0.0)
+
+
+def room(folder: Path, most: int = 1 << 30) -> SpoolRoom:
+    return SpoolRoom(folder, most=most)
+
+
+def never() -> bool:
+    return False
+
+
+async def test_all_is_read_while_the_client_takes_the_first_part_only(tmp_path: Path) -> None:
+    source, space = Source(), room(tmp_path)
+    async with asyncio.timeout(30), aclosing(spooled(source.parts(), space, "a", is_contended=never)) as parts:
+        first = await anext(parts)
+        await source.closed.wait()
+        assert source.read.is_set()
+        assert space.used > MANY * PART - spool.MEMORY_BYTES - 2 * PART
+        assert first + b"".join([part async for part in parts]) == source.content
+    assert space.used == 0
+
+
+async def test_a_quick_client_needs_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool, "_PATIENCE_SECONDS", 30.0)
+    source, space = Source(), room(tmp_path / "missing")
+    assert b"".join([part async for part in spooled(source.parts(), space, "a", is_contended=never)]) == source.content
+
+
+async def test_a_client_that_leaves_gives_everything_back(tmp_path: Path) -> None:
+    source, space = Source(), room(tmp_path)
+    async with asyncio.timeout(30), aclosing(spooled(source.parts(), space, "a", is_contended=never)) as parts:
+        await anext(parts)
+    assert source.closed.is_set()
+    assert space.used == 0
+
+
+async def test_a_caller_has_a_quarter_of_the_room_and_gets_all_it_reads(tmp_path: Path) -> None:
+    source, space = Source(), room(tmp_path, most=40 * PART)
+    most = 0
+    received = bytearray()
+    async with asyncio.timeout(30), aclosing(spooled(source.parts(), space, "a", is_contended=never)) as parts:
+        async for part in parts:
+            received += part
+            most = max(most, space.used)
+    assert received == source.content
+    assert 0 < most <= 10 * PART
+
+
+async def test_a_client_without_room_is_cut_off_while_others_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # contract G34
+    monkeypatch.setattr(spool, "_ROOM_SECONDS", 0.01)
+    source, space = Source(), room(tmp_path, most=40 * PART)
+    async with asyncio.timeout(30), aclosing(spooled(source.parts(), space, "a", is_contended=lambda: True)) as parts:
+        await anext(parts)
+        await source.closed.wait()
+        with pytest.raises(Unavailable):
+            async for _ in parts:
+                pass
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """Files end at a size, as a full disk ends them."""
+    former = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, former[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, former)
+
+
+async def test_without_a_disk_the_reading_waits_for_the_client(tmp_path: Path) -> None:
+    source, space = Source(), room(tmp_path)
+    with largest_file(4 * PART + 17):
+        received = [part async for part in spooled(source.parts(), space, "a", is_contended=never)]
+    assert b"".join(received) == source.content
+    assert space.used == 0
+
+
+async def test_a_caller_waits_for_its_own_share_and_others_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # contract G34
+    answers = LongResponses(room(tmp_path), per_caller=2)
+    held = [(await answers.begin("a", Source(3).parts()))[1] for _ in range(2)]
+    monkeypatch.setattr(long_responses, "_WAIT_SECONDS", 0.01)
+    with pytest.raises(TooManyRequests) as refused:
+        await answers.begin("a", Source(3).parts())
+    assert refused.value.code == "too_many_long_answers"
+    monkeypatch.setattr(long_responses, "_WAIT_SECONDS", 30.0)
+    first, other = await answers.begin("b", Source(3).parts())
+    assert first + b"".join([part async for part in other]) == Source(3).content
+    waiting = asyncio.create_task(answers.begin("a", Source(3).parts()))
+    await held[0].aclose()  # no part of it was asked for
+    async with asyncio.timeout(30):
+        _, parts = await waiting
+    for one in (parts, held[1], other):
+        await one.aclose()
+
+
+async def test_a_database_that_reads_as_much_as_it_may_is_no_endless_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(long_responses, "_WAIT_SECONDS", 0.01)
+    answers = LongResponses(room(tmp_path), per_caller=1)
+
+    async def stuck() -> AsyncGenerator[bytes, None]:
+        await asyncio.Event().wait()
+        yield b""
+
+    for _ in range(2):  # the share is given back
+        with pytest.raises(Unavailable) as refused:
+            await answers.begin("a", stuck())
+        assert refused.value.code == "streams_busy"

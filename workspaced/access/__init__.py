@@ -1,1 +1,0 @@
-"""Who may do what: API keys, scopes, roles and grants (contract, A1 to A6)."""

@@ -1,1 +1,0 @@
-"""The log of who changed what (contract, G26)."""

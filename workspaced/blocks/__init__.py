@@ -1,1 +1,0 @@
-"""Blocks: the tree inside a workspace (contract, B)."""

@@ -1,0 +1,87 @@
+"""Reading and writing JSON: strictly in, exactly out (contract G6, G7, G10)."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import msgspec
+
+from workspaced.core.problems import Invalid, UnsupportedMediaType
+
+_BOM = b"\xef\xbb\xbf"
+
+
+def _exact(text: str) -> Decimal:
+    """Keep the digits of a number (1.10 stays 1.10), but let none in that other readers would see as infinite."""
+    if math.isinf(float(text)):
+        raise ValueError("a number is out of range")
+    return Decimal(text)
+
+
+_DECODER = msgspec.json.Decoder(float_hook=_exact)
+_ENCODER = msgspec.json.Encoder(decimal_format="number")
+MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError)
+
+
+def encode(value: object) -> bytes:
+    """JSON in UTF-8."""
+    return _ENCODER.encode(value)
+
+
+def without_bom(body: bytes) -> bytes:
+    """A byte order mark at the start is ignored."""
+    return body.removeprefix(_BOM)
+
+
+def decode(body: bytes) -> object:
+    """The value of a body; numbers keep their digits.
+
+    Raises:
+        Invalid: it is empty, no JSON, not UTF-8, nested too deep, holds a lone surrogate, U+0000 or a number out of range.
+    """
+    text = without_bom(body)
+    if not text:
+        raise Invalid("body_required", "The request needs a JSON body.")
+    try:
+        value: object = _DECODER.decode(text)
+    except MALFORMED as error:
+        raise Invalid("malformed_json", f"The body is not JSON that can be read ({error}).") from error
+    refuse_nul(text, value)
+    return value
+
+
+def refuse_nul(text: bytes, value: object) -> None:
+    """Refuse U+0000 anywhere; PostgreSQL can't store it.
+
+    Raises:
+        Invalid: there is one.
+    """
+    if b"\\u0000" in text and _holds_nul(value):
+        raise Invalid("nul_character", "The body may not hold the character U+0000.")
+
+
+def _holds_nul(value: object) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, dict):
+        return any(_holds_nul(name) or _holds_nul(item) for name, item in value.items())
+    return isinstance(value, list) and any(_holds_nul(item) for item in value)
+
+
+def require_json(content_type: str | None, body: bytes) -> None:
+    """Refuse a non-empty body that says it is something else; one that says nothing is taken for JSON.
+
+    Raises:
+        UnsupportedMediaType: it says so.
+    """
+    if not content_type or not body:
+        return
+    media, _, parameters = content_type.partition(";")
+    media = media.strip().lower()
+    if media != "application/json" and not (media.startswith("application/") and media.endswith("+json")):
+        raise UnsupportedMediaType
+    for parameter in parameters.lower().split(";"):
+        name, _, value = parameter.partition("=")
+        if name.strip() == "charset" and value.strip().strip('"') not in {"utf-8", "utf8", "us-ascii"}:
+            raise UnsupportedMediaType

@@ -1,0 +1,32 @@
+"""Instants: whole numbers inside, the document's text outside (contract G3)."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_RFC_3339 = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+
+
+@lru_cache(maxsize=8192)
+def stamp(milliseconds: int) -> str:
+    """``YYYY-MM-DDTHH:MM:SS.mmmZ`` of milliseconds since 1970. Rows of one batch share theirs, so it is remembered."""
+    moment = _EPOCH + timedelta(milliseconds=milliseconds)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z"
+
+
+def microseconds(text: str) -> int:
+    """Microseconds since 1970 of an RFC 3339 date-time with its offset; finer digits are dropped.
+
+    Raises:
+        ValueError: the text is no such date-time.
+    """
+    match = _RFC_3339.fullmatch(text)
+    if not match:
+        raise ValueError(f"'{text[:64]}' is no RFC 3339 date-time with an offset")
+    date, time, fraction, offset = match.groups()
+    moment = datetime.fromisoformat(f"{date}T{time}{'+00:00' if offset in 'Zz' else offset}")
+    whole = (moment - _EPOCH) // timedelta(seconds=1)
+    return whole * 1_000_000 + int((fraction or "0").ljust(6, "0")[:6])

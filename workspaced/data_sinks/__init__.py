@@ -1,1 +1,0 @@
-"""Data sinks, their entries, and mass updates (contract, S and M)."""

@@ -1,0 +1,91 @@
+"""Answers that are too long to be built in memory: a share of them for each caller, and room for what is not sent yet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any, Final, TypeVar
+
+from workspaced.core.problems import TooManyRequests, Unavailable
+from workspaced.http.held_parts import HeldParts
+from workspaced.http.spool import SpoolRoom, spooled
+
+T = TypeVar("T")
+_WAIT_SECONDS: Final = 30.0
+_RETRY_SECONDS: Final = 5
+
+
+class LongResponses:
+    """The long answers of this process that are under way."""
+
+    def __init__(self, room: SpoolRoom, *, per_caller: int) -> None:
+        """Allow ``per_caller`` of each caller at once; 0: no limit."""
+        self._room = room
+        self._per_caller = per_caller
+        self._under_way: dict[str, int] = {}
+        self._ended = asyncio.Event()
+        self._waiting = 0
+
+    async def begin(self, caller: str, source: AsyncGenerator[T, None]) -> tuple[T, HeldParts]:
+        """Return the first item of ``source``, and the others as parts of an answer; waits for the caller's share.
+
+        The items after the first are bytes.
+
+        Raises:
+            TooManyRequests: the caller has as many under way as it may, and none ended in half a minute.
+            Unavailable: the database reads as many as it may, and none ended in half a minute.
+        """
+        await self._enter(caller)
+        try:
+            first = await self._first(source)
+        except BaseException:
+            await source.aclose()
+            self._leave(caller)
+            raise
+        parts = spooled(_as_bytes(source), self._room, caller, is_contended=lambda: self._waiting > 0)
+
+        async def release() -> None:
+            try:
+                await source.aclose()
+            finally:
+                self._leave(caller)
+
+        return first, HeldParts(parts, release)
+
+    async def _enter(self, caller: str) -> None:
+        try:
+            async with asyncio.timeout(_WAIT_SECONDS):
+                while self._per_caller and self._under_way.get(caller, 0) >= self._per_caller:
+                    self._ended.clear()
+                    await self._ended.wait()
+        except TimeoutError:
+            raise TooManyRequests(
+                "too_many_long_answers",
+                f"This caller reads {self._per_caller} long answers at once. Read them to their end first.",
+                retry_seconds=_RETRY_SECONDS,
+            ) from None
+        self._under_way[caller] = self._under_way.get(caller, 0) + 1
+
+    def _leave(self, caller: str) -> None:
+        left = self._under_way[caller] - 1
+        if left:
+            self._under_way[caller] = left
+        else:
+            del self._under_way[caller]
+        self._ended.set()
+
+    async def _first(self, source: AsyncGenerator[T, None]) -> T:
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(_WAIT_SECONDS):
+                return await anext(source)
+        except TimeoutError:
+            sentence = "The service reads as many long lists as it may at once. Try again in a moment."
+            raise Unavailable("streams_busy", sentence, retry_seconds=_RETRY_SECONDS) from None
+        finally:
+            self._waiting -= 1
+
+
+async def _as_bytes(source: AsyncGenerator[Any, None]) -> AsyncGenerator[bytes, None]:
+    async for part in source:
+        yield part

@@ -1,0 +1,166 @@
+"""The reference pages: one page of HTML made of the document, whole without scripts and without the internet.
+
+A packaged viewer would be two megabytes of somebody else's JavaScript and would need a policy that lets scripts run; the
+document is small enough to be read as a page.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from typing import Any, Final
+
+import jinja2
+import msgspec
+from markupsafe import Markup, escape
+
+_METHODS: Final = ("get", "post", "put", "patch", "delete")
+_CODE: Final = re.compile(r"`([^`]+)`")
+_PARAGRAPH: Final = re.compile(r"\n\s*\n")
+_ENVIRONMENT: Final = jinja2.Environment(
+    loader=jinja2.PackageLoader("workspaced.http.openapi", "templates"),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """An operation or an event as the page shows it; references are resolved but for those to schemas."""
+
+    id: str
+    method: str
+    path: str
+    summary: str
+    description: str
+    needs: str
+    parameters: tuple[Mapping[str, Any], ...]
+    body: Mapping[str, Any] | None
+    answers: tuple[tuple[str, Mapping[str, Any]], ...]
+
+
+class Reference:
+    """The page of one document."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._document = document
+
+    @cached_property
+    def style(self) -> str:
+        """The style sheet, which stands in the page."""
+        return files("workspaced.http.openapi").joinpath("templates/reference.css").read_text(encoding="utf-8")
+
+    @cached_property
+    def html(self) -> str:
+        """The page."""
+        document = self._document
+        operations = list(self._operations())
+        api_sections = [
+            (tag["name"], tag["description"], [one for name, one in operations if name == tag["name"]])
+            for tag in document["tags"]
+        ]
+        return _ENVIRONMENT.get_template("reference.html").render(
+            info=document["info"],
+            style=Markup(self.style),  # noqa: S704  our own file
+            api_sections=api_sections,
+            events=[self._shown(name, "post", item["post"]) for name, item in document["webhooks"].items()],
+            schemas=document["components"]["schemas"],
+            prose=prose,
+            brief=brief,
+            schema=pretty,
+        )
+
+    def _operations(self) -> Iterator[tuple[str, Shown]]:
+        for path, item in self._document["paths"].items():
+            for method in _METHODS:
+                if method in item:
+                    operation = item[method]
+                    yield operation["tags"][0], self._shown(path, method, operation)
+
+    def _shown(self, path: str, method: str, operation: Mapping[str, Any]) -> Shown:
+        answers = []
+        for status, answer in operation["responses"].items():
+            told = dict(self._resolved(answer))
+            told["headers"] = {name: self._resolved(one) for name, one in told.get("headers", {}).items()}
+            answers.append((status, told))
+        return Shown(
+            id=operation["operationId"],
+            method=method.upper(),
+            path=path,
+            summary=operation["summary"],
+            description=operation["description"],
+            needs=" ".join(
+                scope for one in operation.get("security", ()) for scopes in one.values() for scope in scopes
+            ),
+            parameters=tuple(self._resolved(one) for one in operation.get("parameters", ())),
+            body=operation.get("requestBody"),
+            answers=tuple(answers),
+        )
+
+    def _resolved(self, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        found: Any = value
+        if "$ref" in value:
+            found = self._document
+            for part in value["$ref"].removeprefix("#/").split("/"):
+                found = found[part]
+        resolved: Mapping[str, Any] = found
+        return resolved
+
+
+def policy(style: str) -> str:
+    """A Content-Security-Policy under which nothing runs, and nothing is loaded but this style sheet."""
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+
+
+def prose(text: str) -> Markup:
+    """Paragraphs, and words between backticks as code."""
+    return Markup().join(Markup("<p>{}</p>").format(_coded(part)) for part in _PARAGRAPH.split(text.strip()) if part)
+
+
+def _coded(text: str) -> Markup:
+    return Markup(_CODE.sub(lambda found: f"<code>{found[1]}</code>", str(escape(text))))  # noqa: S704  escaped first
+
+
+def pretty(value: object) -> Markup:
+    """JSON over several lines; references to schemas are links to their places on the page."""
+    text = str(escape(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
+    return Markup(  # noqa: S704  escaped first
+        re.sub(
+            r"&#34;\$ref&#34;: &#34;#/components/schemas/(\w+)&#34;",
+            r'&#34;$ref&#34;: <a href="#schema-\1">&#34;\1&#34;</a>',
+            text,
+        )
+    )
+
+
+def brief(schema: Mapping[str, Any]) -> Markup:
+    """A schema in one line: ``string, 1 to 255``, or a link to a named one."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return Markup('<a href="#schema-{0}">{0}</a>').format(name)
+    if "anyOf" in schema:
+        return Markup(" or ").join(brief(one) for one in schema["anyOf"])
+    if "enum" in schema:
+        return Markup(", ").join(Markup("<code>{}</code>").format(value) for value in schema["enum"])
+    if "const" in schema:
+        return Markup("<code>{}</code>").format(msgspec.json.encode(schema["const"]).decode())
+    kind = schema.get("type", "anything")
+    if kind == "array":
+        return Markup("list of {}").format(brief(schema.get("items", {})))
+    about = [str(schema.get("format", kind))]
+    lowest, highest = schema.get("minLength", schema.get("minimum")), schema.get("maxLength", schema.get("maximum"))
+    if highest is not None:
+        about.append(f"{lowest if lowest is not None else 0} to {highest:,}".replace(",", "\N{NARROW NO-BREAK SPACE}"))
+    elif lowest:
+        about.append(f"from {lowest}")
+    return Markup(", ").join(about)

@@ -1,0 +1,107 @@
+"""Paths are routed as they were sent: split at the slashes first, decoded second (contract G16).
+
+A router that decodes first can't tell ``a%2Fb`` from ``a/b``, so a key with a slash would have no address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Generic, TypeAlias, TypeVar
+from urllib.parse import unquote_to_bytes
+
+from workspaced.core.text import normalised
+
+Segment: TypeAlias = str | None
+"""A decoded segment; None where its bytes are not UTF-8 or hold U+0000, which no resource's name can."""
+
+OperationT = TypeVar("OperationT")
+
+_REMEMBERED_BYTES = 512
+
+
+def segments(raw_path: bytes) -> tuple[Segment, ...]:
+    """The decoded segments of a raw path; ``+`` is a plus sign."""
+    return _remembered(raw_path) if len(raw_path) <= _REMEMBERED_BYTES else _cut(raw_path)
+
+
+def _cut(raw_path: bytes) -> tuple[Segment, ...]:
+    return tuple(_decode(part) for part in raw_path.split(b"/")[1:])
+
+
+# Whoever pushes values one by one sends the same path each time.
+_remembered = lru_cache(maxsize=1_024)(_cut)
+
+
+def _decode(part: bytes) -> Segment:
+    try:
+        text = unquote_to_bytes(part).decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else normalised(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match(Generic[OperationT]):
+    """What a path and a method lead to. ``operation`` is None where only other methods (``allowed``) are known."""
+
+    operation: OperationT | None
+    names: Mapping[str, Segment]
+    allowed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape(Generic[OperationT]):
+    """The patterns of one length that have their fixed words at the same places.
+
+    ``by_words`` has, for the words at those places, what each method leads to: the operation, and its names by place.
+    """
+
+    words: tuple[int, ...]
+    names: tuple[int, ...]
+    by_words: dict[tuple[Segment, ...], dict[str, tuple[OperationT, tuple[tuple[str, int], ...]]]]
+
+
+class Routes(Generic[OperationT]):
+    """A table from (method, path) to operations; a literal segment goes before a ``{name}``."""
+
+    def __init__(self) -> None:
+        self._by_length: dict[int, list[_Shape[OperationT]]] = {}
+
+    def add(self, method: str, path: str, operation: OperationT) -> None:
+        """``path`` is written like ``/v1/workspace/{workspace}``."""
+        pattern = path.split("/")[1:]
+        named = tuple(place for place, part in enumerate(pattern) if part.startswith("{"))
+        shape = self._shape(tuple(place for place in range(len(pattern)) if place not in named), named)
+        offered = shape.by_words.setdefault(tuple(pattern[place] for place in shape.words), {})
+        offered[method] = operation, tuple((pattern[place][1:-1], place) for place in named)
+
+    def _shape(self, words: tuple[int, ...], names: tuple[int, ...]) -> _Shape[OperationT]:
+        length = len(words) + len(names)
+        shapes = self._by_length.setdefault(length, [])
+        for shape in shapes:
+            if shape.words == words:
+                return shape
+        made: _Shape[OperationT] = _Shape(words, names, {})
+        shapes.append(made)
+        shapes.sort(key=lambda shape: [place in shape.names for place in range(length)])
+        return made
+
+    def find(self, method: str, path: tuple[Segment, ...]) -> Match[OperationT] | None:
+        """None where no operation has such a path. HEAD is answered by what answers GET."""
+        wanted = "GET" if method == "HEAD" else method
+        methods: set[str] = set()
+        for shape in self._by_length.get(len(path), ()):
+            offered = shape.by_words.get(tuple([path[place] for place in shape.words]))
+            if offered is None or "" in [path[place] for place in shape.names]:
+                continue
+            if found := offered.get(wanted):
+                operation, names = found
+                return Match(operation=operation, names={name: path[place] for name, place in names}, allowed=())
+            methods.update(offered)
+        if not methods:
+            return None
+        if "GET" in methods:
+            methods.add("HEAD")
+        return Match(operation=None, names={}, allowed=tuple(sorted(methods | {"OPTIONS"})))

@@ -1,0 +1,118 @@
+"""The outermost layer: every request has an id, is counted, and has an answer even where we fail (contract G21).
+
+The log has a line for what was refused and what broke, and one for every request where that is wanted.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from itertools import count
+from typing import Any
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ingestd.wire import names
+from workspaced.core.problems import Problem
+from workspaced.http.problem_body import refusal
+from workspaced.telemetry.metrics import Metrics
+
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_TRACEPARENT = re.compile(rb"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+# Unique by the process's own random part and a counter. Asking the system for random bytes each time would give up the
+# interpreter's lock in the middle of every request, for the writer thread to take.
+_PROCESS = secrets.token_hex(10)
+_REQUESTS = count(1)
+
+
+def new_request_id() -> str:
+    """Return an id for a request that brings none."""
+    return f"{_PROCESS}{next(_REQUESTS):012x}"
+
+
+def request_id_of(scope: Scope) -> str:
+    """The request's id, as `Tracing` has put it into the scope."""
+    return str(scope["state"]["request_id"])
+
+
+def note_refusal(scope: Scope, problem: Problem) -> None:
+    """Have the request's line in the log say why it was refused."""
+    scope["state"]["refusal"] = {"code": problem.code, "detail": problem.detail}
+
+
+def note_operation(scope: Scope, name: str) -> None:
+    """Have the request counted under its operation."""
+    scope["state"]["operation"] = name
+
+
+class Tracing:
+    """Plain ASGI middleware. A refusal is logged at info, our own failure as an error, a success where it is wanted."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, *, log_successes: bool) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._log_successes = log_successes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass one HTTP request on."""
+        sent = dict(scope["headers"])
+        wanted = sent.get(b"x-request-id", b"")
+        request_id = wanted.decode() if _REQUEST_ID.fullmatch(wanted) else new_request_id()
+        state = scope.setdefault("state", {})
+        state["request_id"] = request_id
+        traceparent = sent.get(b"traceparent", b"")
+        echoed = [(names.REQUEST_ID.encode(), request_id.encode())]
+        if _TRACEPARENT.fullmatch(traceparent):
+            echoed.append((b"traceparent", traceparent))
+        status = 0
+        begun = time.monotonic()
+        self._metrics.begun()
+
+        async def traced(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], *echoed]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, traced)
+        except Exception:
+            structlog.get_logger().exception("request_failed", **_fields(scope))
+            if status:  # the answer has begun: breaking the connection is the only way to say that it is not whole
+                raise
+            await _send_opaque(traced, scope, request_id)
+        finally:
+            seconds = time.monotonic() - begun
+            self._metrics.answered(state.get("operation", ""), scope["method"], status, seconds)
+        if status >= 400 or self._log_successes:
+            refusal = state.get("refusal", {})
+            if refusal:
+                self._metrics.refused(refusal["code"])
+            log = structlog.get_logger()
+            tell = log.info if status < 500 else log.error
+            milliseconds = round(seconds * 1000, 1)
+            tell("request_answered", status=status, milliseconds=milliseconds, **_fields(scope), **refusal)
+
+
+def _fields(scope: Scope) -> dict[str, Any]:
+    return {"method": scope["method"], "path": _path(scope), "request_id": request_id_of(scope)}
+
+
+def _path(scope: Scope) -> str:
+    """The path as it was sent, where the server tells."""
+    raw: bytes | None = scope.get("raw_path")
+    return raw.decode("ascii", "backslashreplace") if raw else str(scope["path"])
+
+
+async def _send_opaque(send: Send, scope: Scope, request_id: str) -> None:
+    problem = Problem("internal_error", "Something failed here; the log has it under this requestId.")
+    answer = refusal(problem, instance=scope["path"], request_id=request_id, document_form=False)
+    headers = [(name.encode(), value.encode()) for name, value in answer.headers]
+    headers.append((b"Content-Length", str(len(answer.body)).encode()))
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body})

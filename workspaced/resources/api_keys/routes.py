@@ -1,0 +1,177 @@
+"""API keys over HTTP, for who administers the whole service (contract A2): list, get, create, rotate, revoke."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from workspaced.core.json_body import encode
+from workspaced.core.problems import Conflict, NotFound, Unprocessable
+from workspaced.core.timestamps import stamp
+from workspaced.http.operations import Call, Operation, Work
+from workspaced.http.pagination import read_page
+from workspaced.http.responses import Response, json_response
+from workspaced.resources.api_keys.rules import read_grace_ms, read_new_key
+from workspaced.security import key_store
+from workspaced.security.audit_log import AuditAction
+from workspaced.security.key_format import key_id_of
+from workspaced.security.key_store import StoredKey
+from workspaced.security.permissions import ADMIN
+from workspaced.settings.model import Limits
+from workspaced.storage.port import Reader, Transaction
+
+SORTABLE: Final = frozenset({"createdAt", "name", "id"})
+_COLLECTION = "/v1/api-keys"
+_ONE = f"{_COLLECTION}/{{key}}"
+_SECRET = (("Cache-Control", "no-store"),)
+
+
+class _Withheld:
+    """What is kept of an answer for a repetition has no key in it, which is shown once and stored nowhere (contract A1, G18)."""
+
+    def seal(self, text: bytes, *, purpose: str) -> bytes:
+        """The answer without the key."""
+        del purpose
+        record = json.loads(text)
+        record.pop("key", None)
+        return encode(record)
+
+    def open(self, stored: bytes, *, purpose: str) -> bytes:
+        """What was kept."""
+        del purpose
+        return stored
+
+
+_WITHHELD = _Withheld()
+
+
+async def list_keys(call: Call) -> Response:
+    """Every key, oldest first; the revoked ones too."""
+    page = read_page(call.query, longest=call.settings.limits.page_length, sortable=SORTABLE)
+
+    def question(reader: Reader) -> tuple[int, list[dict[str, object]]]:
+        found = key_store.list_keys(reader)
+        if page.sorted_by in {"name", "id"}:
+            found.sort(key=lambda key: (getattr(key, page.sorted_by), key.id))
+        if page.descending:
+            found.reverse()
+        shown = page.of(found)
+        return len(found), [_record(reader, key) for key in shown]
+
+    total, records = await call.store.read(question)
+    return json_response(records, headers=page.headers(total=total, path=call.path, query=call.query))
+
+
+async def get_key(call: Call) -> Response:
+    """One key, revoked or not."""
+    return json_response(await call.store.read(lambda reader: _record(reader, _found(reader, call))))
+
+
+def create_key(call: Call) -> Work:
+    """The one answer that shows the key."""
+    new, ignored = read_new_key(call.json(), call.settings.limits, now=call.now)
+
+    def act(tx: Transaction) -> Response:
+        if new.workspace_id and not key_store.workspace_is_there(tx, new.workspace_id):
+            raise Unprocessable("workspace_not_found", "workspaceId must be the id of a workspace.")
+        key = key_store.create_key(
+            tx,
+            name=new.name,
+            role=new.role,
+            now=call.now,
+            expires_at=new.expires_at,
+            workspace_id=new.workspace_id,
+            scopes=new.scopes,
+            guest=new.guest,
+        )
+        key_id = key_id_of(key) or ""
+        call.note(tx, AuditAction(action="api_key.created", resource_id=key_id, workspace_id=new.workspace_id))
+        headers = (("Location", f"{_COLLECTION}/{key_id}"), *_SECRET)
+        return json_response({**_record(tx, _stored(tx, key_id)), "key": key}, status=201, headers=headers)
+
+    return Work(act=act, ignored=ignored, secret_box=_WITHHELD)
+
+
+def rotate_key(call: Call) -> Work:
+    """A new secret under the same id; the old ones hold for a while (contract A4)."""
+    grace_ms, ignored = read_grace_ms(call.json() if call.body else {})
+
+    def act(tx: Transaction) -> Response:
+        found = _found(tx, call)
+        if found.revoked_at is not None:
+            raise Conflict("key_revoked", "A revoked key can't be rotated: create another one.")
+        key = key_store.rotate_key(tx, key_id=found.id, now=call.now, overlap_ms=grace_ms)
+        call.note(tx, AuditAction(action="api_key.rotated", resource_id=found.id))
+        return json_response({**_record(tx, _stored(tx, found.id)), "key": key}, headers=_SECRET)
+
+    return Work(act=act, ignored=ignored, secret_box=_WITHHELD)
+
+
+def revoke_key(call: Call) -> Work:
+    """End a key and every secret of it; answers the record. What is revoked already is as absent here (contract G25)."""
+
+    def act(tx: Transaction) -> Response:
+        found = _found(tx, call)
+        if found.revoked_at is not None:
+            raise NotFound("key_revoked", "This API key is revoked already.")
+        key_store.revoke_key(tx, key_id=found.id, now=call.now)
+        call.note(tx, AuditAction(action="api_key.revoked", resource_id=found.id))
+        return json_response(_record(tx, _stored(tx, found.id)))
+
+    return Work(act=act)
+
+
+def _found(reader: Reader, call: Call) -> StoredKey:
+    return _stored(reader, call.names["key"])
+
+
+def _stored(reader: Reader, key_id: str) -> StoredKey:
+    key = key_store.find_key(reader, key_id)
+    if key is None:
+        raise NotFound("key_not_found", "There is no API key with this id.")
+    return key
+
+
+def _record(reader: Reader, key: StoredKey) -> dict[str, object]:
+    """A key without the key. ``grants`` are those of its principal, of which the scopes take their part."""
+    return {
+        "id": key.id,
+        "name": key.name,
+        "principal": key.principal,
+        "lastFour": key.last_four,
+        "scopes": list(key.scopes),
+        "grants": [
+            {"workspaceId": grant.workspace_id or None, "role": grant.role}
+            for grant in key_store.all_grants(reader, key.principal)
+        ],
+        "guest": key.guest,
+        "createdAt": stamp(key.created_at),
+        "expiresAt": _instant(key.expires_at),
+        "lastUsedAt": _instant(key.last_used_at),
+        "revokedAt": _instant(key.revoked_at),
+    }
+
+
+def _instant(milliseconds: int | None) -> str | None:
+    return None if milliseconds is None else stamp(milliseconds)
+
+
+def operations(limits: Limits) -> tuple[Operation, ...]:
+    """The table's rows."""
+    small = limits.body_bytes
+    return (
+        Operation(name="api_keys.list", method="GET", path=_COLLECTION, scope=ADMIN, read=list_keys),
+        Operation(
+            name="api_keys.create", method="POST", path=_COLLECTION, scope=ADMIN, prepare=create_key, body_bytes=small
+        ),
+        Operation(name="api_keys.get", method="GET", path=_ONE, scope=ADMIN, read=get_key),
+        Operation(name="api_keys.revoke", method="DELETE", path=_ONE, scope=ADMIN, prepare=revoke_key),
+        Operation(
+            name="api_keys.rotate",
+            method="POST",
+            path=f"{_ONE}/rotate",
+            scope=ADMIN,
+            prepare=rotate_key,
+            body_bytes=small,
+        ),
+    )

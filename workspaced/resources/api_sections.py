@@ -1,0 +1,29 @@
+"""The sections of the API description, in their order: what each resource says about its operations."""
+
+from __future__ import annotations
+
+from workspaced.http.openapi.description import ApiSection
+from workspaced.resources.api_keys import api_section as access
+from workspaced.resources.audit import api_section as audit
+from workspaced.resources.blocks import api_section as blocks
+from workspaced.resources.cloud_storage import api_section as cloud_storage
+from workspaced.resources.data_sinks import api_section as data_sinks
+from workspaced.resources.health import api_section as web
+from workspaced.resources.webhooks import api_section as webhooks
+from workspaced.resources.workspaces import api_section as workspaces
+from workspaced.settings.model import Settings
+
+
+def api_sections(settings: Settings) -> tuple[ApiSection, ...]:
+    """All of them. An operation that stands in none keeps the service's document from being made."""
+    limits = settings.limits
+    return (
+        workspaces.api_section(limits),
+        data_sinks.api_section(limits),
+        blocks.api_section(limits),
+        cloud_storage.api_section(limits),
+        webhooks.api_section(limits),
+        access.api_section(limits),
+        audit.api_section(limits),
+        web.api_section(pages=settings.docs),
+    )

@@ -1,0 +1,115 @@
+"""GET /v1/audit-log (contract G26)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from workspaced.core.problems import Forbidden, Invalid
+from workspaced.core.text import as_uuid
+from workspaced.core.timestamps import microseconds, stamp
+from workspaced.http.operations import Call, Operation
+from workspaced.http.pagination import Cursor, read_page
+from workspaced.http.responses import Response, json_response
+from workspaced.security import audit_log
+from workspaced.security.audit_log import AuditRow, Place, Wanted
+from workspaced.security.permissions import AUDIT_READ
+
+_ACTION = re.compile(r"[a-z_]+(?:\.[a-z_]+)*(?:\.\*)?", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
+_TAKE = 100
+
+
+async def read_log(call: Call) -> Response:
+    """The newest rows first, 100 unless ``take`` says otherwise; of one workspace, or of all to who may read all."""
+    limits = call.settings.limits
+    query = {"sortOrder": "DESC", "take": str(_TAKE), **call.query}
+    page = read_page(query, longest=limits.page_length, sortable=frozenset({"time"}), walk=limits.walked_rows)
+    wanted = Wanted(
+        workspace_id=_workspace(call),
+        action=_action(call.query),
+        since=_instant(call.query, "from", 0),
+        until=_instant(call.query, "to", 2**62),
+        take=page.take or _TAKE,
+        walk=limits.walked_rows,
+        skip=page.skip,
+        descending=page.descending,
+        behind=_place(page.cursor) if page.cursor else None,
+    )
+    found = await call.store.read(lambda reader: audit_log.find(reader, wanted))
+    following = page.cursor_behind(str(found.behind.at), str(found.behind.number)) if found.behind else ""
+    headers = page.cursor_headers(total=found.total, following=following, path=call.path, query=call.query)
+    return json_response([_record(row) for row in found.rows], headers=headers)
+
+
+def _place(cursor: Cursor) -> Place:
+    """The row behind which the cursor begins.
+
+    Raises:
+        Invalid: it is the cursor of another list.
+    """
+    if len(cursor.position) != 2 or not all(_NUMBER.fullmatch(part) for part in cursor.position):
+        raise Cursor.refused()
+    at, number = cursor.position
+    return Place(at=int(at), number=int(number))
+
+
+def _workspace(call: Call) -> str | None:
+    """The workspace asked for; None for all.
+
+    Raises:
+        Forbidden: the key may not read its log.
+    """
+    text = call.query.get("workspaceId")
+    workspace_id = as_uuid(text) if text is not None else None
+    if text is not None and workspace_id is None:
+        raise Invalid("bad_workspace_id", "workspaceId must be a UUID.")
+    if call.principal is None or not call.principal.may(AUDIT_READ, workspace_id):
+        raise Forbidden
+    return workspace_id
+
+
+def _action(query: Mapping[str, str]) -> str:
+    action = query.get("action", "")
+    if action and not _ACTION.fullmatch(action):
+        raise Invalid("bad_action", "action must be a name like data_sink.updated, or end with .* (data_sink.*).")
+    return action
+
+
+def _instant(query: Mapping[str, str], name: str, default: int) -> int:
+    """Milliseconds since 1970; what is finer counts up, so that ``from`` takes nothing from before."""
+    text = query.get(name)
+    if text is None:
+        return default
+    try:
+        return -(-microseconds(text) // 1_000)
+    except (ValueError, OverflowError) as error:
+        raise Invalid(f"bad_{name}", f"{name} must be an RFC 3339 date-time with an offset.") from error
+
+
+def _record(row: AuditRow) -> dict[str, object]:
+    return {
+        "id": str(row.number),
+        "time": stamp(row.at),
+        "principal": row.principal,
+        "keyId": row.key_id or None,
+        "clientId": row.client_id or None,
+        "requestId": row.request_id or None,
+        "ip": row.address or None,
+        "action": row.action,
+        "resourceType": row.action.rpartition(".")[0],
+        "resourceId": row.resource_id or None,
+        "workspaceId": row.workspace_id or None,
+        "changed": json.loads(row.changed),
+        "counts": json.loads(row.counts),
+    }
+
+
+def operations() -> tuple[Operation, ...]:
+    """One row."""
+    return (
+        Operation(
+            name="audit.list", method="GET", path="/v1/audit-log", scope=AUDIT_READ, anywhere=True, read=read_log
+        ),
+    )

@@ -1,0 +1,110 @@
+-- Blocks. The columns of a whole block are in the order of values.StoredBlock; a block of a workspace that is deleted is
+-- as absent, and every statement carries the workspace, so that no id leads into another one (contract G15).
+
+-- name: find_workspace
+SELECT number, root_block FROM workspace WHERE id = :workspace_id AND deleted_at IS NULL
+
+-- name: lock_workspace
+-- Whoever changes the shape of a tree holds its workspace's row, so two moves can't make a circle of each other (contract B4).
+UPDATE workspace SET version = version WHERE id = :workspace_id AND deleted_at IS NULL RETURNING number, root_block
+
+-- name: grow_workspace
+-- The workspace shows its blocks' ids, so another number of them is another version of it.
+UPDATE workspace
+SET block_count = block_count + :added, version = version + 1,
+    updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
+WHERE id = :workspace_id AND deleted_at IS NULL RETURNING number, root_block, block_count
+
+-- name: find_block
+SELECT b.id, w.id, b.parent_id, b.order_index, b.version, b.created_at, b.updated_at, b.created_by, b.updated_by,
+       b.label, b.description, b.part_number, b.multiplicity, b.pdm_enabled, b.property_groups, b.instances,
+       b.preview_custom_link, b.preview_source, b.figures, b.icon, b.attachments, b.external_links, b.pdm_thumbnail,
+       b.block_statuses, b.type
+FROM workspace w JOIN block b ON b.workspace = w.number
+WHERE b.id = :id AND w.id = :workspace_id AND w.deleted_at IS NULL
+
+-- name: places
+SELECT id, parent_id, order_index, label, type, created_at, updated_at FROM block WHERE workspace = :workspace
+
+-- name: path
+-- The ids from the root to a block; nothing where the workspace has no such block.
+WITH RECURSIVE up (id, parent_id, steps) AS (
+    SELECT id, parent_id, 0 FROM block WHERE id = :id AND workspace = :workspace
+    UNION ALL
+    SELECT b.id, b.parent_id, up.steps + 1 FROM up JOIN block b ON b.id = up.parent_id
+)
+SELECT id FROM up ORDER BY steps DESC
+
+-- name: children
+SELECT id FROM block WHERE workspace = :workspace AND parent_id = :id ORDER BY order_index, id
+
+-- name: subtree
+-- A block and all below it, the deepest first; how deep each is below the block.
+WITH RECURSIVE down (id, steps) AS (
+    SELECT id, 0 FROM block WHERE id = :id AND workspace = :workspace
+    UNION ALL
+    SELECT b.id, down.steps + 1 FROM down JOIN block b ON b.workspace = :workspace AND b.parent_id = down.id
+)
+SELECT id, steps FROM down ORDER BY steps DESC, id
+
+-- name: id_in_use
+SELECT 1 FROM block WHERE id = :id
+
+-- name: last_order_index
+SELECT max(order_index) FROM block WHERE workspace = :workspace AND parent_id = :parent_id
+
+-- name: insert_block
+INSERT INTO block (id, workspace, parent_id, order_index, version, created_at, updated_at, created_by, updated_by,
+                   label, description, part_number, multiplicity, pdm_enabled, property_groups, instances,
+                   preview_custom_link, preview_source, figures, icon, attachments, external_links, pdm_thumbnail,
+                   block_statuses, type)
+VALUES (:id, :workspace, :parent_id, :order_index, 1, :now, :now, :actor, :actor,
+        :label, :description, :part_number, :multiplicity, :pdm_enabled, :property_groups, :instances,
+        :preview_custom_link, :preview_source, :figures, :icon, :attachments, :external_links, :pdm_thumbnail,
+        :block_statuses, :type)
+
+-- name: update_block
+UPDATE block
+SET parent_id = :parent_id, order_index = :order_index, version = version + 1,
+    updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor, label = :label, description = :description, part_number = :part_number,
+    multiplicity = :multiplicity, pdm_enabled = :pdm_enabled, property_groups = :property_groups,
+    instances = :instances, preview_custom_link = :preview_custom_link, preview_source = :preview_source,
+    figures = :figures, icon = :icon, attachments = :attachments, external_links = :external_links,
+    pdm_thumbnail = :pdm_thumbnail, block_statuses = :block_statuses, type = :type
+WHERE id = :id
+
+-- name: show_anew
+-- A block whose children are others, or in another order, is another version of itself.
+UPDATE block SET version = version + 1 WHERE id = :id
+
+-- name: show_subtree_anew
+-- The paths of all below a block are others.
+WITH RECURSIVE down (id) AS (
+    SELECT id FROM block WHERE workspace = :workspace AND parent_id = :id
+    UNION ALL
+    SELECT b.id FROM down JOIN block b ON b.workspace = :workspace AND b.parent_id = down.id
+)
+UPDATE block SET version = version + 1 WHERE id IN (SELECT id FROM down)
+
+-- name: set_parent
+UPDATE block
+SET parent_id = :parent_id, order_index = :order_index, version = version + 1,
+    updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
+WHERE id = :id
+
+-- name: set_root
+UPDATE workspace SET root_block = :id WHERE number = :workspace
+
+-- name: delete_subtree
+WITH RECURSIVE down (id) AS (
+    SELECT id FROM block WHERE id = :id AND workspace = :workspace
+    UNION ALL
+    SELECT b.id FROM down JOIN block b ON b.workspace = :workspace AND b.parent_id = down.id
+)
+DELETE FROM block WHERE id IN (SELECT id FROM down)
+
+-- name: purge_blocks
+-- Leaves only, since a child refers to its parent.
+DELETE FROM block
+WHERE id IN (SELECT b.id FROM block b
+             WHERE b.workspace = :workspace AND NOT EXISTS (SELECT 1 FROM block c WHERE c.parent_id = b.id) LIMIT :most)

@@ -1,0 +1,40 @@
+"""Retry a conversion (contract CS5): have a conversion done once more."""
+
+from __future__ import annotations
+
+from workspaced.http.operations import Call, Operation, Work
+from workspaced.http.responses import NO_CONTENT, Response
+from workspaced.resources.cloud_storage import conversion_store, events, permission
+from workspaced.resources.cloud_storage.rules import read_force
+from workspaced.resources.cloud_storage.upload_routes import COLLECTION
+from workspaced.security.permissions import FILES_WRITE
+from workspaced.settings.model import Limits
+from workspaced.storage.port import Transaction
+
+
+def retry_conversion(call: Call) -> Work:
+    """Retry a conversion; one that is to be done anyway is not done twice (contract CS5, C7)."""
+    force, ignored = read_force(call.json() if call.body else {})
+
+    def act(tx: Transaction) -> Response:
+        file = permission.writable_file(tx, call)
+        if file.conversion is not None and conversion_store.ask_again(tx, file.conversion, force=force, now=call.now):
+            events.note_retry(tx, call, file)
+        return NO_CONTENT
+
+    return Work(act=act, ignored=ignored)
+
+
+def operations(limits: Limits) -> tuple[Operation, ...]:
+    """The table's row."""
+    return (
+        Operation(
+            name="cloud_storage.retry_conversion",
+            method="POST",
+            path=f"{COLLECTION}/retry-conversion/{{file}}",
+            scope=FILES_WRITE,
+            anywhere=True,
+            prepare=retry_conversion,
+            body_bytes=limits.body_bytes,
+        ),
+    )

@@ -1,0 +1,44 @@
+"""Images: a thumbnail, upright, without the camera's data."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Final
+
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from workspaced.resources.cloud_storage.converters.results import Outputs, Produced, Refused
+
+PIXELS: Final = 100_000_000
+_SIDE = 512
+_FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP")
+
+
+def convert(source: Path, into: Path) -> list[Produced]:
+    """As the protocol says."""
+    outputs = Outputs(into)
+    Image.MAX_IMAGE_PIXELS = None  # bounded below, with a sentence of our own
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about metadata that is not kept anyway
+        try:
+            with Image.open(source, formats=_FORMATS) as image:
+                _require_small(image)
+                image.draft("RGB", (2 * _SIDE, 2 * _SIDE))  # JPEG can be read at an eighth of its size
+                thumbnail = ImageOps.exif_transpose(image)
+                clear = "A" in thumbnail.getbands() or "transparency" in thumbnail.info
+                thumbnail = thumbnail.convert("RGBA" if clear else "RGB")
+                thumbnail.thumbnail((_SIDE, _SIDE))
+        except UnidentifiedImageError as error:
+            raise Refused("user", "The file is no image that can be read, whatever its name says.") from error
+        except (OSError, SyntaxError, ValueError, EOFError) as error:
+            raise Refused("user", f"The image is damaged ({error}).") from error
+    thumbnail.info.clear()
+    thumbnail.save(outputs.place("thumbnail.png", "image/png"), format="PNG")
+    return outputs.made
+
+
+def _require_small(image: Image.Image) -> None:
+    width, height = image.size
+    if width * height > PIXELS:
+        raise Refused("unsupported", f"The image has {width} x {height} pixels; up to {PIXELS} are converted.")

@@ -1,0 +1,107 @@
+"""Workbooks (xlsx, xlsm, xls, ods): a Parquet file and a preview in JSON for each sheet.
+
+Numbers of a workbook are binary floating point, so that is what they stay; a cell with an error, such as #N/A, is empty.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, PasswordError, SheetTypeEnum
+
+from workspaced.resources.cloud_storage.converters.results import Outputs, Produced, Refused
+from workspaced.resources.cloud_storage.converters.tables import PARQUET, column_names, of_cells, write_preview
+
+SHEETS: Final = 50
+UNPACKED_BYTES: Final = 536_870_912
+_COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+_LOOKED_AT = 16_777_216
+_NOT_IN_NAMES = str.maketrans(dict.fromkeys('/\\:*?"<>|', "_"))
+
+
+def convert(source: Path, into: Path) -> list[Produced]:
+    """As the protocol says."""
+    _require_harmless(source)
+    outputs = Outputs(into)
+    try:
+        with _opened(source) as workbook:
+            sheets = [sheet.name for sheet in workbook.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet]
+            if len(sheets) > SHEETS:
+                raise Refused("unsupported", f"The workbook has {len(sheets)} sheets; up to {SHEETS} are converted.")
+            for name in sheets:
+                _convert_sheet(workbook.get_sheet_by_name(name), outputs)
+    except PasswordError as error:
+        raise _protected() from error
+    except (CalamineError, OSError, ValueError) as error:
+        raise Refused("user", f"The workbook can't be read: it is damaged, or no workbook ({error}).") from error
+    if not outputs.made:
+        raise Refused("user", "The workbook has no sheet with cells in it.")
+    return outputs.made
+
+
+def _require_harmless(source: Path) -> None:
+    """Refuse what is known to be in vain before anything is unpacked.
+
+    Raises:
+        Refused: it is encrypted, or unpacks to more than is converted.
+    """
+    with source.open("rb") as file:
+        beginning = file.read(_LOOKED_AT)
+    if beginning.startswith(_COMPOUND) and _ENCRYPTED in beginning:
+        raise _protected()
+    if not zipfile.is_zipfile(source):
+        return
+    try:
+        with zipfile.ZipFile(source) as archive:
+            unpacked = sum(member.file_size for member in archive.infolist())
+    except (zipfile.BadZipFile, OSError, ValueError) as error:
+        raise Refused("user", f"The workbook can't be read: it is damaged ({error}).") from error
+    if unpacked > UNPACKED_BYTES:
+        raise Refused("unsupported", f"The workbook unpacks to {unpacked} bytes; up to {UNPACKED_BYTES} are converted.")
+
+
+def _opened(source: Path) -> CalamineWorkbook:
+    return CalamineWorkbook.from_path(source) if source.suffix else CalamineWorkbook.from_filelike(source.open("rb"))
+
+
+def _protected() -> Refused:
+    return Refused("user", "The workbook is protected by a password: upload it without one.")
+
+
+def _convert_sheet(sheet: CalamineSheet, outputs: Outputs) -> None:
+    rows = _rows(sheet)
+    first = next(rows, None)
+    if first is None:
+        return
+    second = next(rows, None)
+    names, has_header = column_names(first, more=second is not None)
+    columns: list[list[Any]] = [[] for _ in names]
+    for row in (*(() if has_header else (first,)), *(() if second is None else (second,))):
+        _append(columns, row)
+    for row in rows:
+        _append(columns, row)
+    frame = pl.DataFrame([of_cells(name, cells) for name, cells in zip(names, columns, strict=True)])
+    stem = sheet.name.translate(_NOT_IN_NAMES)
+    parquet = outputs.place(f"{stem}.parquet", PARQUET)
+    frame.write_parquet(parquet)
+    write_preview(parquet, outputs, f"{stem}.json", sheet=sheet.name, header=has_header)
+
+
+def _rows(sheet: CalamineSheet) -> Iterator[list[Any]]:
+    """The rows from the first that has something in it; None where a cell is empty."""
+    begun = False
+    for row in sheet.iter_rows():
+        cells = [None if cell == "" else cell for cell in row]
+        begun = begun or any(cell is not None for cell in cells)
+        if begun:
+            yield cells
+
+
+def _append(columns: list[list[Any]], row: list[Any]) -> None:
+    for column, cell in zip(columns, row, strict=True):
+        column.append(cell)

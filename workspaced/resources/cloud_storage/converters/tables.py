@@ -1,0 +1,139 @@
+"""Tables: which type a column gets, and what is shown of it. The text of a value is kept wherever a type would lose it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime
+from itertools import product
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Any, Final
+
+import msgspec
+import polars as pl
+
+from workspaced.resources.cloud_storage.converters.results import Outputs
+
+PARQUET: Final = "application/vnd.apache.parquet"
+JSON: Final = "application/json"
+_PREVIEW_ROWS = 100
+_PREVIEW_COLUMNS = 100
+_PREVIEW_TEXT = 1_000
+_EXACT_INTEGERS = 2**53
+
+
+def column_names(first: Sequence[object], *, more: bool) -> tuple[list[str], bool]:
+    """The columns' names, and whether the first row has them.
+
+    It has if all its cells are texts that are no numbers, none empty and no two equal, and other rows follow. Else the
+    columns are called A, B, C … as spreadsheets do.
+    """
+    texts = [cell.strip() for cell in first if isinstance(cell, str)]
+    distinct = len({text.casefold() for text in texts}) == len(first)
+    if more and first and distinct and all(text and not _is_number(text) for text in texts):
+        return texts, True
+    return letters(len(first)), False
+
+
+def letters(count: int) -> list[str]:
+    """A to Z, AA, AB and so on."""
+    names: list[str] = []
+    length = 1
+    while len(names) < count:
+        names.extend("".join(name) for name in product(ascii_uppercase, repeat=length))
+        length += 1
+    return names[:count]
+
+
+def of_cells(name: str, cells: Sequence[Any]) -> pl.Series:
+    """A column of cells that have types of their own, None where empty. Cells of several types become their texts."""
+    kinds = {type(cell) for cell in cells if cell is not None}
+    if kinds and kinds <= {int, float}:
+        whole = all(cell is None or (float(cell).is_integer() and abs(cell) < _EXACT_INTEGERS) for cell in cells)
+        if whole:
+            return pl.Series(name, [None if cell is None else int(cell) for cell in cells], dtype=pl.Int64)
+        return pl.Series(name, [None if cell is None else float(cell) for cell in cells], dtype=pl.Float64)
+    if kinds == {bool}:
+        return pl.Series(name, cells, dtype=pl.Boolean)
+    if kinds == {date}:
+        return pl.Series(name, cells, dtype=pl.Date)
+    if kinds == {datetime}:
+        return pl.Series(name, cells, dtype=pl.Datetime("ms"))
+    return pl.Series(name, [None if cell is None else _text(cell) for cell in cells], dtype=pl.String)
+
+
+def typed(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Columns of text with the types that lose nothing: each value, turned back into text, is what it was.
+
+    So 1.5 may be a number and 1.50 stays text, 417 may be a number and 00417 stays text. Two passes: the columns are
+    looked through, then the caller goes through what is returned.
+    """
+    columns = frame.collect_schema().names()
+    tests = [
+        read(column).cast(pl.String).eq_missing(pl.col(column)).all().alias(f"{index}/{kind}")
+        for index, column in enumerate(columns)
+        for kind, read in _READINGS.items()
+    ]
+    filled = [pl.col(column).is_not_null().any().alias(f"{index}") for index, column in enumerate(columns)]
+    found = frame.select(*tests, *filled).collect(engine="streaming").row(0, named=True)
+    readings = [
+        next((read(column) for kind, read in _READINGS.items() if found[f"{index}/{kind}"]), None)
+        for index, column in enumerate(columns)
+        if found[f"{index}"]
+    ]
+    return frame.with_columns([reading for reading in readings if reading is not None])
+
+
+_READINGS: Final[Mapping[str, Callable[[str], pl.Expr]]] = {
+    "integer": lambda column: pl.col(column).cast(pl.Int64, strict=False),
+    "number": lambda column: pl.col(column).cast(pl.Float64, strict=False),
+    "date": lambda column: pl.col(column).str.to_date("%Y-%m-%d", strict=False),
+    "boolean": lambda column: pl.when(pl.col(column).is_in(["true", "false"])).then(pl.col(column).eq("true")),
+}
+"""How a text may be read as each type; what can't be is null."""
+
+
+def write_preview(parquet: Path, outputs: Outputs, name: str, **more: object) -> None:
+    """The beginning of a table as JSON, beside its Parquet file."""
+    table = pl.scan_parquet(parquet, glob=False)
+    schema = table.collect_schema()
+    count = table.select(pl.len()).collect().item()
+    shown = table.select(schema.names()[:_PREVIEW_COLUMNS]).head(_PREVIEW_ROWS).collect()
+    preview = {
+        **more,
+        "columns": [{"name": column, "type": _type_name(kind)} for column, kind in shown.schema.items()],
+        "rows": [[_shortened(cell) for cell in row] for row in shown.iter_rows()],
+        "rowCount": count,
+        "columnCount": len(schema),
+        "truncated": count > len(shown) or len(schema) > shown.width,
+    }
+    outputs.place(name, JSON).write_bytes(msgspec.json.encode(preview))
+
+
+def _type_name(kind: pl.DataType) -> str:
+    if kind.is_integer():
+        return "integer"
+    if kind.is_float():
+        return "number"
+    names = {pl.Boolean: "boolean", pl.Date: "date", pl.Datetime: "datetime"}
+    return next((name for type_, name in names.items() if kind == type_), "text")
+
+
+def _shortened(cell: Any) -> Any:
+    return f"{cell[:_PREVIEW_TEXT]}…" if isinstance(cell, str) and len(cell) > _PREVIEW_TEXT else cell
+
+
+def _text(cell: Any) -> str:
+    if isinstance(cell, bool):
+        return "TRUE" if cell else "FALSE"
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < _EXACT_INTEGERS:
+        return str(int(cell))
+    return cell.isoformat() if isinstance(cell, date | datetime) else str(cell)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.replace(",", "."))
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,55 @@
+"""Deleted files that are brought back before they are purged (contract G25)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ingestd.process.statements import load_statements
+from workspaced.core.problems import Conflict, NotFound
+from workspaced.security.audit_log import SYSTEM, AuditAction, note
+from workspaced.storage.port import Reader, Transaction
+
+_SQL = load_statements("workspaced.resources.cloud_storage", "deleted_files.sql")
+
+
+class Known(NamedTuple):
+    """A file of whatever state, in the order of the SELECT. Instants are milliseconds since 1970, ``size`` is bytes."""
+
+    id: str
+    workspace_id: str
+    name: str
+    size: int
+    versions: int
+    created_at: int
+    deleted_at: int | None
+
+
+def every_file(reader: Reader, *, workspace_id: str = "") -> list[Known]:
+    """All of them, or those of one workspace, the deleted ones too, oldest first."""
+    return [Known._make(row) for row in reader.all(_SQL["all_files"], {"workspace_id": workspace_id})]
+
+
+def restore(tx: Transaction, file_id: str, *, now: int) -> None:
+    """A deleted file is there again, with all its versions and what was made of them. What was still to be converted goes on.
+
+    Raises:
+        NotFound: there is none, or it is purged already.
+        Conflict: it is not deleted, or its workspace is.
+    """
+    row = tx.one(_SQL["find_any"], {"id": file_id})
+    if row is None:
+        raise NotFound("file_not_found", f"There is no file {file_id}, deleted or not.")
+    workspace, workspace_id, deleted_at, workspace_deleted_at = row
+    if workspace_deleted_at is not None:
+        raise Conflict(
+            "workspace_deleted",
+            f"File {file_id} is in workspace {workspace_id}, which is deleted. Restore that first: "
+            f"`workspaced workspaces restore {workspace_id}`.",
+        )
+    if deleted_at is None:
+        raise Conflict("not_deleted", f"File {file_id} is not deleted.")
+    values = {"now": now, "actor": SYSTEM.principal}
+    tx.run(_SQL["restore"], {"id": file_id, **values})
+    tx.run(_SQL["show_workspace_anew"], {"workspace": workspace, **values})
+    action = AuditAction(action="cloud_storage.file.restored", resource_id=file_id, workspace_id=workspace_id)
+    note(tx, SYSTEM, action, now=now)

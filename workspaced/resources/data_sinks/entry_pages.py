@@ -1,0 +1,211 @@
+"""Pages of a sink's entries, and how they are read (contract DS1, G19, G27, G28, S15).
+
+By default the response has all entries of a sink. ``take``, ``skip``, ``cursor``, ``sortedBy``, ``sortOrder`` and ``search`` make
+it a page of them. They are query parameters, since every word below a sink's path can be an entry's key.
+
+The work of a page is bounded, whatever the size of the sink: it walks an index from the cursor on, and passes over at most
+`Limits.walked_rows` entries, for ``skip`` as for ``search``. A search may therefore return a page with fewer entries than
+asked for, or none, and still have a next page. ``sortedBy=updatedAt`` has no index, and is refused for larger sinks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ingestd.process.statements import load_statements
+from workspaced.core.problems import Invalid
+from workspaced.core.text import normalised
+from workspaced.http.pagination import Cursor, Page, read_page
+from workspaced.resources.data_sinks.entry_store import CHUNK_ROWS, read_id_offset
+from workspaced.resources.data_sinks.sink_address import id_digits, row_number
+from workspaced.resources.data_sinks.values import StoredEntry, StoredSink
+from workspaced.settings.model import Limits
+from workspaced.storage.bounded_walk import Walked, walk
+from workspaced.storage.port import Reader, Row
+
+SORTABLE: Final = frozenset({"key", "createdAt", "updatedAt"})
+FORMATS: Final = ("json", "csv")
+_SQL = load_statements("workspaced.resources.data_sinks", "entry_pages.sql")
+_ORDERS = {"": "created", "key": "key", "createdAt": "created", "updatedAt": "updated"}
+_ALL = 2**62
+# No key begins with so many of the last code point: PostgreSQL's index could not hold it.
+_AFTER_EVERY_KEY = "\U0010ffff" * 1_024
+_LOWER = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """Which entries, in which order and form. ``search`` empty: all keys. ``walk``: the bound of one page."""
+
+    page: Page
+    search: str
+    form: str
+    walk: int
+
+    @property
+    def partial(self) -> bool:
+        """Whether less than the document's response, or another order, was asked for."""
+        return self.page.paged or bool(self.search) or bool(self.page.sorted_by) or self.page.descending
+
+    @property
+    def order(self) -> str:
+        """``created``, ``key`` or ``updated``."""
+        return _ORDERS[self.page.sorted_by]
+
+    @property
+    def direction(self) -> str:
+        """``asc`` or ``desc``."""
+        return "desc" if self.page.descending else "asc"
+
+    @property
+    def pattern(self) -> str | None:
+        """The search as a pattern of LIKE that matches it literally."""
+        if not self.search:
+            return None
+        literal = self.search.translate(_LOWER)
+        for special in "\\%_":
+            literal = literal.replace(special, "\\" + special)
+        return f"%{literal}%"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryPage:
+    """Entries to send. ``rows`` are in `StoredEntry`'s order. ``total`` None: not counted. ``next`` empty: the last page.
+
+    ``records`` is an upper bound of the number of rows.
+    """
+
+    rows: Iterator[list[Row]]
+    records: int
+    total: int | None
+    next: str
+
+
+def read_listing(query: Mapping[str, str], limits: Limits) -> Listing:
+    """What the query asks for.
+
+    Raises:
+        Invalid: a value is out of its range.
+    """
+    page = read_page(query, longest=limits.page_length, sortable=SORTABLE, walk=limits.walked_rows)
+    search = normalised(query.get("search", ""))
+    if len(search) > limits.key_length:
+        raise Invalid("too_long", f"search may have {limits.key_length} characters at the most.")
+    form = query.get("format", "json")
+    if form not in FORMATS:
+        raise Invalid("bad_format", f"format must be {' or '.join(FORMATS)}.")
+    return Listing(page=page, search=search, form=form, walk=limits.walked_rows)
+
+
+def read_entries(reader: Reader, sink: StoredSink, listing: Listing) -> EntryPage:
+    """The page; without ``take``, every entry from the cursor on.
+
+    Raises:
+        Invalid: the cursor is of another order, or the sink has too many entries for what is asked.
+    """
+    page = listing.page
+    large = sink.entry_count > listing.walk
+    if large and listing.order == "updated":
+        raise Invalid(
+            "too_many_to_sort",
+            f"sortedBy=updatedAt is possible up to {listing.walk} entries; this sink has {sink.entry_count}. "
+            "Sort by createdAt or key.",
+        )
+    values = _values(reader, sink, listing)
+    total = None if listing.search and large else _count(reader, sink, listing)
+    name = f"{listing.order}_{listing.direction}"
+    searched = f"{name}_search" if listing.search and listing.order != "updated" else name
+    if page.take is None:
+        chunks = reader.chunks(_SQL[searched], {**values, "take": _ALL, "walk": _ALL}, CHUNK_ROWS)
+        return EntryPage(rows=chunks, records=sink.entry_count if total is None else total, total=total, next="")
+    if searched != name:
+        found = _search(reader, listing, name, values)
+        rows, following = found.rows, "" if found.behind is None else _cursor_at(reader, listing, found.behind)
+    else:
+        rows = reader.all(_SQL[name], {**values, "take": page.take + 1})
+        following = _cursor(reader, listing, rows[page.take - 1]) if len(rows) > page.take else ""
+        del rows[page.take :]
+    return EntryPage(rows=iter([rows] if rows else []), records=len(rows), total=total, next=following)
+
+
+def _search(reader: Reader, listing: Listing, name: str, values: Mapping[str, object]) -> Walked[int | str]:
+    def matching(after: int | str, count: int, most: int) -> list[Row]:
+        return reader.all(_SQL[f"{name}_search"], {**values, "after": after, "walk": count, "take": most, "skip": 0})
+
+    def end(after: int | str, count: int) -> int | str | None:
+        row = reader.one(_SQL[f"{name}_end"], {**values, "after": after, "walk": count - 1})
+        return row[0] if row else None
+
+    start: int | str = values["after"]  # type: ignore[assignment]  # as `_values` makes it
+    return walk(
+        start,
+        take=listing.page.take or 0,
+        skip=listing.page.skip,
+        most=listing.walk,
+        matching=matching,
+        end=end,
+        position=lambda row: _place(listing, row),
+    )
+
+
+def _place(listing: Listing, row: Row) -> int | str:
+    entry = StoredEntry._make(row)
+    return entry.number if listing.order == "created" else entry.key
+
+
+def _count(reader: Reader, sink: StoredSink, listing: Listing) -> int:
+    if listing.pattern is None:
+        return sink.entry_count
+    row = reader.one(_SQL["count"], {"sink": sink.number, "pattern": listing.pattern})
+    return int(row[0]) if row else 0
+
+
+def _values(reader: Reader, sink: StoredSink, listing: Listing) -> dict[str, object]:
+    """The parameters of every statement of the order, but for ``take`` and ``walk``."""
+    page = listing.page
+    values: dict[str, object] = {"sink": sink.number, "pattern": listing.pattern, "skip": page.skip}
+    position = page.cursor.position if page.cursor else None
+    match listing.order:
+        case "created":
+            first = _ALL if page.descending else -1
+            return {**values, "after": first if position is None else _number(reader, position)}
+        case "key":
+            first_key = _AFTER_EVERY_KEY if page.descending else ""
+            return {**values, "after": first_key if position is None else _texts(position, 1)[0]}
+        case _:
+            if position is None:
+                return {**values, "instant": _ALL if page.descending else -_ALL, "after": ""}
+            instant, key = _texts(position, 2)
+            if not (instant.isascii() and instant.isdigit() and len(instant) < 18):
+                raise Cursor.refused()
+            return {**values, "instant": int(instant), "after": key}
+
+
+def _number(reader: Reader, position: tuple[str, ...]) -> int:
+    (digits,) = _texts(position, 1)
+    if len(digits) != 12 or not digits.isascii() or not all(digit in "0123456789abcdef" for digit in digits):
+        raise Cursor.refused()
+    return row_number(digits, id_offset=read_id_offset(reader))
+
+
+def _texts(position: tuple[str, ...], count: int) -> tuple[str, ...]:
+    if len(position) != count:
+        raise Cursor.refused()
+    return position
+
+
+def _cursor(reader: Reader, listing: Listing, row: Row) -> str:
+    """The cursor behind an entry."""
+    entry = StoredEntry._make(row)
+    if listing.order == "updated":
+        return listing.page.cursor_behind(str(entry.updated_at), entry.key)
+    return _cursor_at(reader, listing, _place(listing, row))
+
+
+def _cursor_at(reader: Reader, listing: Listing, place: int | str) -> str:
+    """The cursor behind a number or a key. A number is written as ids write it, so that it says nothing of other sinks."""
+    if isinstance(place, int):
+        place = id_digits(place, id_offset=read_id_offset(reader))
+    return listing.page.cursor_behind(place)

@@ -1,0 +1,78 @@
+"""Operations on single entries (contract DS4, DS8, DS9, DS10)."""
+
+from __future__ import annotations
+
+import dataclasses
+from urllib.parse import quote
+
+from workspaced.http.operations import Call, Work
+from workspaced.http.responses import NO_CONTENT, Response, etag, json_response
+from workspaced.resources.data_sinks import entry_store, store
+from workspaced.resources.data_sinks.actions import note_entry
+from workspaced.resources.data_sinks.events import emit_entry
+from workspaced.resources.data_sinks.records import entry_record
+from workspaced.resources.data_sinks.rules import read_entry_changes, read_new_entry
+from workspaced.resources.data_sinks.sink_routes import named
+from workspaced.resources.data_sinks.values import StoredEntry, StoredSink, written
+from workspaced.storage.port import Reader, Transaction
+
+
+async def get_entry(call: Call) -> Response:
+    """Get an entry (contract DS4)."""
+    sink, entry = await call.store.read_brief(lambda reader: _found(reader, call))
+    if call.has_seen(entry.version):
+        return Response(status=304, headers=(etag(entry.version),))
+    return json_response(entry_record(entry, sink.id), headers=(etag(entry.version),))
+
+
+def create_entry(call: Call) -> Work:
+    """Create an entry (contract DS8)."""
+    new, ignored = read_new_entry(call.json(), call.settings.limits)
+
+    def act(tx: Transaction) -> Response:
+        sink = store.get_sink(tx, call.workspace_id, named(call))
+        limits = call.settings.limits
+        entry = entry_store.create_entry(tx, sink, new, actor=call.actor, now=call.now, limits=limits)
+        note_entry(tx, call, before=None, after=entry)
+        emit_entry(tx, call, sink, before=None, after=entry)
+        location = f"/v1/workspace/{sink.workspace_id}/data-sink/{sink.id}/{quote(entry.key, safe='')}"
+        headers = (("Location", location), etag(entry.version))
+        return json_response(entry_record(entry, sink.id), status=201, headers=headers, written=written(None, entry))
+
+    return Work(act=act, ignored=ignored)
+
+
+def update_entry(call: Call) -> Work:
+    """Update an entry (contract DS9)."""
+    changes, ignored = read_entry_changes(call.json(), call.settings.limits)
+
+    def act(tx: Transaction) -> Response:
+        sink, before = _found(tx, call)
+        call.require_match(before.version)
+        entry = entry_store.update_entry(tx, sink, before, changes, actor=call.actor, now=call.now)
+        note_entry(tx, call, before=before, after=entry)
+        emit_entry(tx, call, sink, before=before, after=entry)
+        return json_response(
+            entry_record(entry, sink.id), headers=(etag(entry.version),), written=written(before, entry)
+        )
+
+    return Work(act=act, ignored=ignored)
+
+
+def delete_entry(call: Call) -> Work:
+    """Delete an entry (contract DS10)."""
+
+    def act(tx: Transaction) -> Response:
+        sink, entry = _found(tx, call)
+        call.require_match(entry.version)
+        entry_store.delete_entry(tx, sink, entry, actor=call.actor, now=call.now)
+        note_entry(tx, call, before=entry, after=None)
+        emit_entry(tx, call, sink, before=entry, after=None)
+        return dataclasses.replace(NO_CONTENT, written=written(entry, None))
+
+    return Work(act=act)
+
+
+def _found(reader: Reader, call: Call) -> tuple[StoredSink, StoredEntry]:
+    sink = store.get_sink(reader, call.workspace_id, named(call))
+    return sink, entry_store.get_entry(reader, sink, call.names["key"])

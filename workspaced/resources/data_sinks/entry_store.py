@@ -1,0 +1,189 @@
+"""Single entries in the database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import UNSET
+
+from ingestd.process.statements import load_statements
+from workspaced.core.problems import Conflict, NotFound
+from workspaced.core.text import as_uuid
+from workspaced.resources.data_sinks.sink_address import ID_MULTIPLIER, row_number
+from workspaced.resources.data_sinks.values import (
+    DEFAULT_DATA_TYPE,
+    SINKS,
+    Change,
+    EntryChanges,
+    NewEntry,
+    StoredEntry,
+    StoredSink,
+)
+from workspaced.settings.model import Limits
+from workspaced.storage.port import Reader, Row, Transaction
+
+_SQL = load_statements("workspaced.resources.data_sinks", "queries.sql")
+CHUNK_ROWS = 1_000
+
+
+def find_entry(reader: Reader, sink: StoredSink, key: str) -> StoredEntry | None:
+    """The entry with this key."""
+    row = reader.one(_SQL["find_entry"], {"sink": sink.number, "key": key})
+    return StoredEntry._make(row) if row else None
+
+
+def get_entry(reader: Reader, sink: StoredSink, segment: str) -> StoredEntry:
+    """The entry that a path's segment names: by key or, where no entry has it as key, by id (contract S7).
+
+    Raises:
+        NotFound: there is none.
+    """
+    found = find_entry(reader, sink, segment)
+    entry_id = None if found else as_uuid(segment)
+    if entry_id:
+        owner = owner_of_id(reader, entry_id)
+        if owner and owner[1] == sink.number and not owner[3]:
+            found = find_entry(reader, sink, owner[2])
+    if found is None:
+        raise NotFound("entry_not_found", "There is no such entry in this data sink.")
+    return found
+
+
+def read_id_offset(reader: Reader) -> int:
+    """This database's own offset in the digits of entries' ids."""
+    row = reader.one(_SQL["read_id_offset"])
+    if row is None:
+        raise LookupError("the database has lost its row of entry numbers")
+    return int(row[0])
+
+
+def owner_of_id(reader: Reader, entry_id: str) -> Row | None:
+    """Number, sink's number and key of the entry with this id, in any sink, and whether that sink is deleted."""
+    number = row_number(entry_id, id_offset=read_id_offset(reader))
+    return reader.one(_SQL["find_entry_number_by_id"], {"id": entry_id, "number": number})
+
+
+def is_id_in_use(tx: Transaction, entry_id: str) -> bool:
+    """Whether an entry has this id. One of a deleted sink has no claim to it, and is removed."""
+    owner = owner_of_id(tx, entry_id)
+    if owner and owner[3]:
+        tx.run(_SQL["delete_entry"], {"number": owner[0]})
+        return False
+    return owner is not None
+
+
+def entry_chunks(reader: Reader, sink: StoredSink) -> Iterator[list[Row]]:
+    """Every entry in the order of creation; rows in `StoredEntry`'s order."""
+    return reader.chunks(_SQL["list_entries"], {"sink": sink.number}, CHUNK_ROWS)
+
+
+def take_numbers(tx: Transaction, count: int) -> tuple[int, int]:
+    """Numbers for ``count`` entries: the one before the first, and the id offset."""
+    row = tx.one(_SQL["take_numbers"], {"count": count})
+    if row is None:
+        raise LookupError("the database has lost its row of entry numbers")
+    return row[0] - count, row[1]
+
+
+def touch_sink(tx: Transaction, sink: StoredSink, *, added: int, actor: str, now: int) -> None:
+    """An entry of the sink was written; ``added`` is by how many its entries have grown."""
+    tx.run(_SQL["touch_sink"], {"number": sink.number, "added": added, "actor": actor, "now": now})
+    tx.notify(SINKS)
+
+
+def require_room(sink: StoredSink, added: int, limits: Limits) -> None:
+    """Hold the quota.
+
+    Raises:
+        Conflict: the sink would have more entries than allowed.
+    """
+    if added > 0 and limits.entries_per_sink and sink.entry_count + added > limits.entries_per_sink:
+        raise Conflict("quota_exceeded", f"A data sink may have {limits.entries_per_sink} entries.")
+
+
+def create_entry(
+    tx: Transaction, sink: StoredSink, new: NewEntry, *, actor: str, now: int, limits: Limits
+) -> StoredEntry:
+    """A new entry.
+
+    Raises:
+        Conflict: the key or the id is in use, or the quota is reached.
+    """
+    if existing := find_entry(tx, sink, new.key):
+        raise Conflict("duplicate_key", "This data sink has an entry with this key already.", existingId=existing.id)
+    return upsert_entry(tx, sink, new.as_change(), None, actor=actor, now=now, limits=limits)
+
+
+def upsert_entry(
+    tx: Transaction,
+    sink: StoredSink,
+    change: Change,
+    existing: StoredEntry | None,
+    *,
+    actor: str,
+    now: int,
+    limits: Limits,
+) -> StoredEntry:
+    """Write one entry, new or ``existing`` (as just read); an older observation changes nothing (contract M6).
+
+    Raises:
+        Conflict: the id is in use, or the quota is reached.
+    """
+    key, value, data_type, entry_id, observed_at, _ = change
+    if existing is None:
+        require_room(sink, 1, limits)
+        if entry_id and is_id_in_use(tx, entry_id):
+            raise Conflict("id_in_use", "This id is in use.")
+        before, id_offset = take_numbers(tx, 1)
+        number: int | None = before + 1
+    else:
+        number, id_offset = None, 0
+    row = tx.one(
+        _SQL["upsert_entry"],
+        {
+            "number": number,
+            "sink": sink.number,
+            "key": key,
+            "value": value,
+            "data_type": data_type,
+            "default_data_type": DEFAULT_DATA_TYPE,
+            "id": entry_id,
+            "observed_at": observed_at,
+            "multiplier": ID_MULTIPLIER,
+            "id_offset": id_offset,
+            "now": now,
+            "actor": actor,
+        },
+    )
+    if row is not None:
+        touch_sink(tx, sink, added=0 if existing else 1, actor=actor, now=now)
+        return StoredEntry._make(row)
+    if existing is None:
+        raise LookupError(f"entry '{key}' was neither inserted nor updated")
+    return existing
+
+
+def update_entry(
+    tx: Transaction, sink: StoredSink, entry: StoredEntry, changes: EntryChanges, *, actor: str, now: int
+) -> StoredEntry:
+    """Merge the changes; nothing given, nothing changed (contract S11)."""
+    if changes.value is UNSET and changes.data_type is UNSET:
+        return entry
+    tx.run(
+        _SQL["update_entry"],
+        {
+            "number": entry.number,
+            "value": entry.value if changes.value is UNSET else changes.value,
+            "data_type": entry.data_type if changes.data_type is UNSET else changes.data_type,
+            "now": now,
+            "actor": actor,
+        },
+    )
+    touch_sink(tx, sink, added=0, actor=actor, now=now)
+    return get_entry(tx, sink, entry.key)
+
+
+def delete_entry(tx: Transaction, sink: StoredSink, entry: StoredEntry, *, actor: str, now: int) -> None:
+    """The entry is gone."""
+    tx.run(_SQL["delete_entry"], {"number": entry.number})
+    touch_sink(tx, sink, added=-1, actor=actor, now=now)

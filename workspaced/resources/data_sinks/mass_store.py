@@ -1,0 +1,191 @@
+"""Many entries at once: set-based SQL over a staging table (contract M3, M4, M5, M6, M8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ingestd.process.statements import load_statements
+from workspaced.core.problems import Conflict, NotFound, Problem
+from workspaced.resources.data_sinks.duplicate_keys import least_of
+from workspaced.resources.data_sinks.entry_store import find_entry, is_id_in_use, require_room, take_numbers, touch_sink
+from workspaced.resources.data_sinks.sink_address import ID_MULTIPLIER
+from workspaced.resources.data_sinks.values import DEFAULT_DATA_TYPE, Change, StoredEntry, StoredSink, Tally
+from workspaced.settings.model import Limits
+from workspaced.storage.port import Reader, Transaction
+
+_SQL = load_statements("workspaced.resources.data_sinks", "queries.sql")
+
+
+def rounds(changes: Sequence[Change]) -> list[list[Change]]:
+    """The changes so that no round has a key twice and each key's changes keep their order, each round sorted by key.
+
+    Sorted, since neighbours in the index are then written together, and since two bulks that lock rows in one order
+    can't deadlock (contract M4).
+    """
+    if len({change[0] for change in changes}) == len(changes):
+        return [sorted(changes, key=_key)]
+    seen: dict[str, int] = {}
+    by_round: list[list[Change]] = []
+    for change in changes:
+        turn = seen.get(change[0], 0)
+        seen[change[0]] = turn + 1
+        if turn == len(by_round):
+            by_round.append([])
+        by_round[turn].append(change)
+    return [sorted(part, key=_key) for part in by_round]
+
+
+def apply_changes(
+    tx: Transaction, sink: StoredSink, changes: Sequence[Change], *, actor: str, now: int, limits: Limits
+) -> Tally:
+    """Apply all changes in order; the sink's own row follows.
+
+    Raises:
+        Conflict: the quota is reached; what was done so far is for the transaction to undo.
+    """
+    least, total = _least(tx, sink, changes)
+    for turn, part in enumerate(rounds(least) if least else ()):
+        _stage(tx, part)
+        met = Tally(accepted=len(part))
+        upserts = sum(1 for change in part if not change[5])
+        existing = 0
+        if sink.entry_count or turn:
+            met, existing = _compare(tx, sink, len(part))
+            if any(change[2] is None for change in part):
+                tx.run(_SQL["keep_data_types"], {"sink": sink.number})
+        created = upserts - existing
+        added = created - met.deleted
+        require_room(sink, total.created - total.deleted + added, limits)
+        if upserts:
+            _upsert(tx, sink, len(part), actor=actor, now=now)
+        if met.deleted:
+            tx.run(_SQL["delete_stage"], {"sink": sink.number})
+        total += met + Tally(created=created)
+    if total.touched:
+        touch_sink(tx, sink, added=total.created - total.deleted, actor=actor, now=now)
+    return total
+
+
+def entries_of(tx: Transaction, sink: StoredSink, changes: Sequence[Change]) -> Mapping[str, StoredEntry]:
+    """The entries that the changes' keys have now."""
+    keys = dict.fromkeys(change[0] for change in changes)
+    _stage(tx, [(key, None, None, None, None, False) for key in sorted(keys)])
+    return _staged_entries(tx, sink)
+
+
+def upsert_each(
+    tx: Transaction, sink: StoredSink, changes: Sequence[Change], *, actor: str, now: int
+) -> list[tuple[StoredEntry | None, StoredEntry]]:
+    """Write entries of different keys, without ids of their own; each before and after, in the order of the changes.
+
+    An older observation changes nothing (contract M6).
+    """
+    _stage(tx, sorted(changes, key=_key))
+    before = _staged_entries(tx, sink) if sink.entry_count else {}
+    if any(change[2] is None for change in changes):
+        tx.run(_SQL["keep_data_types"], {"sink": sink.number})
+    _upsert(tx, sink, len(changes), actor=actor, now=now)
+    after = _staged_entries(tx, sink)
+    states = [(before.get(change[0]), after[change[0]]) for change in changes]
+    if any(former is None or former.version != entry.version for former, entry in states):
+        touch_sink(tx, sink, added=len(after) - len(before), actor=actor, now=now)
+    return states
+
+
+def fault_of(tx: Transaction, sink: StoredSink, changes: Sequence[Change], *, may_create: bool) -> Problem | None:
+    """The first of `faults_of`, if there is one."""
+    return next((problem for _, problem in faults_of(tx, sink, changes, may_create=may_create)), None)
+
+
+def faults_of(
+    tx: Transaction, sink: StoredSink, changes: Sequence[Change], *, may_create: bool
+) -> Iterator[tuple[int, Problem]]:
+    """The changes that can't be made, by index: a new entry's id is in use, or it may not be created.
+
+    An id on a change of an entry that exists is ignored. Nothing is asked where nothing can be wrong.
+    """
+    doubtful = {change[0] for change in changes if change[3]} if may_create else {change[0] for change in changes}
+    if not doubtful:
+        return
+    present: dict[str, bool] = {}
+    ids: set[str] = set()
+    for index, change in enumerate(changes):
+        key, entry_id, remove = change[0], change[3], change[5]
+        if key not in doubtful:
+            continue
+        if key not in present:
+            present[key] = _is_there(tx, sink, key)
+        if remove:
+            present[key] = False
+        elif not present[key]:
+            if not may_create:
+                yield index, NotFound("entry_not_found", f"There is no entry '{key}', and create=false was asked for.")
+                continue
+            if entry_id and (entry_id in ids or is_id_in_use(tx, entry_id)):
+                yield index, Conflict("id_in_use", f"The id of entry '{key}' is in use.")
+                continue
+            if entry_id:
+                ids.add(entry_id)
+            present[key] = True
+
+
+def _least(tx: Transaction, sink: StoredSink, changes: Sequence[Change]) -> tuple[Sequence[Change], Tally]:
+    """The changes with as few of each key as end the same, and what the others are to be counted as."""
+    by_key: dict[str, list[Change]] = {}
+    for change in changes:
+        by_key.setdefault(change[0], []).append(change)
+    if len(by_key) == len(changes):
+        return changes, Tally()
+    repeated = {key: own for key, own in by_key.items() if len(own) > 1}
+    before = entries_of(tx, sink, [own[0] for own in repeated.values()]) if sink.entry_count else {}
+    least = [own[0] for own in by_key.values() if len(own) == 1]
+    left_out = Tally()
+    for key, own in repeated.items():
+        needed, told = least_of(own, before.get(key))
+        least += needed
+        left_out += told - (least_of(needed, before.get(key))[1] if needed else Tally())
+    return least, left_out
+
+
+def _is_there(reader: Reader, sink: StoredSink, key: str) -> bool:
+    return bool(sink.entry_count) and find_entry(reader, sink, key) is not None
+
+
+def _stage(tx: Transaction, part: Sequence[Change]) -> None:
+    tx.run(_SQL["make_stage"])
+    tx.run(_SQL["clear_stage"])
+    tx.load(_SQL["stage"], part)
+
+
+def _staged_entries(tx: Transaction, sink: StoredSink) -> Mapping[str, StoredEntry]:
+    """The entries that the staged keys have now."""
+    rows = tx.all(_SQL["entries_of_stage"], {"sink": sink.number})
+    return {row[2]: StoredEntry._make(row) for row in rows}
+
+
+def _compare(tx: Transaction, sink: StoredSink, accepted: int) -> tuple[Tally, int]:
+    """What the staged changes will do to entries that exist, and how many of the upserts meet one."""
+    row = tx.one(_SQL["compare_stage"], {"sink": sink.number})
+    stale, updates, same, removals, stale_upserts = row or (0, 0, 0, 0, 0)
+    tally = Tally(accepted=accepted, updated=updates - same, unchanged=same + stale, deleted=removals, stale=stale)
+    return tally, updates + stale_upserts
+
+
+def _upsert(tx: Transaction, sink: StoredSink, count: int, *, actor: str, now: int) -> None:
+    before, id_offset = take_numbers(tx, count)
+    tx.run(
+        _SQL["upsert_stage"],
+        {
+            "before": before,
+            "sink": sink.number,
+            "default_data_type": DEFAULT_DATA_TYPE,
+            "multiplier": ID_MULTIPLIER,
+            "id_offset": id_offset,
+            "now": now,
+            "actor": actor,
+        },
+    )
+
+
+def _key(change: Change) -> str:
+    return change[0]

@@ -1,0 +1,196 @@
+-- Sinks. The columns of every SELECT are in the order of values.StoredSink, those of entries in values.StoredEntry's.
+
+-- name: find_sink_by_id
+SELECT s.number, s.id, w.id, s.serial, s.label, s.description, s.tags, s.icon, s.entry_count, s.version,
+       s.created_at, s.updated_at, s.created_by, s.updated_by
+FROM data_sink s JOIN workspace w ON w.number = s.workspace
+WHERE s.id = :id AND s.removed_to IS NULL AND w.id = :workspace_id AND w.deleted_at IS NULL
+
+-- name: find_sink_by_serial
+SELECT s.number, s.id, w.id, s.serial, s.label, s.description, s.tags, s.icon, s.entry_count, s.version,
+       s.created_at, s.updated_at, s.created_by, s.updated_by
+FROM workspace w JOIN data_sink s ON s.workspace = w.number AND s.serial = :serial
+WHERE w.id = :workspace_id AND w.deleted_at IS NULL AND s.removed_to IS NULL
+
+-- name: list_sinks
+SELECT s.number, s.id, w.id, s.serial, s.label, s.description, s.tags, s.icon, s.entry_count, s.version,
+       s.created_at, s.updated_at, s.created_by, s.updated_by
+FROM workspace w JOIN data_sink s ON s.workspace = w.number
+WHERE w.id = :workspace_id AND w.deleted_at IS NULL AND s.removed_to IS NULL ORDER BY s.serial
+
+-- name: workspace_is_there
+SELECT 1 FROM workspace WHERE id = :workspace_id AND deleted_at IS NULL
+
+-- name: take_serial
+-- The serial comes from the workspace's own row, in the creating transaction: no gap after a rollback, no reuse.
+UPDATE workspace SET last_sink_serial = last_sink_serial + 1, sink_count = sink_count + 1
+WHERE id = :workspace_id AND deleted_at IS NULL RETURNING number, last_sink_serial, sink_count
+
+-- name: sink_id_in_use
+SELECT 1 FROM data_sink WHERE id = :id
+
+-- name: insert_sink
+INSERT INTO data_sink (id, workspace, serial, label, description, tags, icon, version,
+                       created_at, updated_at, created_by, updated_by)
+VALUES (:id, :workspace, :serial, :label, :description, :tags, :icon, 1, :now, :now, :actor, :actor)
+
+-- name: update_sink
+UPDATE data_sink
+SET label = :label, description = :description, tags = :tags, icon = :icon, version = version + 1,
+    updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
+WHERE number = :number
+
+-- name: touch_sink
+-- A written entry is a change of its sink (contract S12).
+UPDATE data_sink
+SET entry_count = entry_count + :added, version = version + 1,
+    updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
+WHERE number = :number
+
+-- name: delete_sink
+-- Nothing finds it any more, and its id is free. Its rows are removed later, in steps.
+UPDATE data_sink SET removed_to = 0, id = 'deleted ' || number, description = NULL, tags = NULL, icon = NULL
+WHERE number = :number
+
+-- name: count_sink_out
+UPDATE workspace SET sink_count = sink_count - 1 WHERE id = :workspace_id
+
+-- name: delete_sinks_of_workspace
+UPDATE data_sink SET removed_to = 0, id = 'deleted ' || number, description = NULL, tags = NULL, icon = NULL
+WHERE number IN (SELECT number FROM data_sink WHERE workspace = :workspace AND removed_to IS NULL LIMIT :most)
+
+-- name: queue_for_removal
+-- Whoever removes does so alone; SQLite's one writer is alone anyway. No row: another process is at it.
+SELECT 1
+
+-- name: any_deleted_sink
+SELECT 1 FROM data_sink WHERE removed_to IS NOT NULL LIMIT 1
+
+-- name: deleted_sink
+SELECT number, removed_to FROM data_sink WHERE removed_to IS NOT NULL LIMIT 1
+
+-- name: deleted_sink_of_workspace
+SELECT number, removed_to FROM data_sink WHERE workspace = :workspace AND removed_to IS NOT NULL LIMIT 1
+
+-- name: remove_entries
+-- Those behind the number up to which they are removed: rows that others may still see are not walked again.
+DELETE FROM data_sink_entry
+WHERE number IN (SELECT number FROM data_sink_entry WHERE sink + 0 = :sink AND number > :after
+                 ORDER BY number NULLS FIRST LIMIT :most)
+RETURNING number
+
+-- name: note_removal
+UPDATE data_sink SET removed_to = :number WHERE number = :sink
+
+-- name: remove_sink
+DELETE FROM data_sink WHERE number = :sink
+
+-- name: find_entry
+SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
+FROM data_sink_entry WHERE sink = :sink AND key = :key
+
+-- name: list_entries
+-- In the order of creation; those of one request by key.
+SELECT number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
+FROM data_sink_entry WHERE sink + 0 = :sink ORDER BY number NULLS FIRST
+
+-- name: read_id_offset
+SELECT scramble FROM data_sink_entry_numbers WHERE one = 1
+
+-- name: find_entry_number_by_id
+-- An id is either a supplied one, which is indexed, or tells its own row. Last: whether the sink is deleted.
+SELECT e.number, e.sink, e.key, s.removed_to IS NOT NULL
+FROM data_sink_entry e JOIN data_sink s ON s.number = e.sink WHERE e.id = :id AND e.id_supplied
+UNION ALL
+SELECT e.number, e.sink, e.key, s.removed_to IS NOT NULL
+FROM data_sink_entry e JOIN data_sink s ON s.number = e.sink
+WHERE e.number = :number AND e.id = :id AND NOT e.id_supplied
+
+-- name: take_numbers
+UPDATE data_sink_entry_numbers SET last_number = last_number + :count WHERE one = 1 RETURNING last_number, scramble
+
+-- name: upsert_entry
+-- An entry that comes alone: create it or, where the key is there and the news is not older, replace its value. A data
+-- type that is not given (NULL) stays as it is, or is the default. No row comes back where the news is older.
+INSERT INTO data_sink_entry (number, sink, key, value, data_type, id, id_supplied, observed_at, version,
+                             created_at, updated_at, created_by, updated_by)
+VALUES (:number, :sink, :key, :value, coalesce(:data_type, :default_data_type),
+        coalesce(:id, printf('%08x-%04x-4%03x-%04x-%012x', random() & 0xffffffff, random() & 0xffff, random() & 0xfff,
+                             0x8000 | (random() & 0x3fff), (:number * :multiplier + :id_offset) & 0xffffffffffff)),
+        :id IS NOT NULL, :observed_at, 1, :now, :now, :actor, :actor)
+ON CONFLICT (sink, key) DO UPDATE
+SET value = excluded.value, data_type = coalesce(:data_type, data_type),
+    observed_at = coalesce(excluded.observed_at, observed_at), version = version + 1,
+    updated_at = max(updated_at, excluded.updated_at), updated_by = excluded.updated_by
+WHERE excluded.observed_at IS NULL OR data_sink_entry.observed_at IS NULL
+   OR excluded.observed_at >= data_sink_entry.observed_at
+RETURNING number, id, key, value, data_type, observed_at, version, created_at, updated_at, created_by, updated_by
+
+-- name: update_entry
+UPDATE data_sink_entry
+SET value = :value, data_type = :data_type, version = version + 1,
+    updated_at = CASE WHEN updated_at > :now THEN updated_at ELSE :now END, updated_by = :actor
+WHERE number = :number
+
+-- name: delete_entry
+DELETE FROM data_sink_entry WHERE number = :number
+
+-- name: make_stage
+CREATE TEMP TABLE IF NOT EXISTS staged_change (
+    ordinal INTEGER PRIMARY KEY, key TEXT NOT NULL, value TEXT, data_type TEXT, id TEXT, observed_at INTEGER,
+    remove INTEGER NOT NULL)
+
+-- name: clear_stage
+DELETE FROM staged_change
+
+-- name: stage
+INSERT INTO staged_change (key, value, data_type, id, observed_at, remove) VALUES
+
+-- name: compare_stage
+-- What the staged items will meet: how many stale ones, updates, updates without a difference, and removals.
+SELECT count(*) FILTER (WHERE stale),
+       count(*) FILTER (WHERE NOT stale AND NOT remove),
+       count(*) FILTER (WHERE NOT stale AND NOT remove AND same),
+       count(*) FILTER (WHERE NOT stale AND remove),
+       count(*) FILTER (WHERE stale AND NOT remove)
+FROM (SELECT s.remove AS remove,
+             coalesce(s.observed_at < e.observed_at, 0) AS stale,
+             s.value IS e.value AND (s.data_type IS NULL OR s.data_type = e.data_type) AS same
+      FROM staged_change s CROSS JOIN data_sink_entry e
+      WHERE e.sink = :sink AND e.key = s.key)
+
+-- name: keep_data_types
+-- A data type that is not given stays as it is. A step of its own, since an INSERT that also reads its own table is
+-- made to wait until all of what it reads has been copied.
+UPDATE staged_change
+SET data_type = (SELECT e.data_type FROM data_sink_entry e WHERE e.sink = :sink AND e.key = staged_change.key)
+WHERE data_type IS NULL
+
+-- name: upsert_stage
+INSERT INTO data_sink_entry (number, sink, key, value, data_type, id, id_supplied, observed_at, version,
+                             created_at, updated_at, created_by, updated_by)
+SELECT :before + s.ordinal, :sink, s.key, s.value,
+       coalesce(s.data_type, :default_data_type),
+       coalesce(s.id,
+                printf('%08x-%04x-4%03x-%04x-%012x', random() & 0xffffffff, random() & 0xffff, random() & 0xfff,
+                       0x8000 | (random() & 0x3fff),
+                       ((:before + s.ordinal) * :multiplier + :id_offset) & 0xffffffffffff)),
+       s.id IS NOT NULL, s.observed_at, 1, :now, :now, :actor, :actor
+FROM staged_change s WHERE NOT s.remove ORDER BY s.ordinal
+ON CONFLICT (sink, key) DO UPDATE
+SET value = excluded.value, data_type = excluded.data_type,
+    observed_at = coalesce(excluded.observed_at, observed_at), version = version + 1,
+    updated_at = max(updated_at, excluded.updated_at), updated_by = excluded.updated_by
+WHERE excluded.observed_at IS NULL OR data_sink_entry.observed_at IS NULL
+   OR excluded.observed_at >= data_sink_entry.observed_at
+
+-- name: delete_stage
+DELETE FROM data_sink_entry
+WHERE number IN (SELECT e.number FROM staged_change s CROSS JOIN data_sink_entry e
+                 WHERE s.remove AND e.sink = :sink AND e.key = s.key
+                   AND NOT coalesce(s.observed_at < e.observed_at, 0))
+
+-- name: entries_of_stage
+SELECT e.number, e.id, e.key, e.value, e.data_type, e.observed_at, e.version, e.created_at, e.updated_at,
+       e.created_by, e.updated_by
+FROM staged_change s CROSS JOIN data_sink_entry e WHERE e.sink = :sink AND e.key = s.key

@@ -1,0 +1,167 @@
+"""Operations on sinks (contract DS1, DS2, DS3, DS5, DS6, DS7)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+
+from ingestd.wire import names
+from workspaced.http.operations import Call, Work
+from workspaced.http.pagination import Page, read_page
+from workspaced.http.responses import NO_CONTENT, Headers, Response, etag, json_response
+from workspaced.http.streamed_response import Contents, sent
+from workspaced.resources.data_sinks import csv_form, entry_store, mass_store, store
+from workspaced.resources.data_sinks.actions import note_sink
+from workspaced.resources.data_sinks.csv_form import csv_parts
+from workspaced.resources.data_sinks.entry_pages import read_entries, read_listing
+from workspaced.resources.data_sinks.events import emit_changed_sink, emit_deleted_sink, emit_new_sink
+from workspaced.resources.data_sinks.records import joined_entries, open_sink, sink_record, whole_sink
+from workspaced.resources.data_sinks.rules import read_new_sink, read_sink_changes
+from workspaced.resources.data_sinks.sink_address import SinkName, sink_name
+from workspaced.resources.data_sinks.values import StoredSink
+from workspaced.storage.port import Reader, Row, Transaction
+
+SORTABLE = frozenset({"serial", "label", "createdAt", "updatedAt", "id"})
+
+
+async def get_sink(call: Call) -> Response:
+    """Get a sink (contract DS1): with every entry, as documented, or with those that the query asks for."""
+    listing = read_listing(call.query, call.settings.limits)
+
+    def contents(reader: Reader) -> Contents:
+        sink = store.get_sink(reader, call.workspace_id, named(call))
+        tag = etag(sink.version)
+        if call.has_seen(sink.version):
+            return Contents(headers=(tag,), records=0, parts=iter(()), unchanged=True)
+        headers: Headers = ()
+        records, rows = sink.entry_count, entry_store.entry_chunks(reader, sink)
+        if listing.partial:
+            found = read_entries(reader, sink, listing)
+            records, rows = found.records, found.rows
+            headers = listing.page.cursor_headers(
+                total=found.total, following=found.next, path=call.path, query=call.query
+            )
+        as_csv = listing.form == "csv"
+        return Contents(
+            headers=(tag, *headers),
+            records=records,
+            parts=csv_parts(rows) if as_csv else _parts(rows, sink, call),
+            media_type=csv_form.MEDIA_TYPE if as_csv else names.JSON,
+        )
+
+    return await sent(call, contents)
+
+
+async def list_whole_sinks(call: Call) -> Response:
+    """List sinks with their entries (contract DS2)."""
+    page = read_page(call.query, longest=call.settings.limits.page_length, sortable=SORTABLE)
+
+    def contents(reader: Reader) -> Contents:
+        total, sinks = _listed(reader, call, page)
+        return Contents(
+            headers=page.headers(total=total, path=call.path, query=call.query),
+            records=sum(sink.entry_count for sink in sinks),
+            parts=_list_parts(reader, sinks, call),
+        )
+
+    return await sent(call, contents)
+
+
+async def list_sinks(call: Call) -> Response:
+    """List sinks without their entries (contract DS3)."""
+    page = read_page(call.query, longest=call.settings.limits.page_length, sortable=SORTABLE)
+    total, sinks = await call.store.read(lambda reader: _listed(reader, call, page))
+    headers = page.headers(total=total, path=call.path, query=call.query)
+    return json_response([sink_record(sink, call.settings) for sink in sinks], headers=headers)
+
+
+def create_sink(call: Call) -> Work:
+    """Create a sink (contract DS5)."""
+    new, ignored = read_new_sink(call.json(), call.settings.limits)
+    sink_id = new.id or str(uuid.uuid4())
+
+    def act(tx: Transaction) -> Response:
+        sink = store.create_sink(
+            tx,
+            new,
+            workspace_id=call.workspace_id,
+            sink_id=sink_id,
+            actor=call.actor,
+            now=call.now,
+            limits=call.settings.limits,
+        )
+        changes = [entry.as_change() for entry in new.entries]
+        by_key = mass_store.entries_of(tx, sink, changes) if changes else {}
+        body = whole_sink(sink, [by_key[entry.key] for entry in new.entries], call.settings)
+        note_sink(tx, call, before=None, after=sink)
+        emit_new_sink(tx, call, sink, body)
+        location = ("Location", f"/v1/workspace/{sink.workspace_id}/data-sink/{sink.id}")
+        headers = (("Content-Type", names.JSON), location, etag(sink.version))
+        return Response(status=201, headers=headers, body=body)
+
+    return Work(act=act, weight=1 + len(new.entries), ignored=ignored)
+
+
+def update_sink(call: Call) -> Work:
+    """Update a sink (contract DS6)."""
+    changes, ignored = read_sink_changes(call.json(), call.settings.limits)
+
+    def act(tx: Transaction) -> Response:
+        sink = store.get_sink(tx, call.workspace_id, named(call))
+        call.require_match(sink.version)
+        store.update_sink(tx, sink, changes, actor=call.actor, now=call.now)
+        after = store.get_sink(tx, call.workspace_id, SinkName(id=sink.id))
+        note_sink(tx, call, before=sink, after=after)
+        emit_changed_sink(tx, call, before=sink, after=after, settings=call.settings)
+        return NO_CONTENT
+
+    return Work(act=act, ignored=ignored)
+
+
+def delete_sink(call: Call) -> Work:
+    """Delete a sink (contract DS7)."""
+
+    def act(tx: Transaction) -> Response:
+        sink = store.get_sink(tx, call.workspace_id, named(call))
+        call.require_match(sink.version)
+        store.delete_sink(tx, sink)
+        note_sink(tx, call, before=sink, after=None)
+        emit_deleted_sink(tx, call, sink, call.settings)
+        return NO_CONTENT
+
+    return Work(act=act)
+
+
+def named(call: Call) -> SinkName | None:
+    """The sink that the path names."""
+    return sink_name(call.names["sink"], prefix=call.settings.visible_id_prefix)
+
+
+def _listed(reader: Reader, call: Call, page: Page) -> tuple[int, Sequence[StoredSink]]:
+    sinks = store.list_sinks(reader, call.workspace_id)
+    if page.sorted_by:
+        attribute = {"createdAt": "created_at", "updatedAt": "updated_at"}.get(page.sorted_by, page.sorted_by)
+        sinks.sort(key=lambda sink: (getattr(sink, attribute), sink.id))
+    if page.descending:
+        sinks.reverse()
+    return len(sinks), page.of(sinks)
+
+
+def _sink_parts(reader: Reader, sink: StoredSink, call: Call) -> Iterator[bytes]:
+    return _parts(entry_store.entry_chunks(reader, sink), sink, call)
+
+
+def _parts(chunks_of_rows: Iterator[list[Row]], sink: StoredSink, call: Call) -> Iterator[bytes]:
+    yield open_sink(sink, call.settings)
+    for index, rows in enumerate(chunks_of_rows):
+        yield (b"," if index else b"") + joined_entries(rows, sink.id)
+    yield b"]}"
+
+
+def _list_parts(reader: Reader, sinks: Sequence[StoredSink], call: Call) -> Iterator[bytes]:
+    yield b"["
+    for index, sink in enumerate(sinks):
+        if index:
+            yield b","
+        yield from _sink_parts(reader, sink, call)
+    yield b"]"

@@ -1,0 +1,140 @@
+"""Sinks in the database. Every statement carries the workspace, so no id leads into another one (contract G15)."""
+
+from __future__ import annotations
+
+from msgspec import UNSET
+
+from ingestd.process.statements import load_statements
+from workspaced.core.problems import Conflict, NotFound
+from workspaced.resources.data_sinks.mass_store import apply_changes, fault_of
+from workspaced.resources.data_sinks.sink_address import SinkName
+from workspaced.resources.data_sinks.values import DELETED_SINKS, SINKS, NewSink, SinkChanges, StoredSink
+from workspaced.settings.model import Limits
+from workspaced.storage.port import Reader, Row, Transaction
+
+_SQL = load_statements("workspaced.resources.data_sinks", "queries.sql")
+
+
+def get_sink(reader: Reader, workspace_id: str, name: SinkName | None) -> StoredSink:
+    """The sink of that name in that workspace.
+
+    Raises:
+        NotFound: there is none.
+    """
+    row = None
+    if name and name.id:
+        row = reader.one(_SQL["find_sink_by_id"], {"workspace_id": workspace_id, "id": name.id})
+    elif name:
+        row = reader.one(_SQL["find_sink_by_serial"], {"workspace_id": workspace_id, "serial": name.serial})
+    if row is None:
+        raise NotFound("data_sink_not_found", "There is no such data sink in this workspace.")
+    return StoredSink._make(row)
+
+
+def list_sinks(reader: Reader, workspace_id: str) -> list[StoredSink]:
+    """Every sink of a workspace by serial.
+
+    Raises:
+        NotFound: there is no such workspace.
+    """
+    rows = reader.all(_SQL["list_sinks"], {"workspace_id": workspace_id})
+    if not rows and not reader.one(_SQL["workspace_is_there"], {"workspace_id": workspace_id}):
+        raise _no_workspace()
+    return [StoredSink._make(row) for row in rows]
+
+
+def create_sink(
+    tx: Transaction, new: NewSink, *, workspace_id: str, sink_id: str, actor: str, now: int, limits: Limits
+) -> StoredSink:
+    """The sink with its entries.
+
+    Raises:
+        NotFound: there is no such workspace.
+        Conflict: an id is in use, or a quota is reached.
+    """
+    taken = tx.one(_SQL["take_serial"], {"workspace_id": workspace_id})
+    if taken is None:
+        raise _no_workspace()
+    workspace, serial, count = taken
+    if tx.one(_SQL["sink_id_in_use"], {"id": sink_id}):
+        raise Conflict("id_in_use", "This id is in use.")
+    if limits.sinks_per_workspace and count > limits.sinks_per_workspace:
+        raise Conflict("quota_exceeded", f"A workspace may have {limits.sinks_per_workspace} data sinks.")
+    tx.run(
+        _SQL["insert_sink"],
+        {
+            "id": sink_id,
+            "workspace": workspace,
+            "serial": serial,
+            "label": new.label,
+            "description": new.description,
+            "tags": new.tags,
+            "icon": new.icon,
+            "now": now,
+            "actor": actor,
+        },
+    )
+    name = SinkName(id=sink_id)
+    sink = get_sink(tx, workspace_id, name)
+    if not new.entries:
+        return sink
+    changes = [entry.as_change() for entry in new.entries]
+    if fault := fault_of(tx, sink, changes, may_create=True):
+        raise fault
+    apply_changes(tx, sink, changes, actor=actor, now=now, limits=limits)
+    return get_sink(tx, workspace_id, name)
+
+
+def update_sink(tx: Transaction, sink: StoredSink, changes: SinkChanges, *, actor: str, now: int) -> None:
+    """Merge the changes; nothing given, nothing changed (contract S11)."""
+    given = {
+        name: value
+        for name in ("label", "description", "tags", "icon")
+        if (value := getattr(changes, name)) is not UNSET
+    }
+    if not given:
+        return
+    current = {"label": sink.label, "description": sink.description, "tags": sink.tags, "icon": sink.icon}
+    tx.run(_SQL["update_sink"], {**current, **given, "number": sink.number, "now": now, "actor": actor})
+    tx.notify(SINKS)
+
+
+def delete_sink(tx: Transaction, sink: StoredSink) -> None:
+    """The sink is gone for every request; its rows are removed by `remove_deleted`. Its serial is not given again."""
+    tx.run(_SQL["delete_sink"], {"number": sink.number})
+    tx.run(_SQL["count_sink_out"], {"workspace_id": sink.workspace_id})
+    tx.notify(SINKS)
+    tx.notify(DELETED_SINKS)
+
+
+def any_deleted(reader: Reader) -> bool:
+    """Whether `remove_deleted` has anything to do."""
+    return reader.one(_SQL["any_deleted_sink"]) is not None
+
+
+def remove_deleted(tx: Transaction, most: int) -> int:
+    """Remove at most so many rows of deleted sinks; how many they were, 0 when none is left or another process is at it."""
+    if tx.one(_SQL["queue_for_removal"]) is None:
+        return 0
+    return _remove(tx, tx.one(_SQL["deleted_sink"]), most)
+
+
+def purge(tx: Transaction, workspace: int, most: int) -> int:
+    """Remove at most so many sinks and entries of a workspace that is being purged; how many, 0 when none is left."""
+    deleted = tx.run(_SQL["delete_sinks_of_workspace"], {"workspace": workspace, "most": most})
+    return deleted or _remove(tx, tx.one(_SQL["deleted_sink_of_workspace"], {"workspace": workspace}), most)
+
+
+def _remove(tx: Transaction, sink: Row | None, most: int) -> int:
+    if sink is None:
+        return 0
+    number, removed_to = sink
+    gone = tx.all(_SQL["remove_entries"], {"sink": number, "after": removed_to, "most": most})
+    if len(gone) == most:
+        tx.run(_SQL["note_removal"], {"sink": number, "number": max(row[0] for row in gone)})
+        return most
+    return len(gone) + tx.run(_SQL["remove_sink"], {"sink": number})
+
+
+def _no_workspace() -> NotFound:
+    return NotFound("workspace_not_found", "There is no such workspace.")

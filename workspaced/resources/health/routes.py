@@ -1,0 +1,27 @@
+"""For those who run the service: is the process up, and can it serve (contract G23)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from workspaced.http.operations import Call, Operation
+from workspaced.http.responses import Response, json_response
+
+
+def operations(require_ready: Callable[[], Awaitable[None]]) -> tuple[Operation, ...]:
+    """/healthz asks nothing of the database; /readyz is 503 until the service serves, and again once it is stopping.
+
+    ``require_ready`` raises Unavailable.
+    """
+
+    async def healthy(_call: Call) -> Response:
+        return json_response({"status": "ok"})
+
+    async def ready(_call: Call) -> Response:
+        await require_ready()
+        return json_response({"status": "ok"})
+
+    return (
+        Operation(name="health.live", method="GET", path="/healthz", scope=None, read=healthy),
+        Operation(name="health.ready", method="GET", path="/readyz", scope=None, read=ready),
+    )

@@ -1,0 +1,100 @@
+"""One attempt at one delivery: sign, send, judge (contract H5, H9, H11)."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+
+import structlog
+
+from workspaced import __version__
+from workspaced.events.payload import batch_of
+from workspaced.resources.webhooks.delivery_store import Claim, Outcome
+from workspaced.resources.webhooks.oauth import Tokens
+from workspaced.resources.webhooks.retry_rules import retry_after_ms
+from workspaced.resources.webhooks.rules import header_of
+from workspaced.resources.webhooks.signature import signature_headers
+from workspaced.security.egress.client import EgressClient, Reply, Unreachable
+from workspaced.settings.workers import DeliverySettings
+
+
+class Attempts:
+    """Makes attempts. ``now`` is milliseconds since 1970."""
+
+    def __init__(self, client: EgressClient, *, pace: DeliverySettings, now: Callable[[], int]) -> None:
+        self._client = client
+        self._tokens = Tokens(client, now=now)
+        self._pace = pace
+        self._now = now
+
+    async def make(self, claim: Claim) -> Outcome:
+        """Send once and return what became of it, before the lease ends.
+
+        An exception of any kind is a failed attempt: one that was raised instead would never be recorded, so the delivery
+        would be tried for ever and hold up those behind it.
+        """
+        at = self._now()
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+
+        def failed(error: str) -> Outcome:
+            milliseconds = round((loop.time() - begun) * 1_000)
+            return Outcome(at=at, milliseconds=milliseconds, status_code=None, error=error)
+
+        try:
+            async with asyncio.timeout(self._pace.lease_seconds * 0.9):
+                reply = await self._send(claim)
+            return Outcome(
+                at=at,
+                milliseconds=round((loop.time() - begun) * 1_000),
+                status_code=reply.status,
+                error=None if 200 <= reply.status < 300 else f"status: The receiver answered {reply.status}.",
+                answer=_readable(reply.body[: self._pace.kept_answer_bytes]),
+                retry_after=retry_after_ms(reply.headers.get("retry-after"), now=self._now()),
+            )
+        except Unreachable as unreachable:
+            return failed(f"{unreachable.code}: {unreachable}")
+        except TimeoutError:
+            return failed("timeout: The attempt took longer than its lease.")
+        except Exception as error:  # noqa: BLE001 - recorded, logged with its traceback, and tried again on the schedule
+            structlog.get_logger().exception("delivery_attempt_failed", delivery=claim.deliveries[0].id)
+            return failed(
+                f"internal: The attempt failed within the service ({type(error).__name__}); its log says more."
+            )
+
+    async def _send(self, claim: Claim) -> Reply:
+        oauth = claim.webhook.definition.oauth
+        if oauth is None:
+            return await self._post(claim, token=None)
+        token = await self._tokens.token(oauth)
+        reply = await self._post(claim, token=token)
+        if reply.status == 401:  # the token may have ended early: once more with a new one
+            self._tokens.forget(oauth, token)
+            reply = await self._post(claim, token=await self._tokens.token(oauth))
+        return reply
+
+    async def _post(self, claim: Claim, *, token: str | None) -> Reply:
+        message_id, body = self._message(claim)
+        own = [header for text in claim.webhook.definition.headers if (header := header_of(text))]
+        if token is not None:
+            own = [(name, value) for name, value in own if name.lower() != "authorization"]
+            own.append(("Authorization", f"Bearer {token}"))
+        signed = signature_headers(message_id, body, seconds=self._now() // 1_000, secrets=claim.secrets)
+        named = {name.lower() for name, _ in own}
+        agent = () if "user-agent" in named else (("User-Agent", f"workspaced/{__version__}"),)
+        headers = (("Content-Type", "application/json"), *agent, *signed, *own)
+        return await self._client.post(claim.webhook.definition.url, headers=headers, body=body)
+
+    def _message(self, claim: Claim) -> tuple[str, bytes]:
+        """What is sent, and its id: for one event its own; a batch is never repeated as such, so its id is new."""
+        if not claim.is_batch:
+            (single,) = claim.deliveries
+            return single.event_id, single.body
+        batch_id = f"bat_{secrets.token_hex(16)}"
+        return batch_id, batch_of([one.body for one in claim.deliveries], batch_id=batch_id, now=self._now())
+
+
+def _readable(body: bytes) -> str:
+    """Text for the log; U+0000 is nothing that every database can hold."""
+    return body.decode("utf-8", "replace").replace("\0", "�")

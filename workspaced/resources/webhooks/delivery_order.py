@@ -1,0 +1,54 @@
+"""Which waiting deliveries of a webhook may be sent now (contract H12). Pure.
+
+First attempts of one resource go one at a time, in the order of their numbers; different resources do not wait for each
+other. An entry is known by its sink and key, so that one that is deleted and created again keeps its order. What happens to
+a sink itself comes after the events of its entries that precede it, and before those that follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from workspaced.events.resource import sink_of_entry
+
+
+class Waiting(NamedTuple):
+    """A delivery that was not attempted yet. ``due_at`` (milliseconds since 1970) is in the future while it is under way."""
+
+    number: int
+    resource: str
+    due_at: int
+
+
+def ready(window: Iterable[Waiting], *, now: int, most: int) -> list[int]:
+    """The numbers of those that may be sent, at most ``most``. ``window``: the oldest that wait, by number."""
+    chosen: list[int] = []
+    passed: set[str] = set()  # resources with an earlier delivery that waits or is under way
+    sinks_of_passed: set[str] = set()
+    for waiting in window:
+        if len(chosen) == most:
+            break
+        resource, sink = waiting.resource, sink_of_entry(waiting.resource)
+        waits_for_earlier = resource in passed or sink in passed or resource in sinks_of_passed
+        if waiting.due_at <= now and not waits_for_earlier:
+            chosen.append(waiting.number)
+        passed.add(resource)
+        if sink is not None:
+            sinks_of_passed.add(sink)
+    return chosen
+
+
+def ready_in_order(window: Sequence[Waiting], *, now: int, batch: int) -> list[int]:
+    """The numbers of those that go together in the next request; none while one is under way.
+
+    ``batch``: how many events of entries may share a request.
+    """
+    if not window or window[0].due_at > now:
+        return []
+    together: list[int] = []
+    for waiting in window[:batch]:
+        if waiting.due_at > now or sink_of_entry(waiting.resource) is None:
+            break
+        together.append(waiting.number)
+    return together or [window[0].number]

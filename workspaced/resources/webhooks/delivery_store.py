@@ -1,0 +1,360 @@
+"""Deliveries in the database: leases, outcomes, the log (contract H11, H12, H13, H14)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import structlog
+
+from ingestd.process.statements import load_statements
+from workspaced.core.problems import NotFound
+from workspaced.events.fan_out import DELIVERIES
+from workspaced.events.resource import sink_of_entry
+from workspaced.resources.webhooks import store
+from workspaced.resources.webhooks.delivery_order import Waiting, ready, ready_in_order
+from workspaced.resources.webhooks.retry_rules import due_again, is_given_up
+from workspaced.resources.webhooks.values import StoredWebhook
+from workspaced.security import audit_log as audit
+from workspaced.security.audit_log import SYSTEM, AuditAction
+from workspaced.security.secret_box import SecretBox
+from workspaced.settings.workers import DeliverySettings
+from workspaced.storage.bounded_walk import walk
+from workspaced.storage.port import Reader, Row, Store, Transaction
+
+_SQL = load_statements("workspaced.resources.webhooks", "deliveries.sql")
+_DROPPED_AT_ONCE = 50
+_NEWEST = 2**62
+_WINDOW = 64
+"""So many of the oldest deliveries of a webhook are looked at for some that may be sent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed:
+    """One delivery of a claim. ``body`` is its event, byte for byte."""
+
+    number: int
+    id: str
+    resource: str
+    event_id: str
+    body: bytes = field(repr=False)
+    tries: int
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What goes in one request and is ours until the lease ends: one delivery, or several in their order."""
+
+    lease: str
+    webhook: StoredWebhook
+    secrets: tuple[str, ...] = field(repr=False)
+    deliveries: tuple[Claimed, ...]
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether the events go as a batch: the receiver takes those of entries so, also a single one."""
+        first = self.deliveries[0]
+        return self.webhook.definition.batch_entries and sink_of_entry(first.resource) is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one attempt. ``status_code`` None: no answer. Instants and lengths of time are milliseconds."""
+
+    at: int
+    milliseconds: int
+    status_code: int | None
+    error: str | None
+    answer: str = field(default="", repr=False)
+    retry_after: int | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        """Only 2xx is a success."""
+        return self.status_code is not None and 200 <= self.status_code < 300
+
+    @property
+    def gone(self) -> bool:
+        """The receiver wants nothing more."""
+        return self.status_code == 410
+
+
+class StoredDelivery(NamedTuple):
+    """A delivery in the log, in the order of every SELECT of it."""
+
+    number: int
+    id: str
+    event_id: str
+    type: str
+    workspace_id: str
+    sequence: int
+    status: str
+    attempts: int
+    due_at: int
+    created_at: int
+    finished_at: int | None
+
+
+class StoredAttempt(NamedTuple):
+    """An attempt in the log."""
+
+    ordinal: int
+    at: int
+    milliseconds: int
+    status_code: int | None
+    error: str | None
+    answer: str
+
+
+class _Plan(NamedTuple):
+    """The deliveries of a webhook that may go in one request."""
+
+    webhook: int
+    deliveries: Sequence[int]
+
+
+def is_due(reader: Reader, pace: DeliverySettings, *, now: int) -> bool:
+    """Whether `claim` would find anything."""
+    return next(_plans(reader, pace, now=now), None) is not None
+
+
+def next_due(reader: Reader, *, now: int) -> int | None:
+    """The next instant after ``now`` at which something will be due."""
+    row = reader.one(_SQL["next_due"], {"now": now})
+    return None if row is None else row[0]
+
+
+def claim(
+    tx: Transaction, secret_box: SecretBox, pace: DeliverySettings, *, now: int, most: int, new_lease: Callable[[], str]
+) -> list[Claim]:
+    """Take what is due for at most ``most`` requests, first attempts before retries; ours until the leases end."""
+    claims: list[Claim] = []
+    for plan in _plans(tx, pace, now=now):
+        if len(claims) == most:
+            break
+        claimed = _claim(tx, secret_box, pace, plan, now=now, lease=new_lease())
+        if claimed is not None:  # else another process was faster
+            claims.append(claimed)
+    return claims
+
+
+def _plans(reader: Reader, pace: DeliverySettings, *, now: int) -> Iterator[_Plan]:
+    waiting = reader.all(_SQL["webhooks_waiting"], {"now": now})
+    # With many receivers each has a part of the places, so that none has to wait until the first ones have everything.
+    share = max(1, min(pace.at_once_to_one, pace.at_once // max(1, len(waiting))))
+    for webhook, in_order, batch_entries, _, under_way in waiting:
+        if in_order or batch_entries:
+            batch = pace.batch_events if batch_entries else 1
+            chosen = ready_in_order(_window(reader, "waiting", webhook, most=batch), now=now, batch=batch)
+            if chosen and not under_way:
+                yield _Plan(webhook, chosen)
+        elif under_way < share:
+            window = _window(reader, "waiting", webhook, most=_WINDOW)
+            for number in ready(window, now=now, most=share - under_way):
+                yield _Plan(webhook, [number])
+    for webhook, batch_entries, _ in reader.all(_SQL["webhooks_due_again"], {"now": now, "most": pace.at_once}):
+        batch = pace.batch_events if batch_entries else 1
+        chosen = ready_in_order(_window(reader, "due_again", webhook, most=batch, now=now), now=now, batch=batch)
+        if chosen:
+            yield _Plan(webhook, chosen)
+
+
+def _window(reader: Reader, statement: str, webhook: int, *, most: int, **values: int) -> list[Waiting]:
+    rows = reader.all(_SQL[statement], {"webhook": webhook, "most": most, **values})
+    return [Waiting._make(row) for row in rows]
+
+
+def _claim(
+    tx: Transaction, secret_box: SecretBox, pace: DeliverySettings, plan: _Plan, *, now: int, lease: str
+) -> Claim | None:
+    claimed: list[Claimed] = []
+    size = 0
+    for number in plan.deliveries:
+        event = tx.one(_SQL["event_of"], {"delivery": number})
+        if event is None:
+            raise LookupError(f"delivery {number} of webhook {plan.webhook} has lost its event")
+        size += len(event[1])
+        if claimed and size > pace.batch_bytes:
+            break
+        values = {"number": number, "now": now, "until": now + int(pace.lease_seconds * 1_000), "lease": lease}
+        row = tx.one(_SQL["claim"], values)
+        if row is None:
+            break
+        identity, resource, tries, attempts = row
+        claimed.append(
+            Claimed(
+                number=number,
+                id=identity,
+                resource=resource,
+                event_id=event[0],
+                body=event[1],
+                tries=tries,
+                attempts=attempts,
+            )
+        )
+    webhook = store.find_by_number(tx, secret_box, plan.webhook) if claimed else None
+    if webhook is None:
+        return None
+    return Claim(
+        lease=lease,
+        webhook=webhook,
+        secrets=store.signing_secrets(tx, secret_box, webhook, now=now),
+        deliveries=tuple(claimed),
+    )
+
+
+def settle(
+    tx: Transaction, claim: Claim, outcome: Outcome, *, pace: DeliverySettings, now: int, jitter: float
+) -> Sequence[str | None]:
+    """Write what became of each delivery; the new status of each, None where its lease was lost and nothing is written."""
+    statuses = [_settle(tx, claim, one, outcome, pace=pace, now=now, jitter=jitter) for one in claim.deliveries]
+    if any(status is not None for status in statuses):
+        _note_health(tx, claim.webhook, outcome, now=now)
+    return statuses
+
+
+def _settle(
+    tx: Transaction,
+    claim: Claim,
+    claimed: Claimed,
+    outcome: Outcome,
+    *,
+    pace: DeliverySettings,
+    now: int,
+    jitter: float,
+) -> str | None:
+    due = None
+    if not outcome.succeeded and not outcome.gone:
+        due = due_again(pace, claimed.tries + 1, now=now, jitter=jitter, retry_after=outcome.retry_after)
+    status = "succeeded" if outcome.succeeded else "failed" if due is not None else "dead"
+    values = {"status": status, "due_at": due or now, "finished_at": None if due is not None else now}
+    if not tx.run(_SQL["settle"], {**values, "number": claimed.number, "lease": claim.lease}):
+        return None
+    tx.run(
+        _SQL["insert_attempt"],
+        {
+            "delivery": claimed.number,
+            "ordinal": claimed.attempts + 1,
+            "at": outcome.at,
+            "milliseconds": outcome.milliseconds,
+            "status_code": outcome.status_code,
+            "error": outcome.error,
+            "answer": outcome.answer,
+        },
+    )
+    return status
+
+
+def _note_health(tx: Transaction, webhook: StoredWebhook, outcome: Outcome, *, now: int) -> None:
+    if outcome.succeeded:
+        tx.run(_SQL["note_success"], {"number": webhook.number})
+        return
+    row = tx.one(_SQL["note_failure"], {"number": webhook.number, "now": now})
+    if outcome.gone:
+        _disable(tx, webhook, "the receiver answered 410 Gone", now=now)
+    elif row and is_given_up(failing_since=row[0], failures=row[1], now=now):
+        _disable(tx, webhook, "every attempt failed for five days", now=now)
+
+
+def _disable(tx: Transaction, webhook: StoredWebhook, reason: str, *, now: int) -> None:
+    if tx.run(_SQL["disable"], {"number": webhook.number, "reason": reason, "now": now}):
+        audit.note(tx, SYSTEM, AuditAction(action="webhook.disabled", resource_id=webhook.id), now=now)
+        structlog.get_logger().warning("webhook_disabled", webhook=webhook.id, owner=webhook.owner, reason=reason)
+
+
+def release(tx: Transaction, claim: Claim, *, now: int) -> None:
+    """Give a claim back as if it had not been tried: due at once, for any process."""
+    for claimed in claim.deliveries:
+        tx.run(_SQL["release"], {"number": claimed.number, "lease": claim.lease, "now": now})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryPage:
+    """Deliveries, the newest first.
+
+    ``total`` None: they were not counted, since there are too many, or this is not the first page. ``behind``: the id of the
+    delivery behind which the next page begins; None: this is the last.
+    """
+
+    deliveries: list[StoredDelivery]
+    total: int | None
+    behind: str | None
+
+
+def list_deliveries(
+    reader: Reader, webhook: StoredWebhook, *, status: str, take: int, skip: int, behind: str | None, most: int
+) -> DeliveryPage:
+    """A page of those with this status (empty: any), found by passing over ``most`` deliveries at the most.
+
+    ``behind``: the id of the delivery behind which it begins; None: at the newest.
+
+    Raises:
+        NotFound: there is no delivery ``behind``.
+        Invalid: ``skip`` passes over more than ``most``.
+    """
+    wanted = {"webhook": webhook.number, "status": status}
+
+    def number_of(delivery_id: str | None) -> int:
+        return _NEWEST if delivery_id is None else get_delivery(reader, webhook, delivery_id).number
+
+    def matching(place: str | None, count: int, limit: int) -> list[Row]:
+        values = {**wanted, "after": number_of(place), "walk": count, "take": limit}
+        return reader.all(_SQL["list_deliveries"], values)
+
+    def end(place: str | None, count: int) -> str | None:
+        values = {"webhook": webhook.number, "after": number_of(place), "walk": count - 1}
+        row = reader.one(_SQL["deliveries_end"], values)
+        return row[0] if row else None
+
+    found = walk(behind, take=take, skip=skip, most=most, matching=matching, end=end, position=lambda row: str(row[1]))
+    total = None
+    if behind is None:
+        walked, matches = reader.one(_SQL["count_deliveries"], {**wanted, "walk": most + 1}) or (0, 0)
+        total = matches if walked <= most else None
+    return DeliveryPage(deliveries=[StoredDelivery._make(row) for row in found.rows], total=total, behind=found.behind)
+
+
+def get_delivery(reader: Reader, webhook: StoredWebhook, delivery_id: str | None) -> StoredDelivery:
+    """One delivery of the webhook.
+
+    Raises:
+        NotFound: there is none.
+    """
+    row = reader.one(_SQL["find_delivery"], {"webhook": webhook.number, "id": delivery_id}) if delivery_id else None
+    if row is None:
+        raise NotFound("delivery_not_found", "This webhook has no such delivery.")
+    return StoredDelivery._make(row)
+
+
+def attempts_of(reader: Reader, delivery: StoredDelivery) -> list[StoredAttempt]:
+    """Its attempts, in their order."""
+    return [StoredAttempt._make(row) for row in reader.all(_SQL["attempts_of"], {"delivery": delivery.number})]
+
+
+def body_of(reader: Reader, delivery: StoredDelivery) -> bytes:
+    """What was sent, or is to be."""
+    row = reader.one(_SQL["body_of"], {"delivery": delivery.number})
+    if row is None:
+        raise LookupError(f"delivery {delivery.id} has lost its event")
+    return bytes(row[0])
+
+
+def queue_again(tx: Transaction, delivery: StoredDelivery, *, now: int) -> None:
+    """Have it tried as if it were new, under the same webhook-id; one that waits or is under way stays as it is."""
+    tx.run(_SQL["queue_again"], {"number": delivery.number, "now": now})
+    tx.notify(DELIVERIES)
+
+
+async def drop_older(service_store: Store, *, before: int) -> int:
+    """Forget events of before that instant, with their deliveries, some at a time; how many events."""
+    total = 0
+    while True:
+        dropped = await service_store.write(
+            lambda tx: tx.run(_SQL["drop_old_events"], {"before": before, "most": _DROPPED_AT_ONCE}),
+            weight=_DROPPED_AT_ONCE,
+        )
+        total += dropped
+        if dropped < _DROPPED_AT_ONCE:
+            return total

@@ -1,0 +1,90 @@
+"""Tokens for receivers that want one (contract H5): client credentials of RFC 6749, 4.4."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from workspaced.resources.webhooks.values import OAuth
+from workspaced.security.egress.client import EgressClient, Unreachable
+
+_EARLY_MS = 60_000
+_DEFAULT_SECONDS = 300
+_LONGEST_SECONDS = 86_400
+_REMEMBERED = 1_000
+
+
+class _Answer(msgspec.Struct):
+    access_token: str
+    expires_in: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str
+    until: int
+
+
+class Tokens:
+    """Keeps each token until a minute before its end."""
+
+    def __init__(self, client: EgressClient, *, now: Callable[[], int]) -> None:
+        self._client = client
+        self._now = now
+        self._known: dict[OAuth, _Token] = {}
+        self._fetching: dict[OAuth, asyncio.Lock] = {}
+
+    async def token(self, oauth: OAuth) -> str:
+        """A token that is good now.
+
+        Raises:
+            Unreachable: there is none to be had.
+        """
+        # One at a time: deliveries that begin together share the token that the first of them fetches.
+        async with self._fetching.setdefault(oauth, asyncio.Lock()):
+            known = self._known.get(oauth)
+            if known is None or self._now() >= known.until:
+                known = self._known[oauth] = await self._fresh(oauth)
+            return known.text
+
+    async def _fresh(self, oauth: OAuth) -> _Token:
+        answer = await self._fetch(oauth)
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+            self._fetching = {known: lock for known, lock in self._fetching.items() if lock.locked()}
+        seconds = _DEFAULT_SECONDS if answer.expires_in is None else min(max(answer.expires_in, 0), _LONGEST_SECONDS)
+        return _Token(answer.access_token, self._now() + int(seconds * 1_000) - _EARLY_MS)
+
+    def forget(self, oauth: OAuth, token: str) -> None:
+        """Fetch a new one next time: the receiver did not take this one. A newer one is kept."""
+        known = self._known.get(oauth)
+        if known is not None and known.text == token:
+            del self._known[oauth]
+
+    async def _fetch(self, oauth: OAuth) -> _Answer:
+        # The one way of authenticating that every token server must know (RFC 6749, 2.3.1).
+        pair = f"{quote(oauth.client_id, safe='')}:{quote(oauth.client_secret, safe='')}"
+        form = {"grant_type": "client_credentials", "scope": oauth.scope, "audience": oauth.audience}
+        reply = await self._client.post(
+            oauth.token_url,
+            headers=(
+                ("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}"),
+                ("Content-Type", "application/x-www-form-urlencoded"),
+                ("Accept", "application/json"),
+            ),
+            body=urlencode({name: text for name, text in form.items() if text}).encode(),
+        )
+        if reply.status != 200:
+            raise Unreachable("no_token", f"The token server answered {reply.status}.")
+        try:
+            answer = msgspec.json.decode(reply.body, type=_Answer)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise Unreachable("no_token", "The token server's answer holds no access_token.") from error
+        if not answer.access_token.isascii() or not answer.access_token.isprintable():
+            raise Unreachable("no_token", "The token server's answer holds no access_token that can be sent.")
+        return answer

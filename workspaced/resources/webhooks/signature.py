@@ -1,0 +1,51 @@
+"""Signatures by Standard Webhooks 1.0 (contract H3, H9). Pure: time and random bytes are handed in."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Callable, Sequence
+from typing import Final
+
+PREFIX: Final = "whsec_"
+SECRET_BYTES: Final = 32
+_SHORTEST, _LONGEST = 24, 64
+
+
+def new_secret(random_bytes: Callable[[int], bytes]) -> str:
+    """A new signing secret; ``random_bytes`` is `secrets.token_bytes`."""
+    return PREFIX + base64.b64encode(random_bytes(SECRET_BYTES)).decode()
+
+
+def key_of(secret: str) -> bytes | None:
+    """The key inside a secret; None where the text is no ``whsec_`` and base64 of 24 to 64 bytes."""
+    if not secret.startswith(PREFIX):
+        return None
+    try:
+        key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return key if _SHORTEST <= len(key) <= _LONGEST else None
+
+
+def masked(secret: str) -> str:
+    """What those may see who may read the webhook, but not write it."""
+    return f"{PREFIX}…{secret[-4:]}"
+
+
+def signature_headers(
+    event_id: str, body: bytes, *, seconds: int, secrets: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    """The three headers of one attempt at ``seconds`` since 1970, signed with every secret, in their order."""
+    signed = f"{event_id}.{seconds}.".encode() + body
+    signatures = [
+        base64.b64encode(hmac.new(key_of(secret) or b"", signed, hashlib.sha256).digest()).decode()
+        for secret in secrets
+    ]
+    return (
+        ("webhook-id", event_id),
+        ("webhook-timestamp", str(seconds)),
+        ("webhook-signature", " ".join(f"v1,{signature}" for signature in signatures)),
+    )

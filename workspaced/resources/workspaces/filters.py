@@ -1,0 +1,68 @@
+"""The query parameter ``filters`` (contract W2): a JSON object of conditions, or a part of the label. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from workspaced.core.json_body import decode
+from workspaced.core.problems import Invalid
+
+FIELDS = frozenset({"id", "label", "createdBy", "createdAt", "updatedAt", "rootBlock"})
+
+Accepts: TypeAlias = Callable[[Mapping[str, str]], bool]
+"""Whether a workspace, by its `FIELDS`, passes."""
+
+_OPERATORS: Mapping[str, Callable[[str, str], bool]] = {
+    "eq": lambda value, wanted: value == wanted,
+    "ne": lambda value, wanted: value != wanted,
+    "contains": lambda value, wanted: wanted in value,
+    "startsWith": lambda value, wanted: value.startswith(wanted),
+    "gt": lambda value, wanted: value > wanted,
+    "gte": lambda value, wanted: value >= wanted,
+    "lt": lambda value, wanted: value < wanted,
+    "lte": lambda value, wanted: value <= wanted,
+}
+
+
+def read_filters(text: str | None) -> Accepts:
+    """All conditions hold together; no text passes everything. Texts compare by code point, as timestamps sort.
+
+    Raises:
+        Invalid: bad JSON, a field or an operator that nobody knows, or a value that is not a string.
+    """
+    if not text:
+        return lambda _fields: True
+    if not text.startswith("{"):
+        wanted = text.casefold()
+        return lambda fields: wanted in fields["label"].casefold()
+    conditions = decode(text.encode())
+    if not isinstance(conditions, dict):
+        raise Invalid("bad_filters", "filters must be a JSON object or a part of the label.")
+    tests = [test for field, condition in conditions.items() for test in _tests(field, condition)]
+    return lambda fields: all(test(fields) for test in tests)
+
+
+def _tests(field: str, condition: object) -> list[Accepts]:
+    if field not in FIELDS:
+        raise Invalid("bad_filters", f"filters knows no field '{field}', only {', '.join(sorted(FIELDS))}.")
+    if not isinstance(condition, dict):
+        condition = {"eq": condition}
+    return [_test(field, operator, wanted) for operator, wanted in condition.items()]
+
+
+def _test(field: str, operator: str, wanted: object) -> Accepts:
+    if operator == "in":
+        if not isinstance(wanted, list) or not all(isinstance(item, str) for item in wanted):
+            raise Invalid("bad_filters", f"'in' of '{field}' needs a list of strings.")
+        allowed = frozenset(wanted)
+        return lambda fields: fields[field] in allowed
+    compare = _OPERATORS.get(operator)
+    if compare is None:
+        raise Invalid(
+            "bad_filters", f"filters knows no operator '{operator}', only {', '.join(sorted(_OPERATORS))}, in."
+        )
+    if not isinstance(wanted, str):
+        raise Invalid("bad_filters", f"'{operator}' of '{field}' needs a string.")
+    value = wanted
+    return lambda fields: compare(fields[field], value)

@@ -1,0 +1,165 @@
+"""From the header x-api-key to a principal."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from workspaced.core.problems import Problem, TooManyRequests, Unauthenticated
+from workspaced.security import audit_log as audit
+from workspaced.security import key_store as keys
+from workspaced.security.audit_log import Actor, AuditAction
+from workspaced.security.key_format import digest, key_id_of
+from workspaced.security.permissions import Principal, principal_of
+from workspaced.security.rate_limits import RateLimit
+from workspaced.storage.port import Store, Transaction
+
+_REMEMBERED = 1_000
+_TOUCH_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Verified:
+    principal: Principal
+    at: float
+
+
+class Authentication:
+    """Verifies keys; a good one is remembered for ``cache_seconds``, so a revoked one ends that much later at most.
+
+    From an address with too many failures only keys are looked at that were good before: who guesses is kept from the
+    database, and who shares the address with him goes on.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        failures: RateLimit,
+        cache_seconds: float,
+        now: Callable[[], int],
+        clock: Callable[[], float] = time.monotonic,
+        count_failure: Callable[[str], None],
+    ) -> None:
+        """``now`` returns milliseconds since 1970, for the ends of keys; ``clock`` returns seconds that never go back.
+
+        ``count_failure`` is called with the reason of each failure.
+        """
+        self.failures = failures
+        self._store = store
+        self._count_failure = count_failure
+        self._cache_seconds = cache_seconds
+        self._now = now
+        self._clock = clock
+        self._known: dict[bytes, _Verified] = {}
+        self._writing: set[asyncio.Task[None]] = set()
+        self._sampled = RateLimit("sampled", per_minute=1, burst=1, clock=clock)
+
+    async def principal(self, key: str | None, *, address: str, request_id: str) -> Principal | None:
+        """Who calls; None for a caller without a key.
+
+        Raises:
+            Unauthenticated: a key was sent that is unknown, mistyped, expired or revoked; the log tells which.
+            TooManyRequests: too many such keys came from this address.
+        """
+        if key is None:
+            return None
+        now = self._now()
+        sha256 = digest(key)
+        known = self._known.get(sha256)
+        if known and self._is_fresh(known):
+            return known.principal
+        if known is None and not (left := self.failures.look(address)).allowed:
+            raise TooManyRequests(
+                "too_many_failed_authentications",
+                "Too many requests from this address had no valid API key.",
+                retry_seconds=left.retry_seconds,
+            )
+        try:
+            key_id = key_id_of(key)
+            if key_id is None:
+                raise _Refused("malformed", "")  # noqa: TRY301  told like every other refusal
+            return await self._verify(key_id, sha256, now)
+        except _Refused as refused:
+            self._known.pop(sha256, None)
+            self._note_failure(refused, address=address, request_id=request_id, now=now)
+            raise Unauthenticated from None
+
+    async def still(self, key_id: str, sha256: bytes) -> Principal | None:
+        """Who a key with this digest, shown before, stands for now; None where it is not good any more."""
+        now = self._now()
+        known = self._known.get(sha256)
+        if known and self._is_fresh(known):
+            return known.principal
+        try:
+            return await self._verify(key_id, sha256, now)
+        except _Refused as refused:
+            self._known.pop(sha256, None)
+            structlog.get_logger().info("session_refused", reason=refused.reason, key_id=key_id)
+            return None
+
+    def _is_fresh(self, known: _Verified) -> bool:
+        """Whether the key was looked up within the cache's time, by a clock that nobody sets."""
+        return self._clock() - known.at < self._cache_seconds
+
+    async def close(self) -> None:
+        """Wait for what is still being noted."""
+        if self._writing:
+            await asyncio.wait(self._writing)
+
+    async def _verify(self, key_id: str, sha256: bytes, now: int) -> Principal:
+        asked_at = self._clock()  # a revocation that is committed during the look-up counts from before it
+        found = await self._store.read_brief(lambda reader: keys.credentials(reader, key_id))
+        if found is None:
+            raise _Refused("unknown", key_id)
+        if not any(hmac.compare_digest(stored, sha256) and (end is None or now < end) for stored, end in found.digests):
+            raise _Refused("wrong_secret", key_id)
+        if found.revoked_at is not None:
+            raise _Refused("revoked", key_id)
+        if found.expires_at is not None and now >= found.expires_at:
+            raise _Refused("expired", key_id)
+        if found.last_used_at is None or now - found.last_used_at >= _TOUCH_MS:
+            self._beside("key_use_not_noted", lambda tx: keys.touch_key(tx, key_id=key_id, now=now))
+        principal = principal_of(name=found.principal, key_id=key_id, key_scopes=found.scopes, grants=found.grants)
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        self._known[sha256] = _Verified(principal=principal, at=asked_at)
+        return principal
+
+    def _note_failure(self, refused: _Refused, *, address: str, request_id: str, now: int) -> None:
+        """In the log each time; in the audit log once a minute and address, since anybody can fail as often as he likes."""
+        structlog.get_logger().info(
+            "authentication_refused", reason=refused.reason, key_id=refused.key_id or None, address=address
+        )
+        self._count_failure(refused.reason)
+        self.failures.take(address)
+        if self._sampled.take(address).allowed:
+            action = AuditAction(action="authentication.refused", resource_id=refused.key_id)
+            actor = Actor(principal="", key_id=refused.key_id, request_id=request_id, address=address)
+            self._beside("failure_not_noted", lambda tx: audit.note(tx, actor, action, now=now))
+
+    def _beside(self, failed: str, work: Callable[[Transaction], None]) -> None:
+        """Write beside the request: a database too busy for it must not hold the answer up."""
+        task = asyncio.create_task(self._write(failed, work))
+        self._writing.add(task)
+        task.add_done_callback(self._writing.discard)
+
+    async def _write(self, failed: str, work: Callable[[Transaction], None]) -> None:
+        try:
+            await self._store.write(work)
+        except Problem as problem:
+            structlog.get_logger().warning(failed, reason=problem.detail)
+
+
+class _Refused(Exception):
+    """Why a key is not good: for our own log only."""
+
+    def __init__(self, reason: str, key_id: str) -> None:
+        self.reason = reason
+        self.key_id = key_id
+        super().__init__(reason)

@@ -1,0 +1,111 @@
+"""One request to somebody else's address: guarded, without redirects, bounded in time and in what is read."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import httpcore
+
+from workspaced.security.egress.backend import GuardedBackend, Resolver, system_resolver
+from workspaced.security.egress.rules import EgressRules, UnsafeTarget
+
+
+class Unreachable(Exception):
+    """There was no whole answer. The text is a sentence; ``code`` is stable."""
+
+    def __init__(self, code: str, sentence: str) -> None:
+        self.code = code
+        super().__init__(sentence)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What came back: at most as many bytes of the body as were asked for. Header names are in lower case."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How long a request may take, and how much of its answer is read."""
+
+    connect_seconds: float = 5.0
+    total_seconds: float = 15.0
+    answer_bytes: int = 65_536
+
+
+class EgressClient:
+    """A context manager. Every request has a connection of its own, since each is to be resolved and judged anew.
+
+    No proxy and no other variable of the environment is looked at.
+    """
+
+    def __init__(
+        self,
+        rules: EgressRules,
+        *,
+        bounds: Bounds,
+        resolve: Resolver = system_resolver,
+        trust: ssl.SSLContext | None = None,
+    ) -> None:
+        self._rules = rules
+        self._bounds = bounds
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=trust or httpcore.default_ssl_context(),
+            max_connections=None,
+            max_keepalive_connections=0,
+            network_backend=GuardedBackend(rules, resolve=resolve),
+        )
+
+    async def __aenter__(self) -> Self:
+        await self._pool.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._pool.__aexit__(kind, error, trace)
+
+    async def post(self, url: str, *, headers: Sequence[tuple[str, str]], body: bytes) -> Reply:
+        """Send; whatever status comes back is a `Reply`, a redirection too.
+
+        Raises:
+            Unreachable: the guard refuses, or no answer came in time.
+        """
+        try:
+            target = self._rules.target(url)
+            async with asyncio.timeout(self._bounds.total_seconds):
+                return await self._exchange(
+                    httpcore.URL(scheme=target.scheme, host=target.host, port=target.port, target=target.path),
+                    [("Host", target.authority), ("Content-Length", str(len(body))), *headers],
+                    body,
+                )
+        except UnsafeTarget as error:
+            raise Unreachable("unsafe_url", f"The URL may not be reached. {error}") from error
+        except (TimeoutError, httpcore.TimeoutException) as error:
+            raise Unreachable("timeout", f"No answer within {self._bounds.total_seconds:g} seconds.") from error
+        except (httpcore.NetworkError, ssl.SSLError) as error:
+            raise Unreachable(
+                "connection_failed", f"The connection failed ({str(error) or type(error).__name__})."
+            ) from error
+        except (httpcore.ProtocolError, httpcore.UnsupportedProtocol) as error:
+            raise Unreachable("bad_answer", f"The answer is not HTTP that can be read ({error}).") from error
+
+    async def _exchange(self, url: httpcore.URL, headers: Sequence[tuple[str, str]], body: bytes) -> Reply:
+        sent = [(name.encode("ascii"), value.encode("utf-8")) for name, value in headers]
+        timeouts = {"timeout": {"connect": self._bounds.connect_seconds}}
+        async with self._pool.stream("POST", url, headers=sent, content=body, extensions=timeouts) as answer:
+            read = bytearray()
+            async for part in answer.aiter_stream():
+                read += part
+                if len(read) >= self._bounds.answer_bytes:
+                    break
+            received = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in answer.headers}
+            return Reply(status=answer.status, headers=received, body=bytes(read[: self._bounds.answer_bytes]))

@@ -1,0 +1,90 @@
+"""Secrets at rest (contract H3): AES-256-GCM, or plainly where the service was given no key."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+from collections.abc import Mapping
+from typing import Final
+
+import structlog
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from workspaced.core.problems import Unavailable
+
+VARIABLE: Final = "WORKSPACED_ENCRYPTION_KEY"
+_KEY_BYTES = 32
+_NONCE_BYTES = 12
+_PLAIN, _SEALED = b"\x00", b"\x01"
+
+
+def encryption_key(environment: Mapping[str, str]) -> bytes | None:
+    """The key that the environment gives; None where it gives none.
+
+    Raises:
+        ValueError: it is not base64 of 32 bytes. The sentence does not quote it.
+    """
+    text = environment.get(VARIABLE, "")
+    if not text:
+        return None
+    try:
+        key = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    if len(key) != _KEY_BYTES:
+        raise ValueError(
+            f"{VARIABLE} must be {_KEY_BYTES} bytes in base64; `openssl rand -base64 32` makes such a key."
+        )
+    return key
+
+
+class SecretBox:
+    """Seals and opens. ``purpose`` is bound to what is sealed, so that a sealed text is of no use in another place."""
+
+    def __init__(self, key: bytes | None) -> None:
+        self._cipher = AESGCM(key) if key else None
+        self._warned = False
+
+    @property
+    def seals(self) -> bool:
+        """Whether there is a key."""
+        return self._cipher is not None
+
+    def seal(self, text: bytes, *, purpose: str) -> bytes:
+        """What is stored. Without a key that is the text itself, and the log says so once."""
+        if self._cipher is None:
+            self._warn()
+            return _PLAIN + text
+        nonce = os.urandom(_NONCE_BYTES)
+        return _SEALED + nonce + self._cipher.encrypt(nonce, text, purpose.encode())
+
+    def open(self, stored: bytes, *, purpose: str) -> bytes:
+        """What was sealed, with this key or plainly.
+
+        Raises:
+            Unavailable: it was sealed with a key that this process does not have.
+        """
+        if stored[:1] == _PLAIN:
+            return stored[1:]
+        if self._cipher is None:
+            raise _locked(f"The service was started without {VARIABLE}.")
+        nonce, sealed = stored[1 : 1 + _NONCE_BYTES], stored[1 + _NONCE_BYTES :]
+        try:
+            return self._cipher.decrypt(nonce, sealed, purpose.encode())
+        except InvalidTag as error:
+            raise _locked(f"{VARIABLE} is not the key that it was sealed with.") from error
+
+    def is_plain(self, stored: bytes) -> bool:
+        """Whether it is stored without having been sealed."""
+        return stored[:1] == _PLAIN
+
+    def _warn(self) -> None:
+        if not self._warned:
+            self._warned = True
+            structlog.get_logger().warning("secrets_stored_plainly", remedy=f"set {VARIABLE} to 32 bytes in base64")
+
+
+def _locked(why: str) -> Unavailable:
+    return Unavailable("secrets_sealed", f"A secret that is kept sealed can't be opened. {why}", retry_seconds=60)

@@ -1,0 +1,76 @@
+"""Settings out of the environment: every field of `Settings` but ``data`` has a variable, by its name or its part's own."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from workspaced.security.egress.rules import EgressRules
+from workspaced.security.secret_box import encryption_key
+from workspaced.security.trusted_proxies import Proxies
+from workspaced.settings.model import Limits, Settings, public_url, visible_id_prefix
+from workspaced.settings.workers import ConversionSettings, DeliverySettings
+from workspaced.storage.address import postgres_address
+
+_SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,6})?", re.ASCII)
+_MAY_BE_ZERO = frozenset({"key_cache_seconds"})
+
+
+def settings_from(environment: Mapping[str, str], *, data: Path, database: str = "", dev: bool = False) -> Settings:
+    """The defaults, each replaced where the environment says otherwise.
+
+    ``database`` is PostgreSQL's URL; empty: SQLite in the data folder. ``dev`` logs every request, and opens plain http and
+    this machine to webhooks.
+
+    Raises:
+        ValueError: a value can't be read; the sentence names the variable.
+    """
+    plain = _plain(environment)
+    if dev:
+        plain["log_requests"] = True
+    return Settings(
+        data=data,
+        limits=Limits.from_environment(environment),
+        egress=EgressRules.from_environment(environment, dev=dev),
+        pace=DeliverySettings.from_environment(environment),
+        conversion=ConversionSettings.from_environment(environment),
+        encryption_key=encryption_key(environment),
+        visible_id_prefix=visible_id_prefix(environment),
+        proxies=Proxies.from_environment(environment),
+        public_url=public_url(environment),
+        postgres=postgres_address(database) if database else None,
+        **plain,
+    )
+
+
+def _plain(environment: Mapping[str, str]) -> dict[str, Any]:
+    """The fields that are a switch or a number, by their type."""
+    given: dict[str, Any] = {}
+    for field in dataclasses.fields(Settings):
+        name = f"WORKSPACED_{field.name.upper()}"
+        text = environment.get(name, "")
+        if not text:
+            continue
+        if field.type == "bool":
+            given[field.name] = _switch(name, text)
+        elif field.type == "int":
+            given[field.name] = int(_number(name, text, whole=True, lowest=1))
+        elif field.type == "float":
+            given[field.name] = _number(name, text, whole=False, lowest=0 if field.name in _MAY_BE_ZERO else 0.001)
+    return given
+
+
+def _switch(name: str, text: str) -> bool:
+    if text not in {"true", "false"}:
+        raise ValueError(f"{name} is '{text}', but must be true or false.")
+    return text == "true"
+
+
+def _number(name: str, text: str, *, whole: bool, lowest: float) -> float:
+    if not _SECONDS.fullmatch(text) or (whole and "." in text) or float(text) < lowest:
+        kind = "a whole number" if whole else "a number"
+        raise ValueError(f"{name} is '{text}', but must be {kind} of at least {lowest:g}.")
+    return float(text)

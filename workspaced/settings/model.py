@@ -1,0 +1,183 @@
+"""What can be set about the service. Every number that a client can run into is one of these."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from workspaced.security.egress.rules import EgressRules
+from workspaced.security.trusted_proxies import Proxies
+from workspaced.settings.workers import ConversionSettings, DeliverySettings
+from workspaced.storage.address import Address, PostgresAddress, sqlite_address
+
+_PUBLIC_URL = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?", re.IGNORECASE)
+_PREFIX = re.compile(r"[A-Za-z]{1,8}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much is accepted (contract G8, G9, G19, G35, M3). Lengths count code points unless the name says bytes.
+
+    A quota or a rate (``…_per_…``) of 0 means none. Rates are counted by each process for itself (see `divided`).
+    """
+
+    label_length: int = 255
+    description_length: int = 10_000
+    tags_length: int = 1_024
+    key_length: int = 255
+    key_bytes: int = 1_024
+    value_bytes: int = 65_536
+    data_type_length: int = 64
+    icon_bytes: int = 4_096
+    client_id_length: int = 128
+    statuses: int = 1_000
+    status_length: int = 2_048
+    block_text_length: int = 2_048
+    block_list_items: int = 1_000
+    block_list_item_length: int = 2_048
+    block_depth: int = 64
+    body_bytes: int = 1_048_576
+    bulk_body_bytes: int = 16_777_216
+    bulk_items: int = 5_000
+    new_sink_entries: int = 5_000
+    page_length: int = 1_000
+    walked_rows: int = 50_000
+    requests_per_minute: int = 1_200
+    request_burst: int = 200
+    failed_authentications_per_minute: int = 20
+    key_days: int = 365
+    deleted_days: int = 30
+    audit_days: int = 400
+    webhook_url_length: int = 2_048
+    webhook_headers: int = 20
+    webhook_header_length: int = 2_048
+    webhook_list_items: int = 1_000
+    webhooks_per_owner: int = 50
+    sinks_per_workspace: int = 10_000
+    blocks_per_workspace: int = 100_000
+    entries_per_sink: int = 5_000_000
+    page_session_hours: int = 12
+    live_streams: int = 64
+    live_streams_per_key: int = 16
+    live_streams_per_address: int = 32
+    connections: int = 2_000
+    connections_per_address: int = 256
+    head_seconds: int = 15
+    idle_seconds: int = 75
+    stall_seconds: int = 20
+    least_bytes_per_second: int = 512
+    head_bytes: int = 32_768
+    header_lines: int = 100
+    target_bytes: int = 8_192
+    streams_per_key: int = 8
+    spool_bytes: int = 1_073_741_824
+    files_per_workspace: int = 100_000
+    file_bytes_per_workspace: int = 0
+    versions_per_file: int = 1_000
+    file_bytes: int = 2_147_483_648
+    file_name_length: int = 255
+    metadata_bytes: int = 65_536
+    metadata_depth: int = 16
+    upload_link_minutes: int = 15
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Limits:
+        """The defaults, each replaced where ``WORKSPACED_<NAME>`` says otherwise (``WORKSPACED_BULK_ITEMS=500``).
+
+        Raises:
+            ValueError: a value is no whole number; the sentence names the variable.
+        """
+        given: dict[str, int] = {}
+        for field in dataclasses.fields(cls):
+            name = f"WORKSPACED_{field.name.upper()}"
+            text = environment.get(name, "")
+            lowest = 0 if "_per_" in field.name else 1
+            if text and not (text.isascii() and text.isdigit() and int(text) >= lowest):
+                raise ValueError(f"{name} is '{text}', but must be a whole number of at least {lowest}.")
+            if text:
+                given[field.name] = int(text)
+        return cls(**given)
+
+    def divided(self, processes: int) -> Limits:
+        """Each process's share: only the rates are divided, so that together they let as much through as one would."""
+        rates = ("requests_per_minute", "request_burst", "failed_authentications_per_minute")
+        shares = {name: -(-getattr(self, name) // processes) for name in rates}
+        return dataclasses.replace(self, **shares)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """One running service. ``data`` is the folder that holds everything it remembers.
+
+    Each field but ``data`` has an environment variable (`workspaced.settings.environment`). At most ``group_callers`` share
+    a commit. ``log_requests``: log successful requests too. ``visible_id_prefix`` empty: the one that the data was begun
+    with, or SNK. ``public_url`` is the start of upload links; empty: the address that the caller's own request was sent to.
+    """
+
+    data: Path
+    limits: Limits = dataclasses.field(default_factory=Limits)
+    egress: EgressRules = dataclasses.field(default_factory=EgressRules)
+    pace: DeliverySettings = dataclasses.field(default_factory=DeliverySettings)
+    conversion: ConversionSettings = dataclasses.field(default_factory=ConversionSettings)
+    encryption_key: bytes | None = dataclasses.field(default=None, repr=False)
+    visible_id_prefix: str = ""
+    proxies: Proxies = dataclasses.field(default_factory=Proxies)
+    icon_as_text: bool = False
+    mass_creates: bool = True
+    docs: bool = True
+    key_cache_seconds: float = 5.0
+    idempotency_hours: float = 24.0
+    busy_seconds: float = 5.0
+    upkeep_seconds: float = 3_600.0
+    readers: int = 4
+    streams: int = 32
+    group_callers: int = 256
+    log_requests: bool = False
+    public_url: str = ""
+    postgres: PostgresAddress | None = None
+
+    def of_one_of(self, processes: int) -> Settings:
+        """The settings of each of several processes that serve together: rates are counted by each for itself (contract G20)."""
+        return dataclasses.replace(self, limits=self.limits.divided(processes))
+
+    @property
+    def blobs(self) -> Path:
+        """The folder of the bytes of files."""
+        return self.data / "blobs"
+
+    @property
+    def database_kind(self) -> str:
+        """``sqlite`` or ``postgresql``."""
+        return "postgresql" if self.postgres else "sqlite"
+
+    @property
+    def database(self) -> Address:
+        """What holds the records: a SQLite file in the data folder, unless PostgreSQL is wanted."""
+        return self.postgres or sqlite_address(self.data)
+
+
+def visible_id_prefix(environment: Mapping[str, str]) -> str:
+    """``WORKSPACED_VISIBLE_ID_PREFIX``; empty where it is not given.
+
+    Raises:
+        ValueError: it is not one to eight letters.
+    """
+    text = environment.get("WORKSPACED_VISIBLE_ID_PREFIX", "")
+    if text and not _PREFIX.fullmatch(text):
+        raise ValueError(f"WORKSPACED_VISIBLE_ID_PREFIX is '{text}', but must be one to eight letters A-Z.")
+    return text.upper()
+
+
+def public_url(environment: Mapping[str, str]) -> str:
+    """``WORKSPACED_PUBLIC_URL`` without a slash at its end; empty where it is not given.
+
+    Raises:
+        ValueError: it is no http or https URL, or it has more than a path.
+    """
+    text = environment.get("WORKSPACED_PUBLIC_URL", "").rstrip("/")
+    if text and not _PUBLIC_URL.fullmatch(text):
+        raise ValueError(f"WORKSPACED_PUBLIC_URL is '{text}', but must be like https://data.example.org.")
+    return text

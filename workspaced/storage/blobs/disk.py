@@ -1,0 +1,314 @@
+"""`workspaced.storage.blobs.port.Blobs` in a folder: ``ab/cdef…`` for the digest ``abcdef…``, ``incoming`` for what is under way.
+
+Locks keep bytes from being swept under somebody's hands; the system drops them when a process ends, however it ends.
+Who is writing holds his file (or his scratch folder) in ``incoming`` locked, so what is not locked there was left by a
+process that is gone. That nothing be there even for a moment without its lock, ``incoming`` itself is locked by who adds to
+it and, alone, by who looks through it. Who is about to refer to bytes holds the folder ``ab`` with a shared lock from before
+they are at their address until his commit; the sweep holds it alone from its look for references until it has deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import functools
+import hashlib
+import os
+import shutil
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, ParamSpec, TypeVar
+
+from workspaced.core.problems import Unavailable
+from workspaced.storage.blobs.port import Incoming, Referenced
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_WRITE_BYTES = 1_048_576
+_READ_BYTES = 262_144
+_ASKED_AT_ONCE = 500
+_HEX = frozenset("0123456789abcdef")
+
+
+class DiskBlobs:
+    """Start it once; stop it once."""
+
+    def __init__(self, folder: Path, *, threads: int = 8) -> None:
+        self._folder = folder
+        self._incoming = folder / "incoming"
+        self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="blobs")
+
+    async def start(self) -> None:
+        """Make the folder.
+
+        Raises:
+            OSError: it can't be made.
+        """
+        await self._do(self._incoming.mkdir, mode=0o700, parents=True, exist_ok=True)
+
+    async def stop(self) -> None:
+        """Wait for what is being written or read."""
+        await asyncio.to_thread(self._threads.shutdown)
+
+    @asynccontextmanager
+    async def receive(self, parts: AsyncIterator[bytes]) -> AsyncGenerator[Incoming, None]:
+        """As the port says; hashed and written beside the loop, a megabyte at a time."""
+        path = self._incoming / uuid.uuid4().hex
+        with _as_problem():
+            file = await self._do(_create, path)
+        try:
+            digest = hashlib.sha256()
+            size = 0
+            async for part in _gathered(parts):
+                size += len(part)
+                with _as_problem():
+                    await self._do(_append, file, digest.update, part)
+            with _as_problem():
+                await self._do(_flush, file)
+            yield Incoming(sha256=digest.hexdigest(), size=size, path=path)
+        finally:
+            await self._finally(_drop, file, path)
+
+    @asynccontextmanager
+    async def kept(self, *incoming: Incoming) -> AsyncGenerator[None, None]:
+        """As the port says."""
+        async with AsyncExitStack() as held:
+            for shard in sorted({self._shard(one.sha256) for one in incoming}):
+                with _as_problem():
+                    await self._do(_make_shard, shard)
+                    await held.enter_async_context(_locked(shard, fcntl.LOCK_SH))
+            with _as_problem():
+                for one in incoming:
+                    await self._do(_place, one.path, self.as_file(one.sha256))
+            yield
+
+    async def read(self, sha256: str, *, start: int, length: int) -> AsyncGenerator[bytes, None]:
+        """As the port says."""
+        try:
+            with _as_problem():
+                file = await self._do(_open, self.as_file(sha256))
+        except FileNotFoundError as error:
+            raise Unavailable(
+                "bytes_missing", "The bytes of this file are not where they were kept.", retry_seconds=60
+            ) from error
+        try:
+            left = length
+            await self._do(file.seek, start)
+            while left > 0:
+                with _as_problem():
+                    part = await self._do(file.read, min(left, _READ_BYTES))
+                if not part:
+                    raise Unavailable("storage_failed", "The stored bytes are fewer than were kept.", retry_seconds=60)
+                left -= len(part)
+                yield part
+        finally:
+            await self._finally(file.close)
+
+    def as_file(self, sha256: str) -> Path:
+        """As the port says."""
+        return self._shard(sha256) / sha256[2:]
+
+    @asynccontextmanager
+    async def scratch(self) -> AsyncGenerator[Path, None]:
+        """As the port says."""
+        folder = self._incoming / uuid.uuid4().hex
+        with _as_problem():
+            descriptor = await self._do(_create_folder, folder)
+        try:
+            yield folder
+        finally:
+            await self._finally(_drop_folder, descriptor, folder)
+
+    async def sweep(self, referenced: Referenced) -> int:
+        """As the port says."""
+        with _as_problem():
+            dropped = await self._do(_drop_abandoned, self._incoming)
+            for shard in await self._do(_shards, self._folder):
+                if await self._unreferenced(shard, referenced):
+                    async with _locked(shard, fcntl.LOCK_EX):
+                        # asked again: what nobody referred to may be referred to by now, and from here on can't be
+                        for sha256 in await self._unreferenced(shard, referenced):
+                            await self._do(self.as_file(sha256).unlink, missing_ok=True)
+                            dropped += 1
+        return dropped
+
+    async def _unreferenced(self, shard: Path, referenced: Referenced) -> list[str]:
+        names = [f"{shard.name}{name}" for name in await self._do(os.listdir, shard)]
+        found: list[str] = []
+        for start in range(0, len(names), _ASKED_AT_ONCE):
+            asked = names[start : start + _ASKED_AT_ONCE]
+            held = await referenced(asked)
+            found.extend(name for name in asked if name not in held)
+        return found
+
+    def _shard(self, sha256: str) -> Path:
+        if len(sha256) != 64 or not _HEX.issuperset(sha256):
+            raise ValueError("a blob's name is the 64 hexadecimal digits of a SHA-256")
+        return self._folder / sha256[:2]
+
+    async def _finally(self, work: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+        """As `_do`, begun and ended even where the caller is being cancelled."""
+        await asyncio.shield(asyncio.ensure_future(self._do(work, *args, **kwargs)))
+
+    async def _do(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """On a thread; it is waited for even where the caller is cancelled, so that nobody closes a file under it."""
+        doing = asyncio.get_running_loop().run_in_executor(self._threads, functools.partial(work, *args, **kwargs))
+        try:
+            return await asyncio.shield(doing)
+        except asyncio.CancelledError:
+            await asyncio.wait([doing])
+            raise
+
+
+async def _gathered(parts: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    """The same bytes in pieces of about `_WRITE_BYTES`."""
+    waiting: list[bytes] = []
+    length = 0
+    async for part in parts:
+        waiting.append(part)
+        length += len(part)
+        if length >= _WRITE_BYTES:
+            yield b"".join(waiting)
+            waiting.clear()
+            length = 0
+    if waiting:
+        yield b"".join(waiting)
+
+
+@asynccontextmanager
+async def _locked(folder: Path, kind: int) -> AsyncGenerator[None, None]:
+    """A folder's lock. It is waited for on asyncio's own threads: ours do the work of who holds it."""
+    descriptor = os.open(folder, _DIRECTORY)
+    waiting = asyncio.get_running_loop().run_in_executor(None, fcntl.flock, descriptor, kind)
+    try:
+        await asyncio.shield(waiting)
+        yield
+    finally:
+        if waiting.done():
+            os.close(descriptor)
+        else:  # cancelled while waiting: a descriptor may not be closed under the thread that waits with it
+            waiting.add_done_callback(lambda _: os.close(descriptor))
+
+
+@contextmanager
+def _as_problem() -> Iterator[None]:
+    """What a caller is told when the disk can't.
+
+    Raises:
+        Unavailable: so it is.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise Unavailable("storage_full", "The disk that holds files is full.", retry_seconds=30) from error
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise Unavailable(
+            "storage_failed", f"The folder that holds files can't be used ({error.strerror}).", retry_seconds=5
+        ) from error
+
+
+def _open(path: Path) -> BinaryIO:
+    return path.open("rb", buffering=0)
+
+
+def _create(path: Path) -> BinaryIO:
+    with _holding(path.parent, fcntl.LOCK_SH):
+        file = path.open("xb", buffering=0)
+        fcntl.flock(file, fcntl.LOCK_EX)
+    path.chmod(0o400)
+    return file
+
+
+def _create_folder(folder: Path) -> int:
+    """A descriptor that holds the new folder's lock."""
+    with _holding(folder.parent, fcntl.LOCK_SH):
+        folder.mkdir(mode=0o700)
+        descriptor = os.open(folder, _DIRECTORY)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    return descriptor
+
+
+def _drop_folder(descriptor: int, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    os.close(descriptor)
+
+
+@contextmanager
+def _holding(folder: Path, kind: int) -> Iterator[None]:
+    descriptor = os.open(folder, _DIRECTORY)
+    try:
+        fcntl.flock(descriptor, kind)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _append(file: BinaryIO, note: Callable[[bytes], None], part: bytes) -> None:
+    note(part)
+    view = memoryview(part)
+    while view:
+        view = view[file.write(view) :]
+
+
+def _flush(file: BinaryIO) -> None:
+    os.fsync(file.fileno())
+
+
+def _drop(file: BinaryIO, path: Path) -> None:
+    file.close()
+    path.unlink(missing_ok=True)
+
+
+def _make_shard(shard: Path) -> None:
+    with suppress(FileExistsError):
+        shard.mkdir(mode=0o700)
+        _sync(shard.parent)
+
+
+def _place(path: Path, address: Path) -> None:
+    """Equal bytes that are there already stay: they are the same."""
+    if not address.exists():
+        path.replace(address)
+        _sync(address.parent)
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, _DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _shards(folder: Path) -> list[Path]:
+    return sorted(entry for entry in folder.iterdir() if len(entry.name) == 2 and _HEX.issuperset(entry.name))
+
+
+def _drop_abandoned(incoming: Path) -> int:
+    dropped = 0
+    with _holding(incoming, fcntl.LOCK_EX):
+        for entry in incoming.iterdir():
+            with suppress(FileNotFoundError, BlockingIOError):  # ended by itself; or somebody is at work on it
+                dropped += _drop_if_abandoned(entry)
+    return dropped
+
+
+def _drop_if_abandoned(entry: Path) -> int:
+    descriptor = os.open(entry, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if entry.is_dir():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+    finally:
+        os.close(descriptor)
+    return 1

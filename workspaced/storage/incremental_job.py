@@ -1,0 +1,74 @@
+"""Work that a request leaves behind: done in bounded steps, between which other writers have their turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+import structlog
+
+from workspaced.core.problems import Problem
+from workspaced.storage.port import Reader, Store, Transaction
+
+_RETRY_SECONDS = 1.0
+
+
+class IncrementalJob:
+    """Runs a step, each time in a transaction of its own, until nothing is left to do.
+
+    A commit that notifies the channel wakes it. It also looks at its start and periodically, for what other processes and
+    a crash left behind. Any number of processes may run the same job: a step finds what others have not done.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        store: Store,
+        *,
+        channel: str,
+        pending: Callable[[Reader], bool],
+        step: Callable[[Transaction, int], int],
+        rows: int,
+        every_seconds: float,
+    ) -> None:
+        """``step`` does at most about ``rows`` rows and returns how many it did; 0 when there is nothing for it to do."""
+        self._name = name
+        self._store = store
+        self._channel = channel
+        self._pending = pending
+        self._step = step
+        self._rows = rows
+        self._every_seconds = every_seconds
+        self._wakeup = asyncio.Event()
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        self._store.listen(self._channel, self._wakeup.set)
+        while True:
+            self._wakeup.clear()
+            pause = self._every_seconds
+            try:
+                await self.finish()
+            except Problem as problem:
+                structlog.get_logger().warning("job_postponed", job=self._name, reason=problem.detail)
+                pause = _RETRY_SECONDS
+            except Exception:  # noqa: BLE001  logged, and tried again: the requests of this process go on
+                structlog.get_logger().exception("job_failed", job=self._name)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._wakeup.wait()
+
+    async def finish(self) -> int:
+        """Do what there is to do now; how many rows it was.
+
+        Raises:
+            Unavailable: the database is busy or can't be reached; what is done stays done.
+        """
+        done = 0
+        while await self._store.read_brief(self._pending):
+            count = await self._store.write(lambda tx: self._step(tx, self._rows), weight=self._rows)
+            if not count:
+                break
+            done += count
+        return done

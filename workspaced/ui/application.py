@@ -1,0 +1,228 @@
+"""One request to a page: who is signed in, whether a form is ours, then the page; and the headers that keep it safe."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from enum import Enum, auto
+from typing import Final
+from urllib.parse import parse_qsl, quote
+
+from starlette.datastructures import Headers, QueryParams
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from workspaced.core.problems import Invalid, MethodNotAllowed, NotFound, Problem, Unauthenticated
+from workspaced.http.bodies import read_body
+from workspaced.http.internal_client import InternalClient
+from workspaced.http.paths import Routes, segments
+from workspaced.http.responses import Response
+from workspaced.http.tracing import note_operation, note_refusal, request_id_of
+from workspaced.security.trusted_proxies import Proxies
+from workspaced.ui.addresses import address, see_other
+from workspaced.ui.assets import Assets
+from workspaced.ui.live import Live, LiveLimits
+from workspaced.ui.protection import drop_cookie, keep_cookie, safe_return, same_token, sent_by_us, token_of
+from workspaced.ui.renderer import Renderer, View
+from workspaced.ui.response_sender import send_response
+from workspaced.ui.routes import Route, routes
+from workspaced.ui.sessions import Session, Sessions
+from workspaced.ui.visit import Refused, Visit
+
+_FORM_BYTES: Final = 8_192
+_FORM_FIELDS: Final = 20
+_SIGN_IN: Final = "/ui/sign-in"
+
+
+class _Own(Enum):
+    """What is answered here, with a session or without."""
+
+    SIGN_IN = auto()
+    SIGN_OUT = auto()
+    ASSET = auto()
+
+
+class Pages:
+    """ASGI: answers what is below ``/ui`` and hands everything else on."""
+
+    def __init__(
+        self,
+        behind: ASGIApp,
+        *,
+        answer: Callable[[Scope, Receive], Awaitable[Response]],
+        sessions: Sessions,
+        proxies: Proxies,
+        live: LiveLimits,
+    ) -> None:
+        """``answer`` is how the API is asked from inside (`workspaced.http.dispatch.Dispatch.answer`)."""
+        self._behind = behind
+        self._answer = answer
+        self._sessions = sessions
+        self._proxies = proxies
+        self._assets = Assets()
+        self._rendering = Renderer(self._assets)
+        self.live = Live(self._rendering, sessions, limits=live)
+        self._routes: Routes[Route | _Own] = Routes()
+        for route in routes(self.live):
+            self._routes.add(route.method, route.path, route)
+        self._routes.add("GET", _SIGN_IN, _Own.SIGN_IN)
+        self._routes.add("POST", _SIGN_IN, _Own.SIGN_IN)
+        self._routes.add("POST", "/ui/sign-out", _Own.SIGN_OUT)
+        self._routes.add("GET", "/ui/assets/{asset}", _Own.ASSET)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request."""
+        raw_path: bytes = scope.get("raw_path") or quote(scope["path"], safe="/%").encode()
+        if raw_path != b"/ui" and not raw_path.startswith(b"/ui/"):
+            await self._behind(scope, receive, send)
+            return
+        try:
+            answer = await self._answered(raw_path, scope, receive)
+        except ClientDisconnect:
+            return
+        await send_response(answer, scope, receive, send)
+
+    async def _answered(self, raw_path: bytes, scope: Scope, receive: Receive) -> Response:
+        headers = Headers(scope=scope)
+        session: Session | None = None
+        try:
+            session = await self._session(headers)
+            return await self._page(raw_path, headers, session, scope, receive)
+        except Refused as refused:
+            return self._refusal(refused, session, ())
+        except Problem as problem:
+            note_refusal(scope, problem)
+            return self._refusal(Refused(problem.status, problem.title, problem.detail), session, problem.headers)
+
+    async def _session(self, headers: Headers) -> Session | None:
+        token = token_of(headers.get("Cookie", ""))
+        return await self._sessions.find(token) if token else None
+
+    async def _page(
+        self, raw_path: bytes, headers: Headers, session: Session | None, scope: Scope, receive: Receive
+    ) -> Response:
+        match = self._routes.find(scope["method"], segments(raw_path))
+        if match is None:
+            raise NotFound("no_such_page", "There is no page under this address.")
+        route = match.operation
+        if route is None:
+            raise MethodNotAllowed(", ".join(match.allowed))
+        names = {name: value for name, value in match.names.items() if value is not None}
+        if len(names) < len(match.names):
+            raise NotFound("no_such_page", "There is no page under this address.")
+        if route is _Own.ASSET:
+            return self._assets.answer(names["asset"], headers)
+        form = await _form(receive, headers) if scope["method"] == "POST" else {}
+        if route is _Own.SIGN_IN:
+            return await self._sign_in(form, headers, session, scope)
+        if session is None:
+            if isinstance(route, Route) and route.name == "live":
+                raise Refused(401, "Signed out", "You are signed out. Sign in again.")
+            return see_other(address("sign-in", next=_asked_for(raw_path, scope)))
+        if scope["method"] == "POST" and not same_token(form.get("form_token", ""), session.form_token):
+            raise Refused(403, "Not done", "This form is from another session. Go back, reload the page and try again.")
+        if not isinstance(route, Route):
+            return await self._sign_out(session, headers, scope)
+        note_operation(scope, f"pages.{route.name}")
+        visit = Visit(
+            method=scope["method"],
+            names=names,
+            query=_readable(QueryParams(scope["query_string"])),
+            headers=headers,
+            session=session,
+            address=self._address(scope, headers),
+            api=InternalClient(self._answer, scope, session.principal),
+        )
+        shown = await route.page(visit)
+        return self._rendered(shown, session) if isinstance(shown, View) else shown
+
+    async def _sign_in(
+        self, form: Mapping[str, str], headers: Headers, session: Session | None, scope: Scope
+    ) -> Response:
+        """The form, or what comes of it. A wrong key counts against its address as it does by the API (contract G20)."""
+        asked = form if scope["method"] == "POST" else _readable(QueryParams(scope["query_string"]))
+        going_on = safe_return(asked.get("next", ""))
+        problem: Problem | None = None
+        if scope["method"] == "POST":
+            key = form.get("key", "").strip()
+            try:
+                begun = await self._sessions.begin(
+                    key, address=self._address(scope, headers), request_id=request_id_of(scope)
+                )
+            except Unauthenticated as refused:
+                problem = refused
+            else:
+                if session:  # whoever signs in anew has done with the former session
+                    await self._sign_out(session, headers, scope)
+                cookie = keep_cookie(begun.token, seconds=self._sessions.seconds, scheme=self._scheme(scope, headers))
+                return see_other(going_on, cookie)
+        view = View(
+            template="sign_in.html",
+            title="Sign in",
+            values={"going_on": going_on, "wrong": problem is not None},
+            status=problem.status if problem else 200,
+        )
+        return self._rendered(view, session)
+
+    async def _sign_out(self, session: Session, headers: Headers, scope: Scope) -> Response:
+        await self._sessions.end(session, address=self._address(scope, headers), request_id=request_id_of(scope))
+        return see_other(_SIGN_IN, drop_cookie(scheme=self._scheme(scope, headers)))
+
+    def _rendered(self, view: View, session: Session | None) -> Response:
+        body = self._rendering.page(
+            view,
+            principal=session.principal.name if session else "",
+            form_token=session.form_token if session else "",
+        )
+        return Response(status=view.status, headers=(("Content-Type", "text/html; charset=utf-8"),), body=body)
+
+    def _refusal(self, refused: Refused, session: Session | None, headers: tuple[tuple[str, str], ...]) -> Response:
+        view = View(
+            template="refused.html",
+            title=refused.title,
+            values={"sentence": refused.sentence, "status": refused.status},
+            status=refused.status,
+        )
+        shown = self._rendered(view, session)
+        return Response(status=shown.status, headers=(*shown.headers, *headers), body=shown.body)
+
+    def _address(self, scope: Scope, headers: Headers) -> str:
+        return self._proxies.caller(_peer(scope), headers.get("X-Forwarded-For"))
+
+    def _scheme(self, scope: Scope, headers: Headers) -> str:
+        return self._proxies.scheme(_peer(scope), headers.get("X-Forwarded-Proto"), own=scope["scheme"])
+
+
+def _asked_for(raw_path: bytes, scope: Scope) -> str:
+    """The page to come back to; what a form wanted is not done later."""
+    if scope["method"] == "POST":
+        return ""
+    query: bytes = scope["query_string"]
+    return (raw_path + (b"?" + query if query else b"")).decode("ascii", "replace")
+
+
+def _peer(scope: Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
+async def _form(receive: Receive, headers: Headers) -> dict[str, str]:
+    """The fields of a form that one of our pages sent.
+
+    Raises:
+        Refused: another site's page sent it.
+        Invalid: it can't be read.
+    """
+    if not sent_by_us(headers):
+        raise Refused(403, "Not done", "This form was sent by a page of another site, so nothing was done.")
+    body = await read_body(receive, headers, limit=_FORM_BYTES)
+    try:
+        fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=_FORM_FIELDS, errors="strict")
+    except ValueError as error:
+        raise Invalid("bad_form", "The form can't be read. Go back, reload the page and try again.") from error
+    return dict(fields)
+
+
+def _readable(query: QueryParams) -> dict[str, str]:
+    if any("\0" in value for value in query.values()):
+        raise Invalid("nul_character", "The address may not hold the character U+0000.")
+    return dict(query)

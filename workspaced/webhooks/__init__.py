@@ -1,1 +1,0 @@
-"""Receivers that are told what happened: registration, secrets, deliveries and their log (contract, H)."""

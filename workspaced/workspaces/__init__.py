@@ -1,1 +1,0 @@
-"""Workspaces: create, list, get (contract, W1 to W4)."""
