@@ -2,7 +2,8 @@
 
 A protocol of its own, since a general HTTP client would be the limit: httpx takes 0.6 CPU-seconds for a thousand small
 requests, this about a hundredth of it. ``python -m bench.load URL PATH CONNECTIONS KIND SEED COUNT``, with the key in
-BENCH_API_KEY, prints seconds, CPU-seconds and latencies. KIND is ``single`` or the number of items of a bulk body.
+BENCH_API_KEY, prints seconds, CPU-seconds and latencies. KIND is ``single``, ``keyed`` (single, each request with an
+Idempotency-Key, as the daemon sends them) or the number of items of a bulk body.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import uvloop
 
@@ -121,6 +123,7 @@ class _Plan:
     path: str
     connections: int
     items: int
+    keyed: bool
     seed: int
     count: int
 
@@ -141,7 +144,7 @@ async def _load(plan: _Plan) -> dict[str, float]:
     for bodies in (warming, measured):
         if not bodies:
             continue
-        feed = _Feed([head + b"Content-Length: %d\r\n\r\n%b" % (len(body), body) for body in bodies])
+        feed = _Feed([head + _key(plan) + b"Content-Length: %d\r\n\r\n%b" % (len(body), body) for body in bodies])
         started, used = time.monotonic(), time.process_time()
         for _, connection in opened:
             connection.begin(feed)
@@ -158,10 +161,15 @@ async def _load(plan: _Plan) -> dict[str, float]:
     return outcome
 
 
+def _key(plan: _Plan) -> bytes:
+    return b"Idempotency-Key: %b\r\n" % uuid4().hex.encode() if plan.keyed else b""
+
+
 def main(arguments: Sequence[str]) -> None:
     url, path, connections, kind, seed, count = arguments
-    items = 0 if kind == "single" else int(kind)
-    plan = _Plan(url, path, int(connections), items, int(seed), int(count))
+    keyed = kind == "keyed"
+    items = 0 if keyed or kind == "single" else int(kind)
+    plan = _Plan(url, path, int(connections), items, keyed, int(seed), int(count))
     print(json.dumps(uvloop.run(_load(plan))))
 
 

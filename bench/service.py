@@ -31,6 +31,8 @@ UNGROUPED = 4_000
 BARE_SINGLES = 4_000
 LABEL = "Parts"
 POSTGRES_URL = "INGESTD_BENCH_POSTGRES_URL"
+_WITH_WORKERS = frozenset({"postgres"})
+"""On SQLite the service refuses several workers."""
 
 
 @dataclass(slots=True)
@@ -60,7 +62,7 @@ class _Bench:
                 folder / name.replace(" ", "-"), "--workers", str(workers), **environment
             ) as service:
                 sink = service.ask("POST", service.sinks, {"label": LABEL})["id"]
-                connections = str(CONNECTIONS if kind == "single" else BULK_CONNECTIONS * workers)
+                connections = str(CONNECTIONS if kind in {"single", "keyed"} else BULK_CONNECTIONS * workers)
                 path = f"{service.sinks}/{sink}/mass"
                 before = service.child.family_cpu_seconds()
                 cost = run(
@@ -113,10 +115,13 @@ def measure(options: Options) -> Report:
             bench.bare(database, "single", BARE_SINGLES, folder)
             bench.served(f"{database} ungrouped", "single", UNGROUPED, folder, WORKSPACED_GROUP_CALLERS="1")
             bench.served(f"{database} single", "single", SINGLES, folder)
-            bench.served(f"{database} single 2", "single", SINGLES, folder, workers=2)
+            bench.served(f"{database} keyed", "keyed", SINGLES, folder)
+            if database in _WITH_WORKERS:
+                bench.served(f"{database} single 2", "single", SINGLES, folder, workers=2)
             bench.bare(database, str(ITEMS), bulk, folder)
             bench.served(f"{database} bulk", str(ITEMS), bulk, folder)
-            bench.served(f"{database} bulk 2", str(ITEMS), bulk, folder, workers=2)
+            if database in _WITH_WORKERS:
+                bench.served(f"{database} bulk 2", str(ITEMS), bulk, folder, workers=2)
     return _report(bench.figures, options, databases, bulk)
 
 
@@ -125,6 +130,7 @@ def _report(figures: Rounds, options: Options, databases: list[str], bulk: int) 
         "bare single": "bare database, a commit each",
         "ungrouped": "1 worker, commits not shared",
         "single": "1 worker",
+        "keyed": "1 worker, each request with an Idempotency-Key",
         "single 2": "2 workers",
         f"bare {ITEMS}": f"bare database, {ITEMS} a commit",
         "bulk": f"1 worker, {ITEMS} a request",
@@ -133,12 +139,14 @@ def _report(figures: Rounds, options: Options, databases: list[str], bulk: int) 
     lines = []
     ratios: list[tuple[str, float | None, str]] = []
     for database in databases:
-        for name, told in names.items():
+        for name, label in names.items():
             full = f"{database} {name}"
+            if full not in figures.values:
+                continue
             latency = f"{full} p50" in figures.values
             lines.append(
                 (
-                    f"{database}: {told}",
+                    f"{database}: {label}",
                     figures.spread(full, thousands if "bulk" in name or str(ITEMS) in name else whole),
                     whole(figures.median(f"{full} cpu")),
                     f"{milliseconds(figures.median(f'{full} p50'))} / {milliseconds(figures.median(f'{full} p99'))}"
@@ -151,9 +159,8 @@ def _report(figures: Rounds, options: Options, databases: list[str], bulk: int) 
         ratios += [
             (f"{database}: single / ungrouped", figures.ratio(single, ungrouped), ">= 3"),
             (f"{database}: single / bare single commits", figures.ratio(single, f"{database} bare single"), "-"),
-            (f"{database}: 2 workers / 1, single", figures.ratio(f"{single} 2", single), "-"),
+            (f"{database}: with keys / without", figures.ratio(f"{database} keyed", single), "-"),
             (f"{database}: bulk / bare", figures.ratio(f"{database} bulk", f"{database} bare {ITEMS}"), ">= 0.4"),
-            (f"{database}: 2 workers / 1, bulk", figures.ratio(f"{database} bulk 2", f"{database} bulk"), "-"),
             (
                 f"{database}: CPU of an entry, ungrouped / single",
                 figures.ratio(f"{ungrouped} cpu", f"{single} cpu"),
@@ -165,6 +172,11 @@ def _report(figures: Rounds, options: Options, databases: list[str], bulk: int) 
                 "-",
             ),
         ]
+        if database in _WITH_WORKERS:
+            ratios += [
+                (f"{database}: 2 workers / 1, single", figures.ratio(f"{single} 2", single), "-"),
+                (f"{database}: 2 workers / 1, bulk", figures.ratio(f"{database} bulk 2", f"{database} bulk"), "-"),
+            ]
     around = options.surroundings(figures)
     return Report(
         name="service",

@@ -20,6 +20,7 @@ from workspaced.core.problems import Unavailable
 from workspaced.events.fan_out import FAN_OUT, any_waiting, fan_out
 from workspaced.http.body_drain import DrainBodyMiddleware
 from workspaced.http.dispatch import Dispatch
+from workspaced.http.mounted_apps import MountedApps
 from workspaced.http.openapi.document import document
 from workspaced.http.openapi.routes import Publication
 from workspaced.http.operations import Operation
@@ -130,6 +131,7 @@ class Application:
         )
         self._dispatch = Dispatch(
             self.operations,
+            path_headers=(data_sinks.path_headers(limits),),
             settings=settings,
             store=self._store,
             authentication=self._authentication,
@@ -142,7 +144,6 @@ class Application:
         )
         self._sessions = Sessions(self._store, self._authentication, hours=limits.page_session_hours, now=now_ms)
         self._pages = Pages(
-            self._dispatch,
             answer=self._dispatch.answer,
             sessions=self._sessions,
             proxies=settings.proxies,
@@ -218,7 +219,11 @@ class Application:
                 every_seconds=settings.pace.sweep_seconds,
             ),
         )
-        self._web = DrainBodyMiddleware(Tracing(self._pages, self.metrics, log_successes=settings.log_requests))
+        self._web = DrainBodyMiddleware(
+            Tracing(
+                MountedApps(self._dispatch, {b"ui": self._pages}), self.metrics, log_successes=settings.log_requests
+            )
+        )
         self._router = Router(default=self._web, redirect_slashes=False, lifespan=lambda _router: self.started())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -13,14 +13,16 @@ import time
 import httpx
 import uvloop
 
-from ingestd.client.quick_transport import QuickTransport
+from ingestd.client.fast_connection import IdleTimeouts
+from ingestd.client.fast_transport import FastTransport
 
 SECONDS = 2.0
 
 
 async def rate(address: str, in_flight: int) -> float:
-    transport = QuickTransport()
     url = httpx.URL(address)
+    transport = FastTransport(url, idle_timeouts=IdleTimeouts(None, None), connect_seconds=None)
+    head = b"POST %b HTTP/1.1\r\nHost: %b\r\nContent-Length: %%d\r\n\r\n%%b" % (url.raw_path, url.netloc)
     ends = time.monotonic() + SECONDS
     done = 0
 
@@ -28,11 +30,11 @@ async def rate(address: str, in_flight: int) -> float:
         nonlocal done
         while time.monotonic() < ends:
             body = b'{"key":"P%08d/mass","value":"1","dataType":"scalar"}' % done
-            await transport.handle_async_request(httpx.Request("POST", url, content=body))
+            await transport.send(head % (len(body), body))
             done += 1
 
     await asyncio.gather(*[send() for _ in range(in_flight)])
-    await transport.aclose()
+    transport.close()
     return done / SECONDS
 
 

@@ -1,14 +1,24 @@
 """The client of the workspace service.
 
-`Client` and `AsyncClient` are for programs: whole records, errors that are raised. `ServiceClient` is the daemon's: it never
-raises for what a service or a network can do, and reads only what delivery needs. Both send requests of one table
-(`operations`) through one exchange, where answers are judged.
+`Client` and `AsyncClient` are for programs: they return whole records and raise errors. `ServiceClient` is the daemon's:
+it returns the outcome of each request, and reads only what delivery needs. All three send requests of one table
+(`operations`), and the same code classifies the responses.
 """
 
-from ingestd.client.asynchronous import AsyncClient
-from ingestd.client.blocking import Client
-from ingestd.client.reply import Reply
+import warnings
+from typing import Any
+
+from ingestd.client.async_client import AsyncClient
+from ingestd.client.blocking_client import Client
+from ingestd.client.response import ServiceResponse
 from ingestd.client.service import ServiceClient
 from ingestd.client.transport import Timeouts, TransportOptions
 
-__all__ = ["AsyncClient", "Client", "Reply", "ServiceClient", "Timeouts", "TransportOptions"]
+__all__ = ["AsyncClient", "Client", "ServiceClient", "ServiceResponse", "Timeouts", "TransportOptions"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Reply":
+        warnings.warn("ingestd.client.Reply is now ServiceResponse.", DeprecationWarning, stacklevel=2)
+        return ServiceResponse
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

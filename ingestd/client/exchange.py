@@ -1,145 +1,159 @@
-"""One request and what it came to, asynchronously and blocking. Nothing here raises for what a service or a network can do.
+"""Sending a request and reading its response, asynchronously and blocking, over httpx.
 
-Both classes do the same around one ``await``; building and judging, which are most of it, stand once, in
-`ingestd.client.caller` and `ingestd.client.judgement`.
+Nothing here raises for what a service or a network can do: the response says what happened. `FastExchange` is a third
+implementation, for requests about one entry.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import httpx
 
-from ingestd.client.caller import Caller
-from ingestd.client.decoding import Mismatch, Unreadable
-from ingestd.client.faults import fault_of
-from ingestd.client.judgement import Judgement
-from ingestd.client.reply import Reply
+from ingestd.client.faults import CONTENT_ERRORS, TRANSPORT_ERRORS
+from ingestd.client.outcome_parser import OutcomeParser
 from ingestd.client.request import Request
-from ingestd.wire import names
+from ingestd.client.request_builder import RequestBuilder
+from ingestd.client.response import ServiceResponse
 
 T = TypeVar("T")
 
+_UNAUTHENTICATED = 401
 
-class BrokenOff(Exception):
-    """An answer that is read piece by piece is a refusal, or ended before its end; ``reply`` says what it was."""
 
-    def __init__(self, reply: Reply[Any]) -> None:
-        self.reply = reply
-        super().__init__(reply.outcome.sentence)
+class Exchange(Protocol):
+    """Sends requests of one client."""
+
+    async def send(self, request: Request[T]) -> ServiceResponse[T]:
+        """Send a request and read its response to the end.
+
+        Raises:
+            Unaddressable: a name can't be a segment of a path. Nothing was sent.
+        """
+
+    async def close(self) -> None:
+        """Close the connections."""
+
+
+class ResponseFailed(Exception):
+    """A response that is read in chunks is a refusal, or failed before its end."""
+
+    def __init__(self, response: ServiceResponse[Any]) -> None:
+        self.response = response
+        super().__init__(response.outcome.sentence)
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """A success whose body is still to be read. ``started`` is of the judgement's clock."""
+class OpenResponse:
+    """A success whose body is not read yet. ``started`` is a time of the parser's clock."""
 
     response: httpx.Response
     started: float
 
 
-@contextmanager
-def _judged(judgement: Judgement, request: Request[Any], started: float) -> Iterator[None]:
-    """What goes wrong while an answer is read, as the reply that it comes to.
+class _HttpxExchange:
+    """What both exchanges over httpx share."""
 
-    Raises:
-        BrokenOff: something did.
-    """
-    try:
-        yield
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise BrokenOff(judgement.no_answer(request.operation, fault_of(error), started)) from None
-    except Unreadable:
-        raise BrokenOff(judgement.unreadable(request.operation, started, 200)) from None
-    except Mismatch as mismatch:
-        raise BrokenOff(judgement.mismatched(request.operation, started, 200, mismatch)) from None
+    def __init__(self, builder: RequestBuilder, parser: OutcomeParser) -> None:
+        self._builder = builder
+        self._parser = parser
 
+    def _parse(self, request: Request[T], response: httpx.Response, started: float) -> ServiceResponse[T]:
+        if response.status_code == _UNAUTHENTICATED:
+            self._builder.key.reject()
+        return self._parser.parse_httpx(request, response, started)
 
-class AsyncExchange:
-    """Over ``httpx.AsyncClient``."""
-
-    def __init__(self, caller: Caller, judgement: Judgement, http: httpx.AsyncClient) -> None:
-        self._caller = caller
-        self._judgement = judgement
-        self.http = http
-
-    async def reply(self, request: Request[T], content: AsyncIterable[bytes] | None = None) -> Reply[T]:
-        """Send a request and read its answer to the end; ``content`` is a body in pieces."""
-        message = self._caller.message(self.http, request, content)
-        started = self._judgement.clock()
-        try:
-            response = await self.http.send(message)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            return self._judgement.no_answer(request.operation, fault_of(error), started)
-        return self._judgement.reply(request, response, started)
-
-    @asynccontextmanager
-    async def open(self, request: Request[Any]) -> AsyncIterator[Opened]:
-        """Send a request; a success is handed out unread, and closed at the end of the block.
+    @contextmanager
+    def _failures(self, request: Request[Any], started: float) -> Iterator[None]:
+        """Turn an error in the block into a response.
 
         Raises:
-            BrokenOff: the service refuses, does not answer, or breaks off within the block.
+            ResponseFailed: the block failed.
         """
-        message = self._caller.message(self.http, request)
-        started = self._judgement.clock()
-        with _judged(self._judgement, request, started):
-            response = await self.http.send(message, stream=True)
+        try:
+            yield
+        except TRANSPORT_ERRORS as error:
+            raise ResponseFailed(self._parser.failed(request.operation, error, started)) from None
+        except CONTENT_ERRORS as error:
+            raise ResponseFailed(self._parser.failed(request.operation, error, started, status=200)) from None
+
+
+class AsyncExchange(_HttpxExchange):
+    """Over ``httpx.AsyncClient``."""
+
+    def __init__(self, builder: RequestBuilder, parser: OutcomeParser, http: httpx.AsyncClient) -> None:
+        super().__init__(builder, parser)
+        self._http = http
+
+    async def send(self, request: Request[T]) -> ServiceResponse[T]:
+        """See `Exchange.send`."""
+        message = self._builder.build(self._http, request)
+        started = self._parser.clock()
+        try:
+            response = await self._http.send(message)
+        except TRANSPORT_ERRORS as error:
+            return self._parser.failed(request.operation, error, started)
+        return self._parse(request, response, started)
+
+    @asynccontextmanager
+    async def open(self, request: Request[Any]) -> AsyncIterator[OpenResponse]:
+        """Send a request and yield a success before its body is read; it is closed at the end of the block.
+
+        Raises:
+            ResponseFailed: the service refuses or does not respond, or the block fails because of the content.
+        """
+        message = self._builder.build(self._http, request)
+        started = self._parser.clock()
+        with self._failures(request, started):
+            response = await self._http.send(message, stream=True)
             try:
                 if not response.is_success:
                     await response.aread()
-                    raise BrokenOff(self._judgement.reply(request, response, started))
-                yield Opened(response, started)
+                    raise ResponseFailed(self._parse(request, response, started))
+                yield OpenResponse(response, started)
             finally:
                 await response.aclose()
 
-    def use_api_key(self, api_key: str) -> None:
-        """Send this key with every request from now on."""
-        self.http.headers[names.API_KEY] = api_key
-
     async def close(self) -> None:
-        """Close the connections."""
-        await self.http.aclose()
+        """See `Exchange.close`."""
+        await self._http.aclose()
 
 
-class BlockingExchange:
+class BlockingExchange(_HttpxExchange):
     """Over ``httpx.Client``."""
 
-    def __init__(self, caller: Caller, judgement: Judgement, http: httpx.Client) -> None:
-        self._caller = caller
-        self._judgement = judgement
-        self.http = http
+    def __init__(self, builder: RequestBuilder, parser: OutcomeParser, http: httpx.Client) -> None:
+        super().__init__(builder, parser)
+        self._http = http
 
-    def reply(self, request: Request[T], content: Iterable[bytes] | None = None) -> Reply[T]:
-        """Send a request and read its answer to the end; ``content`` is a body in pieces."""
-        message = self._caller.message(self.http, request, content)
-        started = self._judgement.clock()
+    def send(self, request: Request[T]) -> ServiceResponse[T]:
+        """See `Exchange.send`."""
+        message = self._builder.build(self._http, request, blocking=True)
+        started = self._parser.clock()
         try:
-            response = self.http.send(message)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            return self._judgement.no_answer(request.operation, fault_of(error), started)
-        return self._judgement.reply(request, response, started)
+            response = self._http.send(message)
+        except TRANSPORT_ERRORS as error:
+            return self._parser.failed(request.operation, error, started)
+        return self._parse(request, response, started)
 
     @contextmanager
-    def open(self, request: Request[Any]) -> Iterator[Opened]:
-        """Send a request; a success is handed out unread, and closed at the end of the block.
-
-        Raises:
-            BrokenOff: the service refuses, does not answer, or breaks off within the block.
-        """
-        message = self._caller.message(self.http, request)
-        started = self._judgement.clock()
-        with _judged(self._judgement, request, started):
-            response = self.http.send(message, stream=True)
+    def open(self, request: Request[Any]) -> Iterator[OpenResponse]:
+        """See `AsyncExchange.open`."""
+        message = self._builder.build(self._http, request, blocking=True)
+        started = self._parser.clock()
+        with self._failures(request, started):
+            response = self._http.send(message, stream=True)
             try:
                 if not response.is_success:
                     response.read()
-                    raise BrokenOff(self._judgement.reply(request, response, started))
-                yield Opened(response, started)
+                    raise ResponseFailed(self._parse(request, response, started))
+                yield OpenResponse(response, started)
             finally:
                 response.close()
 
     def close(self) -> None:
         """Close the connections."""
-        self.http.close()
+        self._http.close()

@@ -1,4 +1,4 @@
-"""From the exceptions of httpx to the faults of the outcome table. Nothing of an exception's text is kept."""
+"""From exceptions to the faults of the outcome table. The text of an exception of httpx is dropped."""
 
 from __future__ import annotations
 
@@ -7,10 +7,20 @@ import ssl
 from collections.abc import Iterator
 
 import httpx
+import msgspec
 
+from ingestd.client.checks import ResponseMismatch, UnreadableBody
 from ingestd.core.outcome import Fault
 
-_BY_TYPE: tuple[tuple[type[Exception], Fault], ...] = (
+TRANSPORT_ERRORS = (httpx.HTTPError, httpx.InvalidURL)
+"""No response arrived, or not all of it."""
+
+CONTENT_ERRORS = (UnreadableBody, ResponseMismatch, msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""The content of a success can't be used."""
+
+_BY_TYPE: tuple[tuple[type[Exception] | tuple[type[Exception], ...], Fault], ...] = (
+    (ResponseMismatch, Fault.MISMATCH),
+    (CONTENT_ERRORS, Fault.UNREADABLE),
     (httpx.ConnectTimeout, Fault.CONNECT_TIMEOUT),
     (httpx.WriteTimeout, Fault.WRITE_TIMEOUT),
     (httpx.ReadTimeout, Fault.READ_TIMEOUT),
@@ -23,16 +33,8 @@ _BY_TYPE: tuple[tuple[type[Exception], Fault], ...] = (
 )
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        error = error.__cause__ or error.__context__
-
-
-def fault_of(error: httpx.HTTPError | httpx.InvalidURL) -> Fault:
-    """Which fault an exception of httpx is."""
+def fault_of(error: Exception) -> Fault:
+    """Return the fault of one of `TRANSPORT_ERRORS` or `CONTENT_ERRORS`."""
     if isinstance(error, httpx.ConnectError):
         for cause in _causes(error):
             if isinstance(cause, socket.gaierror):
@@ -40,3 +42,11 @@ def fault_of(error: httpx.HTTPError | httpx.InvalidURL) -> Fault:
             if isinstance(cause, ssl.SSLError):
                 return Fault.TLS
     return next((fault for kind, fault in _BY_TYPE if isinstance(error, kind)), Fault.PROTOCOL)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__

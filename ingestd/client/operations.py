@@ -1,6 +1,6 @@
 """The table of operations: what the interface document and the service contract say of each, in one row.
 
-Names and paths are those of the service's own tables. What is sent and what comes back stands in `ingestd.client.requests`.
+Names and paths are those of the service's own table. `ingestd.client.requests` declares the parameters and the record of each.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 from urllib.parse import quote
 
-Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+HttpMethod: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 _WORKSPACES = "/v1/workspace"
 _WORKSPACE = f"{_WORKSPACES}/{{workspace}}"
@@ -30,18 +30,22 @@ _KEY = f"{_KEYS}/{{key}}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
-    """``row``: of the contract's conformance table, empty for an extension. ``client_id``: the document demands ClientId."""
+class ApiOperation:
+    """One operation of the HTTP API.
+
+    ``row``: its row in the contract's conformance table; empty for an extension. ``client_id``: the interface document
+    requires the header ClientId.
+    """
 
     name: str
     row: str
-    method: Method
+    method: HttpMethod
     path: str
     client_id: bool = False
 
 
 class Unaddressable(ValueError):
-    """A key that can't stand in a path: every HTTP client and proxy resolves dots and drops empty segments."""
+    """A key that can't be a segment of a path: HTTP clients and proxies resolve dots and drop empty segments."""
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -51,11 +55,11 @@ class Unaddressable(ValueError):
         )
 
 
-_TABLE: list[Operation] = []
+_TABLE: list[ApiOperation] = []
 
 
-def _row(row: str, name: str, method: Method, path: str, *, client_id: bool = False) -> Operation:
-    operation = Operation(name=name, row=row, method=method, path=path, client_id=client_id)
+def _row(row: str, name: str, method: HttpMethod, path: str, *, client_id: bool = False) -> ApiOperation:
+    operation = ApiOperation(name=name, row=row, method=method, path=path, client_id=client_id)
     _TABLE.append(operation)
     return operation
 
@@ -122,12 +126,12 @@ LIST_AUDIT_LOG = _row("", "audit.list", "GET", "/v1/audit-log")
 CHECK_LIVE = _row("", "health.live", "GET", "/healthz")
 CHECK_READY = _row("", "health.ready", "GET", "/readyz")
 
-OPERATIONS: tuple[Operation, ...] = tuple(_TABLE)
+OPERATIONS: tuple[ApiOperation, ...] = tuple(_TABLE)
 """Every row, in the order above."""
 
 
-def fill(operation: Operation, names: Mapping[str, str]) -> str:
-    """The operation's path with each name percent-encoded whole, so that ``/``, ``%`` and ``?`` stay part of the name.
+def fill_path(operation: ApiOperation, names: Mapping[str, str]) -> str:
+    """Return the operation's path. Each name is percent-encoded whole, so ``/``, ``%`` and ``?`` stay part of it.
 
     Raises:
         Unaddressable: a name is empty, ``.`` or ``..``.

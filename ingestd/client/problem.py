@@ -1,32 +1,23 @@
-"""What a service says when it refuses: RFC 9457 problems, the document's one-field errors, or neither."""
+"""Error bodies of the service: RFC 9457 problem details, the one-field errors of the interface document, or neither."""
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 
 import msgspec
 
+from ingestd.client.records.base import ProblemError
 from ingestd.wire import names
 
-_MOST_WORDS = 500
+_MAX_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProblemError:
-    """One thing that is wrong; ``pointer`` is a JSON Pointer into the request's body."""
+class ProblemDetails:
+    """A refusal; a text that the service omits is empty.
 
-    pointer: str
-    code: str
-    detail: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """A refusal; every text is empty where the service left it out.
-
-    ``recognized``: the response has the form of the service's errors: a JSON object with the text ``error``, as the interface
-    document has it, a problem document (RFC 9457), or the service's header with a code. A proxy's page has none of them.
+    ``recognized``: the response has the form of the service's errors. It is a JSON object with the text ``error``, a problem
+    document (RFC 9457), or has the service's header with a code. A proxy's page is none of them.
     """
 
     status: int
@@ -36,16 +27,16 @@ class Problem:
     detail: str = ""
     code: str = ""
     request_id: str = ""
-    errors: tuple[ProblemError, ...] = dataclasses.field(default=())
+    errors: tuple[ProblemError, ...] = ()
 
     @property
     def words(self) -> str:
-        """The service's own words in one line, at most 500 characters."""
+        """The service's own text in one line, at most 500 characters."""
         own = self.detail or self.title or self.error
         places = "; ".join(f"{error.pointer}: {error.detail or error.code}".strip(": ") for error in self.errors[:5])
         said = " ".join(f"{own} {f'({places})' if places else ''}".split()) or self.code
         text = f"The service says: {said}" if said else ""
-        return text if len(text) <= _MOST_WORDS else f"{text[:_MOST_WORDS]}…"
+        return text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS]}…"
 
 
 def _text(members: dict[str, object], name: str) -> str:
@@ -57,32 +48,31 @@ def _media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
-def _error(item: object) -> ProblemError | None:
-    if not isinstance(item, dict):
-        return None
-    return ProblemError(pointer=_text(item, "pointer"), code=_text(item, "code"), detail=_text(item, "detail"))
+def parse_problem(
+    status: int, body: bytes, *, request_id: str = "", code: str = "", content_type: str = ""
+) -> ProblemDetails:
+    """Return the problem in a body. A body that can't be read (HTML of a proxy, half a document) gives the status only.
 
-
-def parse_problem(status: int, body: bytes, *, request_id: str = "", code: str = "", content_type: str = "") -> Problem:
-    """The problem that a body tells; what can't be read (HTML of a proxy, half a document) tells only its status.
-
-    ``request_id`` and ``code``: what the headers say, for bodies that don't. ``content_type``: the header.
+    ``request_id``, ``code`` and ``content_type`` are headers; the first two apply if the body has no such member.
     """
     try:
-        members = msgspec.json.decode(body)
+        decoded = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        members = None
-    if not isinstance(members, dict):
-        return Problem(status=status, recognized=bool(code), request_id=request_id, code=code)
+        decoded = None
+    members = decoded if isinstance(decoded, dict) else {}
     listed = members.get("errors")
-    errors = (_error(item) for item in listed) if isinstance(listed, list) else ()
-    return Problem(
+    errors = [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+    is_problem = isinstance(decoded, dict) and _media_type(content_type) == names.PROBLEM_JSON
+    return ProblemDetails(
         status=status,
-        recognized=bool(code or _text(members, "error")) or _media_type(content_type) == names.PROBLEM_JSON,
+        recognized=is_problem or bool(code or _text(members, "error")),
         error=_text(members, "error"),
         title=_text(members, "title"),
         detail=_text(members, "detail"),
         code=_text(members, "code") or code,
         request_id=_text(members, "requestId") or request_id,
-        errors=tuple(error for error in errors if error is not None),
+        errors=tuple(
+            ProblemError(pointer=_text(item, "pointer"), code=_text(item, "code"), detail=_text(item, "detail"))
+            for item in errors
+        ),
     )

@@ -1,34 +1,51 @@
-"""A request as a value: everything that one call sends, and how its answer is read. No I/O."""
+"""A request as a value: what one call sends, and how its response is read. No I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Generic, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Generic, TypeAlias, TypeVar
 
-from ingestd.client.operations import Operation
+import msgspec
+
+from ingestd.client.content import Outgoing
+from ingestd.client.operations import ApiOperation
 
 T = TypeVar("T")
 
 Read: TypeAlias = Callable[[bytes, Mapping[str, str]], T]
-"""From the body and the headers of a success to the value; raises `decoding.Unreadable` or what msgspec raises."""
+"""From the body and the headers of a success to its value. Raises one of `faults.CONTENT_ERRORS`."""
 
-_NOTHING: Mapping[str, str] = {}
+_EMPTY: Mapping[str, str] = MappingProxyType({})
+
+
+class Request(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+    """One call of the service.
+
+    ``path``: values of the names in the operation's path. ``url`` replaces the path, and gets no API key. ``body``: the
+    whole body. ``content``: a body that is sent in chunks. ``check`` raises `ResponseMismatch` if the value does not
+    belong to this request. ``repr`` shows the operation only, because bodies and addresses hold secrets.
+    """
+
+    operation: ApiOperation
+    read: Read[T]
+    path: Mapping[str, str] = _EMPTY
+    url: str | None = None
+    query: Mapping[str, str] | None = None
+    body: bytes | None = None
+    content: Outgoing | None = None
+    headers: Mapping[str, str] = _EMPTY
+    check: Callable[[T], None] | None = None
+
+    def __repr__(self) -> str:
+        return f"Request({self.operation.name!r})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request(Generic[T]):
-    """``names`` fill the operation's path; ``url``, if given, takes its place, and gets no API key.
+class RecordStream(Generic[T]):
+    """A response that is read in chunks: ``feed`` returns the records of a chunk, ``finish`` checks the end."""
 
-    ``check`` may raise `decoding.Mismatch` about the value that was read. ``body`` may hold a secret and ``url`` a signature, so
-    neither is shown.
-    """
-
-    operation: Operation
-    read: Read[T] = field(repr=False)
-    names: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    url: str | None = field(default=None, repr=False)
-    query: Mapping[str, str] | None = None
-    body: bytes | None = field(default=None, repr=False)
-    headers: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    check: Callable[[T], None] | None = field(default=None, repr=False)
+    request: Request[Any]
+    feed: Callable[[bytes], Iterable[T]]
+    finish: Callable[[], None]

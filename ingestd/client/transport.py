@@ -1,31 +1,25 @@
-"""How the service is reached: time limits, a proxy, whose certificates are trusted, and who we are to TLS."""
+"""How the service is reached: timeouts, a proxy, trusted authorities, and a client certificate."""
 
 from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx
+
+from ingestd.client.request_builder import BASE_HEADERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """How long each part of a request may stand still, in seconds; a slow but moving transfer is never cut."""
+    """How long each part of a request may make no progress, in seconds. A slow transfer is never cut off."""
 
     connect_seconds: float = 5.0
     write_seconds: float = 60.0
     read_seconds: float = 60.0
     pool_seconds: float = 60.0
-
-    def for_httpx(self) -> httpx.Timeout:
-        """The same for httpx."""
-        return httpx.Timeout(
-            connect=self.connect_seconds,
-            write=self.write_seconds,
-            read=self.read_seconds,
-            pool=self.pool_seconds,
-        )
 
 
 class UnusableCertificate(ValueError):
@@ -36,10 +30,10 @@ class UnusableCertificate(ValueError):
 class TransportOptions:
     """The way to the service.
 
-    ``proxy``: ``http://…`` or ``https://…``, with user and password where it wants them. ``ca_file``: PEM, the only
-    authorities trusted; None: those of certifi. ``client_certificate`` and ``client_key``: PEM; the key may stand in the
-    certificate's file. ``from_environment``: let HTTP_PROXY, HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE and .netrc of whoever
-    starts the program decide what is not said here.
+    ``proxy``: ``http://…`` or ``https://…``, with user and password if it requires them. ``ca_file``: PEM, the only trusted
+    authorities; None: those of certifi. ``client_certificate`` and ``client_key``: PEM; the certificate's file may contain
+    the key. ``from_environment``: HTTP_PROXY, HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE and .netrc apply to what is not set
+    here.
     """
 
     proxy: str | None = field(default=None, repr=False)
@@ -50,7 +44,7 @@ class TransportOptions:
     from_environment: bool = False
 
     def tls(self) -> ssl.SSLContext | bool:
-        """What httpx takes as ``verify``; True stands for its own context.
+        """Return what httpx takes as ``verify``; True means its own context.
 
         Raises:
             UnusableCertificate: a file can't be used.
@@ -66,7 +60,7 @@ class TransportOptions:
                 files = " and ".join(str(file) for file in (self.client_certificate, self.client_key) if file)
                 raise UnusableCertificate(
                     f"The client certificate can't be loaded from {files}: {_reason(error)}. It has to be PEM, with the key "
-                    "that belongs to it, and with its password where it is encrypted."
+                    "that belongs to it, and with its password if the key is encrypted."
                 ) from None
         return context
 
@@ -80,6 +74,33 @@ class TransportOptions:
                 f"The trusted authorities can't be loaded from {self.ca_file}: {_reason(error)}. It has to be a PEM file with "
                 "at least one certificate."
             ) from None
+
+
+def httpx_settings(url: str, timeouts: Timeouts | None, options: TransportOptions | None) -> dict[str, Any]:
+    """Return the arguments of both clients of httpx, but for the transport.
+
+    Raises:
+        UnusableCertificate: a file of ``options`` can't be used.
+    """
+    timeouts, options = timeouts or Timeouts(), options or TransportOptions()
+    return {
+        "base_url": url.rstrip("/"),
+        "headers": BASE_HEADERS,
+        "timeout": httpx.Timeout(
+            connect=timeouts.connect_seconds,
+            write=timeouts.write_seconds,
+            read=timeouts.read_seconds,
+            pool=timeouts.pool_seconds,
+        ),
+        # Servers close idle connections after five seconds or more. Closing earlier avoids a request on a closing one.
+        "limits": httpx.Limits(max_connections=100, max_keepalive_connections=100, keepalive_expiry=3.0),
+        # A redirected request would carry the API key to another server.
+        "follow_redirects": False,
+        # Proxies and certificates come from the configuration, not from the environment of the process.
+        "trust_env": options.from_environment,
+        "proxy": options.proxy,
+        "verify": options.tls(),
+    }
 
 
 def _reason(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""The delay before the next attempt: exponential backoff with a cap and full jitter, and the Retry-After header.
+"""The delay before the next attempt: exponential backoff with a cap and full jitter.
 
 Full jitter (Brooker, "Exponential Backoff And Jitter"): the delay is uniform between zero and a ceiling that doubles with
 each failure. So senders that failed at the same time do not retry at the same time.
@@ -6,12 +6,8 @@ each failure. So senders that failed at the same time do not retry at the same t
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 
-_SECONDS = re.compile(r"[0-9]{1,12}(\.[0-9]{1,6})?")
 _MAX_DOUBLINGS = 32
 
 
@@ -29,21 +25,3 @@ class Backoff:
     def delay(self, failures: int, jitter: float) -> float:
         """Return the delay in seconds; ``jitter`` is a random number from 0 to 1."""
         return self.ceiling(failures) * jitter
-
-
-def retry_after_seconds(text: str | None, *, now: float, cap_seconds: float) -> float | None:
-    """What a Retry-After header asks for (RFC 9110, 10.2.3), never more than the cap.
-
-    Seconds and HTTP dates are understood; a date that has passed is no wait at all; None for anything else.
-    ``now``: seconds since the epoch.
-    """
-    text = (text or "").strip()
-    if _SECONDS.fullmatch(text):
-        return min(float(text), cap_seconds)
-    try:
-        date = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    # RFC 9110 dates are GMT; a date without a zone can only mean the same.
-    seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now
-    return min(max(seconds, 0.0), cap_seconds)

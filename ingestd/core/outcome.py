@@ -12,8 +12,6 @@ from enum import Enum
 from functools import cache
 from typing import Literal, TypeAlias
 
-from ingestd.core.backoff import retry_after_seconds
-
 Word: TypeAlias = Literal["accepted", "partly rejected", "rejected", "throttled", "unreachable"]
 
 Remedy: TypeAlias = Literal["none", "reject", "retry", "pause", "shrink", "missing", "conflict"]
@@ -49,8 +47,8 @@ class Facts:
     """The facts about one request that its outcome depends on.
 
     ``status``: None without a response. ``fault`` is also set for a 2xx that is not credible. ``words`` and ``code`` come from
-    the service's problem body. ``refused``: items refused in a 2xx with results by item. ``recognized``: the body of a refusal
-    has the form of the service's errors.
+    the service's problem body. ``refused``: items refused in a 2xx with results by item. ``retry_after_seconds``: the wait that
+    the service requests. ``recognized``: the body of a refusal has the form of the service's errors.
     """
 
     status: int | None = None
@@ -58,14 +56,14 @@ class Facts:
     words: str = ""
     code: str = ""
     location: str = ""
-    retry_after: str | None = None
+    retry_after_seconds: float | None = None
     refused: int = 0
     recognized: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The outcome of a request. ``retry_after_seconds``: the wait that the service requests, capped."""
+    """The outcome of a request. ``retry_after_seconds``: the wait that the service requests."""
 
     word: Word
     remedy: Remedy
@@ -282,8 +280,8 @@ def rule_for(facts: Facts) -> OutcomeRule:
     return found or FAULTS[Fault.PROTOCOL]
 
 
-def classify(facts: Facts, *, now: float, retry_after_cap_seconds: float = 300.0) -> Outcome:
-    """Return the outcome of a request. ``now``: seconds since the epoch, for a Retry-After that is a date."""
+def classify(facts: Facts) -> Outcome:
+    """Return the outcome of a request."""
     if facts.status in {200, 201} and facts.fault is None and not facts.refused:
         return _accepted(facts.status)
     rule = rule_for(facts)
@@ -293,8 +291,13 @@ def classify(facts: Facts, *, now: float, retry_after_cap_seconds: float = 300.0
         location=facts.location or "another address",
         refused=f"{facts.refused} item{'s' if facts.refused != 1 else ''}",
     ).strip()
-    wait = retry_after_seconds(facts.retry_after, now=now, cap_seconds=retry_after_cap_seconds)
-    return Outcome(word=rule.word, remedy=rule.remedy, sentence=sentence, retry_after_seconds=wait, denied=rule.denied)
+    return Outcome(
+        word=rule.word,
+        remedy=rule.remedy,
+        sentence=sentence,
+        retry_after_seconds=facts.retry_after_seconds,
+        denied=rule.denied,
+    )
 
 
 @cache

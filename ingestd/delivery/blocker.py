@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from ingestd.client.reply import Reply
+from ingestd.client.response import ServiceResponse
 from ingestd.core.outcome import Denied, Outcome, Remedy
 
 Reaction: TypeAlias = Literal["retry", "pause", "reopen"]
@@ -30,7 +30,7 @@ class Blocker:
 _MIN_SIZE_LIMIT_BYTES = 8 * 1024
 
 
-def remedy_of(response: Reply[Any], size: int) -> Remedy:
+def remedy_of(response: ServiceResponse[Any], size: int) -> Remedy:
     """Return the remedy for a request of ``size`` bytes; a proxy that calls a small request too large is not believed."""
     remedy = response.outcome.remedy
     is_wrong = remedy == "shrink" and response.is_refusal_of_proxy and size < _MIN_SIZE_LIMIT_BYTES

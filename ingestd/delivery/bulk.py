@@ -11,8 +11,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ingestd.client.reply import Reply
-from ingestd.client.resources import BulkResult, ItemResult
+from ingestd.client.records.summaries import BulkItemResult, BulkResult
+from ingestd.client.response import ServiceResponse
 from ingestd.client.service import ServiceClient
 from ingestd.delivery.blocker import Blocker, blocker_of, remedy_of
 from ingestd.delivery.claim_results import ClaimResults, rejection_of, without_item_paths
@@ -71,7 +71,7 @@ class BulkForm:
 
     async def _request(
         self, body: bytes, items: int, segments: Sequence[int], *, partial: bool = False
-    ) -> Reply[BulkResult]:
+    ) -> ServiceResponse[BulkResult]:
         sink = self._sink
         response = await self._client.mass_update(
             sink.workspace,
@@ -87,7 +87,7 @@ class BulkForm:
         return response
 
     async def _handle_rejection(
-        self, claim: Claim, items: Sequence[Item], response: Reply[BulkResult], size: int, *, partial: bool
+        self, claim: Claim, items: Sequence[Item], response: ServiceResponse[BulkResult], size: int, *, partial: bool
     ) -> Blocker | None:
         """Deliver what can be delivered of rejected ``items``; ``partial``: results by item may still be requested."""
         if response.outcome.remedy == "reject":
@@ -104,7 +104,7 @@ class BulkForm:
             return await self._send_halves(claim, items, partial=partial)
         return blocker_of(response.outcome)
 
-    async def _announces_bulk(self, response: Reply[BulkResult]) -> bool:
+    async def _announces_bulk(self, response: ServiceResponse[BulkResult]) -> bool:
         """Return whether the service still takes bulk; another service may have replaced it."""
         if response.bulk is not None:
             return True
@@ -112,7 +112,7 @@ class BulkForm:
         return not listed.ok or listed.bulk is not None
 
     async def _isolate_bad_items(
-        self, claim: Claim, items: Sequence[Item], rejection: Reply[BulkResult], *, partial: bool
+        self, claim: Claim, items: Sequence[Item], rejection: ServiceResponse[BulkResult], *, partial: bool
     ) -> Blocker | None:
         if partial:
             body = items_body(items)
@@ -138,7 +138,7 @@ class BulkForm:
         return None
 
     async def _apply_results(
-        self, claim: Claim, items: Sequence[Item], response: Reply[BulkResult], result: BulkResult
+        self, claim: Claim, items: Sequence[Item], response: ServiceResponse[BulkResult], result: BulkResult
     ) -> Blocker | None:
         """Acknowledge by the service's results for each item; items that it could not store now stay pending."""
         results = result.results
@@ -159,11 +159,11 @@ class BulkForm:
             return Blocker(
                 reaction="retry",
                 sentence=f"The service could not store {len(failed) - len(rejected)} of {len(items)} entries for now "
-                f"({first.status}): {first.words}.",
+                f"({first.status}): {first.reason}.",
             )
         return None
 
-    async def _reject(self, claim: Claim, item: Item, response: Reply[BulkResult]) -> None:
+    async def _reject(self, claim: Claim, item: Item, response: ServiceResponse[BulkResult]) -> None:
         rejected = rejection_of(item.key, response)
         await self._results.acknowledge_some(claim, delivered=(), rejected=(rejected,), response=response)
 
@@ -176,6 +176,6 @@ def _is_final(status: int) -> bool:
     return status in {400, 404, 409, 413, 422}
 
 
-def _rejected_item(item: Item, result: ItemResult, response: Reply[BulkResult]) -> Parked:
-    reason = f"The service refuses it ({result.status}): {result.words}"
+def _rejected_item(item: Item, result: BulkItemResult, response: ServiceResponse[BulkResult]) -> Parked:
+    reason = f"The service refuses it ({result.status}): {result.reason}"
     return replace(rejection_of(item.key, response), reason=without_item_paths(reason), status=result.status)

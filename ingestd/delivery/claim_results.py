@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ingestd.client.reply import Reply
+from ingestd.client.response import ServiceResponse
 from ingestd.core.address import SinkAddress
 from ingestd.mirror.port import Claim, Deliverable, DeliveryAttempt, Parked
 from ingestd.telemetry.catalogue.delivery import EntriesDelivered, EntriesParked
@@ -17,7 +17,7 @@ _REPORTED_KEYS = 5
 _ITEM_PATH = re.compile(r"(?<![^\s(])/\d+/(\w+)(?=:)")
 
 
-def attempt_of(response: Reply[Any], items: int) -> DeliveryAttempt:
+def attempt_of(response: ServiceResponse[Any], items: int) -> DeliveryAttempt:
     """Return the record of a request that the mirror stores."""
     return DeliveryAttempt(
         operation=response.operation,
@@ -34,7 +34,7 @@ def without_item_paths(sentence: str) -> str:
     return _ITEM_PATH.sub(r"\1", sentence)
 
 
-def rejection_of(key: str, response: Reply[Any]) -> Parked:
+def rejection_of(key: str, response: ServiceResponse[Any]) -> Parked:
     """Return the rejection of an entry by the response to a request for this entry alone."""
     path = _ITEM_PATH.search(response.outcome.sentence)
     return Parked(
@@ -92,14 +92,14 @@ class ClaimResults:
         self._claims.pop(id(claim), None)
         self.on_progress()
 
-    async def acknowledge_all(self, claim: Claim, response: Reply[Any]) -> None:
+    async def acknowledge_all(self, claim: Claim, response: ServiceResponse[Any]) -> None:
         """Acknowledge a claim that one request delivered as a whole."""
         await self._mirror.settle(claim, attempt=attempt_of(response, claim.items))
         self._claims.pop(id(claim), None)
         self._report_delivered(claim.items, response)
 
     async def acknowledge_some(
-        self, claim: Claim, *, delivered: Sequence[str], rejected: Sequence[Parked] = (), response: Reply[Any]
+        self, claim: Claim, *, delivered: Sequence[str], rejected: Sequence[Parked] = (), response: ServiceResponse[Any]
     ) -> None:
         """Acknowledge keys of a claim that were delivered or rejected; ``response`` is the last one among them."""
         if not delivered and not rejected:
@@ -118,7 +118,7 @@ class ClaimResults:
             )
         self._report_delivered(len(delivered), response)
 
-    async def release(self, claim: Claim, response: Reply[Any] | None = None) -> None:
+    async def release(self, claim: Claim, response: ServiceResponse[Any] | None = None) -> None:
         """Make the rest of a claim pending again; ``response`` is that of the request that failed."""
         attempt = attempt_of(response, claim.items) if response is not None else None
         await self._mirror.release(claim, attempt=attempt)
@@ -130,11 +130,11 @@ class ClaimResults:
             _, claim = self._claims.popitem()
             await self._mirror.release(claim)
 
-    async def record_attempt(self, response: Reply[Any], items: int = 0) -> None:
+    async def record_attempt(self, response: ServiceResponse[Any], items: int = 0) -> None:
         """Store a request that acknowledges nothing."""
         await self._mirror.note_attempt(self._sink, attempt_of(response, items))
 
-    def _report_delivered(self, entries: int, response: Reply[Any]) -> None:
+    def _report_delivered(self, entries: int, response: ServiceResponse[Any]) -> None:
         if entries:
             self._emit(
                 EntriesDelivered(

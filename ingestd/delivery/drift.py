@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from ingestd.client.service import ServiceClient
-from ingestd.client.sink_stream import SignedRow
+from ingestd.client.sink_stream import SignedRow, signed_row_of
 from ingestd.core.address import SinkAddress
 from ingestd.mirror.drift import DriftKeeper, DriftStatus, RemoveUnexplained
 from ingestd.mirror.port import Deliverable, LaneState
@@ -87,7 +87,7 @@ class DriftChecker:
         failure = "The check was interrupted."
         ended = False
         try:
-            response = await self._client.read_signed_sink(lane.workspace_id, lane.sink_id, take)
+            response = await self._client.read_sink(lane.workspace_id, lane.sink_id, take, signed_row_of)
             failure = response.outcome.sentence
             if response.value is not None:
                 ended = True

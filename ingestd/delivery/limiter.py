@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ingestd.client.reply import Reply
+from ingestd.client.response import ServiceResponse
 from ingestd.core.backoff import Backoff
 from ingestd.core.breaker import Breaker
 from ingestd.core.clock import Now, Random
@@ -165,7 +165,7 @@ class Limiter:
 
     # ------------------------------------------------------------------------------------------------ responses
 
-    def record_response(self, response: Reply[Any], *, size: int | None = None) -> None:
+    def record_response(self, response: ServiceResponse[Any], *, size: int | None = None) -> None:
         """Adapt the limits to a response. ``size``: the number of entries written; None: its latency is not measured."""
         now = self._clock()
         others = max(0, self._in_flight - 1)

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ingestd.client.operations import Unaddressable
-from ingestd.client.reply import Reply
-from ingestd.client.resources import Entry
+from ingestd.client.records.summaries import EntrySummary
+from ingestd.client.response import ServiceResponse
 from ingestd.client.service import ServiceClient
 from ingestd.core.outcome import Outcome
 from ingestd.core.plan import MAX_STEPS, Step, first_step, needs_retype, next_step
@@ -33,14 +33,14 @@ class _ClaimProgress:
         self._limits = limits
         self._delivered: list[str] = []
         self._rejected: list[Parked] = []
-        self._last_response: Reply[Any] | None = None
+        self._last_response: ServiceResponse[Any] | None = None
         self._has_results = asyncio.Event()
         self._is_full = asyncio.Event()
         self._flushing = asyncio.Lock()
         self._delivered_count = 0
         self._has_flushed = False
 
-    def add(self, result: str | Parked, response: Reply[Any]) -> None:
+    def add(self, result: str | Parked, response: ServiceResponse[Any]) -> None:
         """Add the key of a delivered entry, or a rejection."""
         if isinstance(result, Parked):
             self._rejected.append(result)
@@ -181,12 +181,12 @@ class SingleForm:
             await asyncio.wait({acquiring, *ends})
         return None if acquiring.cancelled() else acquiring.result()
 
-    async def _deliver(self, item: Item) -> tuple[str | Parked | Blocker, Reply[Any]]:
+    async def _deliver(self, item: Item) -> tuple[str | Parked | Blocker, ServiceResponse[Any]]:
         """Take the steps of an entry until it is delivered, rejected, or has to stay pending."""
         is_null = item.value is None
         update_with = self._limits.update_with
         step: Step = first_step(item.kind, value_is_null=is_null, update_with=update_with)
-        last: Reply[Any] | None = None
+        last: ServiceResponse[Any] | None = None
         for _ in range(MAX_STEPS):
             if last is not None:
                 self._limiter.record_request()
@@ -218,13 +218,13 @@ class SingleForm:
         )
         return Blocker(reaction="retry", sentence=sentence), last
 
-    def _record_response(self, response: Reply[Any]) -> None:
+    def _record_response(self, response: ServiceResponse[Any]) -> None:
         self._limiter.record_response(response, size=1)
         self.is_bulk_announced = self.is_bulk_announced or response.bulk is not None
         if not response.ok and response.status is not None:
             self._keys.record_refusal()
 
-    async def _send_step(self, step: Step, item: Item) -> Reply[Any]:
+    async def _send_step(self, step: Step, item: Item) -> ServiceResponse[Any]:
         client, sink = self._client, self._sink_ids
         if step == "create_entry":
             token = self._keys.for_entries(self._create_path, (item.segment,), item.raw)
@@ -243,11 +243,11 @@ def _release_permit(acquiring: asyncio.Task[Permit]) -> None:
         acquiring.result().release()
 
 
-def _unsent_response(step: Step, sentence: str) -> Reply[Any]:
+def _unsent_response(step: Step, sentence: str) -> ServiceResponse[Any]:
     """Return the response of a step that cannot be sent."""
-    return Reply(operation=step, outcome=Outcome(word="rejected", remedy="reject", sentence=sentence))
+    return ServiceResponse(operation=step, outcome=Outcome(word="rejected", remedy="reject", sentence=sentence))
 
 
-def _has_wrong_type(item: Item, response: Reply[Entry]) -> bool:
+def _has_wrong_type(item: Item, response: ServiceResponse[EntrySummary]) -> bool:
     found = response.value.data_type if response.value is not None else None
     return needs_retype(wanted=item.data_type, found=found)

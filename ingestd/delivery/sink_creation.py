@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ingestd.client.reply import Reply
-from ingestd.client.resources import Sink
+from ingestd.client.records.summaries import SinkSummary
+from ingestd.client.response import ServiceResponse
 from ingestd.client.service import ServiceClient
 from ingestd.core.address import SinkAddress
 from ingestd.delivery.blocker import Blocker, blocker_of
@@ -98,7 +98,7 @@ class SinkCreation:
         await self._results.record_attempt(response)
         return self._blocker(response)
 
-    async def _request(self, workspace: str, items: Sequence[Item]) -> Reply[Sink]:
+    async def _request(self, workspace: str, items: Sequence[Item]) -> ServiceResponse[SinkSummary]:
         entries = tuple(msgspec.Raw(item.raw) for item in items)
         body = msgspec.json.encode({"label": self._address.name.strip()} | ({"entries": entries} if entries else {}))
         response = await self._client.create_sink(
@@ -112,11 +112,11 @@ class SinkCreation:
             self._keys.record_refusal()
         return response
 
-    async def _remember(self, lane: int, workspace: str, sink: Sink, *, adopted: bool, entries: int) -> None:
+    async def _remember(self, lane: int, workspace: str, sink: SinkSummary, *, adopted: bool, entries: int) -> None:
         await self._mirror.remember_sink(lane, workspace_id=workspace, sink_id=sink.id, adopted=adopted)
         self._emit(SinkCreated(sink=str(self._address), sink_id=sink.id, entries=entries))
 
-    def _blocker(self, response: Reply[Sink]) -> Blocker:
+    def _blocker(self, response: ServiceResponse[SinkSummary]) -> Blocker:
         """Return the blocker of a response; if the service rejects the sink itself, a person must act."""
         is_rejected = response.outcome.remedy in {"reject", "shrink", "missing"} and not response.is_refusal_of_proxy
         return blocker_of(response.outcome, reaction="pause" if is_rejected else None)

@@ -12,10 +12,10 @@ from typing import TypeVar
 
 import polars as pl
 
-from ingestd.client.reply import Reply
-from ingestd.client.resources import Sink
+from ingestd.client.records.summaries import SinkSummary
+from ingestd.client.response import ServiceResponse
 from ingestd.client.service import ServiceClient
-from ingestd.client.sink_stream import Row
+from ingestd.client.sink_stream import Row, row_of
 from ingestd.core.address import SinkAddress
 from ingestd.delivery.blocker import Blocker, blocker_of
 from ingestd.delivery.claim_results import ClaimResults
@@ -88,15 +88,15 @@ class SinkResolver:
         sink = await self._find_remembered(workspace, state, listed.value) or self._find_addressed(listed.value)
         if sink is None:
             return await self._creation.create(state.id, workspace, listed.bulk)
-        if isinstance(sink, Sink) and (sink.id != state.sink_id or not state.adopted):
+        if isinstance(sink, SinkSummary) and (sink.id != state.sink_id or not state.adopted):
             sink = await self._adopt(state.id, workspace, sink)
         return sink if isinstance(sink, Blocker) else self._resolved(workspace, sink, listed.bulk)
 
-    def _record(self, response: Reply[T]) -> Reply[T]:
+    def _record(self, response: ServiceResponse[T]) -> ServiceResponse[T]:
         self._limiter.record_response(response)
         return response
 
-    def _resolved(self, workspace: str, sink: Sink, bulk: BulkLimits | None) -> ResolvedSink:
+    def _resolved(self, workspace: str, sink: SinkSummary, bulk: BulkLimits | None) -> ResolvedSink:
         self._emit(SinkFound(sink=str(self._address), sink_id=sink.id, bulk=str(bulk) if bulk else ""))
         return ResolvedSink(workspace=workspace, sink=sink.id, bulk=bulk)
 
@@ -129,7 +129,9 @@ class SinkResolver:
             f"use. Check sink.workspace in the configuration, or give the key access. {reason}",
         )
 
-    async def _find_remembered(self, workspace: str, state: LaneState, listed: Sequence[Sink]) -> Sink | Blocker | None:
+    async def _find_remembered(
+        self, workspace: str, state: LaneState, listed: Sequence[SinkSummary]
+    ) -> SinkSummary | Blocker | None:
         """Return the sink that the mirror remembers; None if the service no longer has it, and the mirror forgets it."""
         if not state.sink_id:
             return None
@@ -155,7 +157,7 @@ class SinkResolver:
         self._emit(SinkLost(sink=str(self._address), sink_id=state.sink_id))
         return None
 
-    def _find_addressed(self, listed: Sequence[Sink]) -> Sink | Blocker | None:
+    def _find_addressed(self, listed: Sequence[SinkSummary]) -> SinkSummary | Blocker | None:
         """Return the sink with the configured address; None if it must be created."""
         name = self._address.name.strip()
         if self._address.by == "label":
@@ -181,7 +183,7 @@ class SinkResolver:
             "name it by label to have it created.",
         )
 
-    async def _adopt(self, lane: int, workspace: str, sink: Sink) -> Sink | Blocker:
+    async def _adopt(self, lane: int, workspace: str, sink: SinkSummary) -> SinkSummary | Blocker:
         """Read the entries of the sink into the mirror; an interrupted read starts again at the next resolution."""
         acknowledged = 0
 
@@ -190,7 +192,7 @@ class SinkResolver:
             acknowledged += await self._mirror.adopt(lane, pl.DataFrame(rows, schema=_FRAME, orient="row"))
 
         await self._mirror.remember_sink(lane, workspace_id=workspace, sink_id=sink.id, adopted=False)
-        response = self._record(await self._client.read_sink(workspace, sink.id, take))
+        response = self._record(await self._client.read_sink(workspace, sink.id, take, row_of))
         await self._results.record_attempt(response, response.value or 0)
         if response.value is None:
             return blocker_of(response.outcome, reaction="retry" if response.outcome.remedy == "missing" else None)

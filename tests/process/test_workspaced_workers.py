@@ -15,9 +15,28 @@ from pathlib import Path
 
 import httpx
 import psutil
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.support.postgres_databases import Databases, databases
 from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService, new_key, workspaced
+
+
+@pytest.fixture(scope="module")
+def postgres_databases() -> Iterator[Databases]:
+    with databases() as made:
+        yield made
+
+
+@pytest.fixture
+def postgres(postgres_databases: Databases, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The commands of the test use a PostgreSQL database of its own: SQLite serves one process only."""
+    with postgres_databases.migrated() as url:
+        monkeypatch.setenv("WORKSPACED_DATABASE_URL", url)
+        yield
+
+
+on_postgres = pytest.mark.usefixtures("postgres")
 
 
 @contextmanager
@@ -58,6 +77,7 @@ def sink_of(http: httpx.Client) -> str:
     return str(http.post(f"/v1/workspace/{workspace}/data-sink", json={"label": "s"}).headers["Location"])
 
 
+@on_postgres
 def test_two_workers_share_the_port_and_their_numbers_are_added_up(tmp_path: Path) -> None:
     key = new_key(tmp_path / "data")
     with service_of(tmp_path / "data", 2) as (service, admin):
@@ -109,6 +129,7 @@ def test_one_worker_is_the_process_itself_and_tells_the_same_numbers(tmp_path: P
         assert httpx.head(f"{admin}/healthz").content == b""
 
 
+@on_postgres
 def test_a_worker_that_is_killed_is_started_again_and_its_numbers_stay(tmp_path: Path) -> None:
     key = new_key(tmp_path / "data")
     with service_of(tmp_path / "data", 2) as (service, admin):
@@ -130,6 +151,7 @@ def test_a_worker_that_is_killed_is_started_again_and_its_numbers_stay(tmp_path:
         assert service.stop() == 0
 
 
+@on_postgres
 def test_sigterm_answers_what_is_under_way_in_every_worker(tmp_path: Path) -> None:
     # contract P5
     key = new_key(tmp_path / "data")
@@ -154,6 +176,7 @@ def test_sigterm_answers_what_is_under_way_in_every_worker(tmp_path: Path) -> No
         assert service.events[-1]["event"] == "service_stopped"
 
 
+@on_postgres
 def test_ctrl_c_is_passed_on_once_and_does_not_cut_requests_off(tmp_path: Path) -> None:
     with service_of(tmp_path / "data", 2) as (service, _):
         groups = {os.getpgid(process.pid) for process in workers_of(service)}
@@ -162,6 +185,7 @@ def test_ctrl_c_is_passed_on_once_and_does_not_cut_requests_off(tmp_path: Path) 
         assert [line["reason"] for line in service.events if line["event"] == "worker_stopping"] == ["SIGTERM"] * 2
 
 
+@on_postgres
 def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     with service_of(tmp_path / "data", 2) as (service, _):
         workers = workers_of(service)
@@ -170,6 +194,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
         assert alive == []
 
 
+@on_postgres
 def test_the_parent_speaks_to_the_service_manager_for_all_and_only_while_all_live(tmp_path: Path) -> None:
     address = str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
@@ -195,8 +220,9 @@ def test_the_parent_speaks_to_the_service_manager_for_all_and_only_while_all_liv
             assert service.process.wait(DEADLINE_SECONDS) == 0
 
 
+@on_postgres
 def test_workers_that_can_not_begin_end_the_parent_with_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "workspaced.db").write_bytes(b"not a database" * 1000)
+    (tmp_path / "blobs").write_text("a file where the service needs a folder")
     refused = workspaced("serve", "--data", str(tmp_path), "--port", "0", "--workers", "2")
     assert (refused.returncode, refused.stdout) == (78, "")
     assert [line for line in refused.stderr.splitlines() if line.startswith("workspaced: ")] == [
@@ -204,6 +230,20 @@ def test_workers_that_can_not_begin_end_the_parent_with_one_sentence(tmp_path: P
     ]
 
 
+@pytest.mark.parametrize("given", ["--workers", "WORKSPACED_WORKERS"])
+def test_several_workers_on_sqlite_are_refused_before_anything_is_touched(tmp_path: Path, given: str) -> None:
+    words = ("--workers", "2") if given == "--workers" else ()
+    refused = workspaced(
+        *("serve", "--data", str(tmp_path / "data"), "--port", "0", *words),
+        environment={} if words else {given: "2"},
+    )
+    assert (refused.returncode, refused.stdout) == (78, "")
+    assert "--workers is 2, but with SQLite more than one process gains nothing" in refused.stderr
+    assert "PostgreSQL" in refused.stderr
+    assert not (tmp_path / "data").exists()
+
+
+@on_postgres
 def test_ports_in_use_are_named_with_their_option(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -214,6 +254,7 @@ def test_ports_in_use_are_named_with_their_option(tmp_path: Path) -> None:
             assert f"give another one with {option}.\n" in refused.stderr
 
 
+@on_postgres
 def test_two_services_do_not_share_a_port_by_mistake(tmp_path: Path) -> None:
     with service_of(tmp_path / "data", 2) as (service, _):
         port = service.url.rpartition(":")[2]
@@ -221,6 +262,7 @@ def test_two_services_do_not_share_a_port_by_mistake(tmp_path: Path) -> None:
         assert second.returncode == 69
 
 
+@on_postgres
 def test_rates_are_divided_among_the_workers(tmp_path: Path) -> None:
     # contract G20
     key = new_key(tmp_path / "data")
@@ -231,6 +273,7 @@ def test_rates_are_divided_among_the_workers(tmp_path: Path) -> None:
         assert answer.headers["RateLimit"].startswith('"default";r=4;')
 
 
+@on_postgres
 def test_writes_from_two_workers_at_once_all_arrive(tmp_path: Path) -> None:
     key = new_key(tmp_path / "data")
     with service_of(tmp_path / "data", 2) as (service, admin):

@@ -44,7 +44,7 @@ from workspaced.storage.port import StorageUnusable
     default=1,
     show_default=True,
     envvar="WORKSPACED_WORKERS",
-    help="Processes that serve. Rates are divided among them.",
+    help="Processes that serve; more than one only with PostgreSQL. Rates are divided among them.",
 )
 @click.option(
     "--admin-port",
@@ -79,7 +79,7 @@ def serve(
     level: Level = "debug" if dev else "info"
     configure_logs(level=level)
     try:
-        settings = settings_from(os.environ, data=data, database=database, dev=dev)
+        settings = settings_from(os.environ, data=data, database=database, dev=dev).of_one_of(workers)
     except ValueError as error:
         raise Failure(str(error), UNUSABLE) from error
     if admin_port is None:
@@ -94,7 +94,7 @@ def serve(
             else:
                 with reserve(host, port) as held:
                     parent = Supervisor(
-                        settings=settings.of_one_of(workers),
+                        settings=settings,
                         workers=workers,
                         held=held,
                         admin=admin,

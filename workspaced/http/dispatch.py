@@ -8,7 +8,7 @@ answer HEAD, 405 and trailing slashes otherwise (contract G12, G16, G24).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from urllib.parse import quote
 
@@ -16,7 +16,7 @@ from starlette.datastructures import Headers, QueryParams
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
-from ingestd.wire import bulk, names
+from ingestd.wire import names
 from workspaced.core.json_body import require_json
 from workspaced.core.problems import (
     Forbidden,
@@ -29,15 +29,14 @@ from workspaced.core.problems import (
     Unavailable,
 )
 from workspaced.core.text import as_uuid
-from workspaced.http import content_coding
 from workspaced.http.bodies import StreamedBody, read_body
 from workspaced.http.headers import RequestHeaders
 from workspaced.http.idempotency import InFlight, Slot, of_streamed, once, slot_of
 from workspaced.http.internal_client import internal_caller_of
 from workspaced.http.long_responses import LongResponses
-from workspaced.http.operations import Call, Operation, Work
+from workspaced.http.operations import Call, Operation, PathHeaders, Work
 from workspaced.http.part_sender import send_parts
-from workspaced.http.paths import Match, Routes, Segment, segments
+from workspaced.http.paths import Match, Routes, Segment, raw_path_of, segments
 from workspaced.http.problem_body import refusal
 from workspaced.http.responses import Response
 from workspaced.http.spool import SpoolRoom
@@ -53,12 +52,13 @@ _IGNORED_NAMES = 20
 
 
 class Dispatch:
-    """The ASGI application behind `workspaced.http.tracing.Tracing`."""
+    """The ASGI application of the API."""
 
     def __init__(
         self,
         operations: Sequence[Operation],
         *,
+        path_headers: Sequence[PathHeaders],
         settings: Settings,
         store: Store,
         authentication: Authentication,
@@ -70,6 +70,7 @@ class Dispatch:
         self._routes: Routes[Operation] = Routes()
         for operation in operations:
             self._routes.add(operation.method, operation.path, operation)
+        self._path_headers = [(_pattern(one.path), _encoded(one.headers)) for one in path_headers]
         self._settings = settings
         self._settled = False
         self._store = store
@@ -82,7 +83,6 @@ class Dispatch:
         limits = settings.limits
         room = SpoolRoom(settings.data, most=limits.spool_bytes)
         self._long_answers = LongResponses(room, per_caller=limits.streams_per_key)
-        self._bulk = (bulk.HEADER, str(bulk.BulkLimits(max_items=limits.bulk_items, max_bytes=limits.bulk_body_bytes)))
 
     def settle(self, settings: Settings) -> None:
         """Go by these settings from now on: the start has found out what the data fixed. Until then nobody is let in."""
@@ -100,7 +100,7 @@ class Dispatch:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
-        path = segments(_raw_path(scope))
+        path = segments(raw_path_of(scope))
         try:
             answer = await self._answered(path, scope, receive)
         except ClientDisconnect:
@@ -113,10 +113,10 @@ class Dispatch:
 
     async def answer(self, scope: Scope, receive: Receive) -> Response:
         """What a question from inside is answered; its scope's state names who asks (`workspaced.http.internal_client`)."""
-        return await self._answered(segments(_raw_path(scope)), scope, receive)
+        return await self._answered(segments(raw_path_of(scope)), scope, receive)
 
     async def _answered(self, path: tuple[Segment, ...], scope: Scope, receive: Receive) -> Response:
-        shown = _raw_path(scope).decode("ascii", "replace")
+        shown = raw_path_of(scope).decode("ascii", "replace")
         match = self._routes.find(scope["method"], path)
         operation = match.operation if match else None
         if operation is not None:
@@ -282,13 +282,13 @@ class Dispatch:
     async def _send(
         self, answer: Response, path: tuple[Segment, ...], scope: Scope, receive: Receive, send: Send
     ) -> None:
-        headers = [(name.encode(), value.encode()) for name, value in answer.headers]
-        if path[:2] == ("v1", "workspace") and path[3:4] == ("data-sink",):
-            headers.append((self._bulk[0].encode(), self._bulk[1].encode()))
-            headers.append((content_coding.HEADER.encode(), content_coding.TAKEN.encode()))
+        headers = _encoded(answer.headers)
+        for pattern, more in self._path_headers:
+            if _is_below(path, pattern):
+                headers.extend(more)
         if not any(name == "Cache-Control" for name, _ in answer.headers):
             headers.append((b"Cache-Control", b"private, no-cache"))
-        headers.extend((name.encode(), value.encode()) for name, value in scope["state"].get("rate", ()))
+        headers.extend(_encoded(scope["state"].get("rate", ())))
         unsaid = scope["method"] == "HEAD" and not answer.body  # a read need not build what HEAD does not send
         if answer.parts is None and answer.status not in {204, 304} and not unsaid:
             headers.append((b"Content-Length", str(len(answer.body)).encode()))
@@ -301,14 +301,25 @@ class Dispatch:
             await send_parts(answer.parts, receive, send)
 
 
+def _pattern(path: str) -> tuple[str | None, ...]:
+    """The path's segments; None matches any segment."""
+    return tuple(None if part.startswith("{") else part for part in path.split("/")[1:])
+
+
+def _is_below(path: tuple[Segment, ...], pattern: tuple[str | None, ...]) -> bool:
+    return len(path) >= len(pattern) and all(
+        wanted is None or wanted == part for wanted, part in zip(pattern, path, strict=False)
+    )
+
+
+def _encoded(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode(), value.encode()) for name, value in headers]
+
+
 def _peer(scope: Scope) -> str:
     """The address at the other end of the connection."""
     client = scope.get("client")
     return str(client[0]) if client else ""
-
-
-def _raw_path(scope: Scope) -> bytes:
-    return scope.get("raw_path") or quote(scope["path"], safe="/%").encode()
 
 
 def _without_operation(method: str, match: Match[Operation]) -> Response:

@@ -9,15 +9,17 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from typing import Self
 
 from ingestd.wire import names
 from workspaced.core.problems import Conflict, Invalid, Problem, Unprocessable
-from workspaced.http.operations import Call, Sealing, Work
+from workspaced.http.operations import Call, Work
 from workspaced.http.responses import Response
 from workspaced.storage import idempotency
+from workspaced.storage.batchable import BatchableWork
 from workspaced.storage.idempotency import StoredResponse
 from workspaced.storage.port import Transaction
 
@@ -58,39 +60,120 @@ def of_streamed(slot: Slot, digest: bytes) -> Slot:
 
 
 def once(work: Work, slot: Slot, *, now: int, keep_ms: int, refused: Callable[[Problem], Response]) -> Work:
-    """The work, done at most once for its slot; a repetition gets the kept answer."""
-    since = now - keep_ms
+    """Return work that is done at most once for its slot; a repetition gets the stored response.
 
-    def act(tx: Transaction) -> Response:
-        kept = idempotency.find(tx, slot.digest, since=since)
-        if kept is not None:
-            return _replayed(kept, slot, work.secret_box)
+    Batchable work stays batchable: the members of a batch share the look-up and the storing of their responses.
+    """
+    since = now - keep_ms
+    if isinstance(work.act, BatchableWork):
+        return dataclasses.replace(work, act=_BatchableOnce(work, slot, now, since, refused, work.act))
+    return dataclasses.replace(work, act=_Once(work, slot, now, since, refused))
+
+
+@dataclass(frozen=True, slots=True)
+class _Once:
+    """Work of one keyed request. ``since``: responses stored until then (milliseconds since 1970) have expired."""
+
+    work: Work
+    slot: Slot
+    now: int
+    since: int
+    refused: Callable[[Problem], Response]
+
+    def __call__(self, tx: Transaction, /) -> Response:
+        """Do the work, or return the stored response.
+
+        Raises:
+            Unprocessable: the key was used for a request with another content.
+            Problem: the work failed with a status of 5xx, which is not stored.
+        """
+        stored = idempotency.find(tx, self.slot.digest, since=self.since)
+        if stored is not None:
+            return self.replay(stored)
         try:
             with tx.nested():
-                answer = work.act(tx)
+                response = self.work.act(tx)
         except Problem as problem:
             if problem.status >= 500:
                 raise
-            answer = refused(problem)
-        body = work.secret_box.seal(answer.body, purpose=_purpose(slot)) if work.secret_box else answer.body
-        keep = StoredResponse(fingerprint=slot.fingerprint, status=answer.status, headers=answer.headers, body=body)
-        idempotency.save(tx, slot.digest, keep, now=now, since=since)
-        return answer
+            response = self.refused(problem)
+        idempotency.save(tx, self.slot.digest, self.to_store(response), since=self.since)
+        return response
 
-    return dataclasses.replace(work, act=act)
+    def is_repetition_of(self, stored: StoredResponse) -> bool:
+        """Whether the stored response is that of a request with the same content."""
+        return stored.fingerprint == self.slot.fingerprint
 
+    def replay(self, stored: StoredResponse) -> Response:
+        """Return the stored response.
 
-def _purpose(slot: Slot) -> str:
-    return f"answer/{slot.digest.hex()}"
+        Raises:
+            Unprocessable: it is the response to a request with another content.
+        """
+        if not self.is_repetition_of(stored):
+            raise Unprocessable(
+                "idempotency_key_reused", "This Idempotency-Key was used before for a request with another content."
+            )
+        box = self.work.secret_box
+        body = box.open(stored.body, purpose=self._purpose()) if box else stored.body
+        return Response(status=stored.status, headers=(*stored.headers, ("Idempotent-Replayed", "true")), body=body)
 
-
-def _replayed(kept: StoredResponse, slot: Slot, secret_box: Sealing | None) -> Response:
-    if kept.fingerprint != slot.fingerprint:
-        raise Unprocessable(
-            "idempotency_key_reused", "This Idempotency-Key was used before for a request with another content."
+    def to_store(self, response: Response) -> StoredResponse:
+        """Return what is stored of a response; sealed if it holds a secret."""
+        box = self.work.secret_box
+        return StoredResponse(
+            fingerprint=self.slot.fingerprint,
+            status=response.status,
+            headers=response.headers,
+            body=box.seal(response.body, purpose=self._purpose()) if box else response.body,
+            created_at=self.now,
         )
-    body = secret_box.open(kept.body, purpose=_purpose(slot)) if secret_box else kept.body
-    return Response(status=kept.status, headers=(*kept.headers, ("Idempotent-Replayed", "true")), body=body)
+
+    def _purpose(self) -> str:
+        return f"answer/{self.slot.digest.hex()}"
+
+
+@dataclass(frozen=True, slots=True)
+class _BatchableOnce(_Once, BatchableWork[Response]):
+    """As `_Once`, for work that shares its statements with others of its kind; ``batchable`` is ``work.act``."""
+
+    batchable: BatchableWork[Response]
+
+    @property
+    def kind(self) -> Hashable:
+        """The kind of the work itself."""
+        return _BatchableOnce, self.batchable.kind
+
+    def together(self, tx: Transaction, pieces: Sequence[Self], /) -> Sequence[Response | None]:
+        """Replay repetitions; do the work of new requests together and store their responses.
+
+        None, so that it is done alone: a second request of a slot, a key that was used for another content, a slot
+        with an expired response, and what the work itself leaves. So each failure is that of its own request.
+
+        Raises:
+            Problem: the work of at least one request failed.
+        """
+        responses: list[Response | None] = [None] * len(pieces)
+        stored = idempotency.find_each(tx, {piece.slot.digest for piece in pieces})
+        new: dict[bytes, int] = {}
+        for place, piece in enumerate(pieces):
+            found = stored.get(piece.slot.digest)
+            if found is None:
+                new.setdefault(piece.slot.digest, place)
+            elif found.created_at > piece.since and piece.is_repetition_of(found):
+                responses[place] = piece.replay(found)
+        if len(new) < 2:
+            return responses
+        batch = [pieces[place].batchable for place in new.values()]
+        done = batch[0].together(tx, batch)
+        to_store: dict[bytes, StoredResponse] = {}
+        for place, response in zip(new.values(), done, strict=True):
+            responses[place] = response
+            if response is not None:
+                to_store[pieces[place].slot.digest] = pieces[place].to_store(response)
+        if to_store:
+            idempotency.save_each(tx, to_store, since=min(piece.since for piece in pieces))
+        return responses
 
 
 class InFlight:

@@ -174,3 +174,11 @@ class Operation:
     client_id: bool = False
     document_form: bool = False
     body_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathHeaders:
+    """Headers of every response at and below a path, errors included. ``path`` is written like an operation's."""
+
+    path: str
+    headers: tuple[tuple[str, str], ...]

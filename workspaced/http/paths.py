@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, TypeAlias, TypeVar
-from urllib.parse import unquote_to_bytes
+from urllib.parse import quote, unquote_to_bytes
+
+from starlette.types import Scope
 
 from workspaced.core.text import normalised
 
@@ -19,6 +21,11 @@ Segment: TypeAlias = str | None
 OperationT = TypeVar("OperationT")
 
 _REMEMBERED_BYTES = 512
+
+
+def raw_path_of(scope: Scope) -> bytes:
+    """Return the path as sent; percent-encoded again if the server does not provide it."""
+    return scope.get("raw_path") or quote(scope["path"], safe="/%").encode()
 
 
 def segments(raw_path: bytes) -> tuple[Segment, ...]:

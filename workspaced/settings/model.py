@@ -140,7 +140,16 @@ class Settings:
     postgres: PostgresAddress | None = None
 
     def of_one_of(self, processes: int) -> Settings:
-        """The settings of each of several processes that serve together: rates are counted by each for itself (contract G20)."""
+        """Return the settings of each of several worker processes. Each counts its share of the rates (contract G20).
+
+        Raises:
+            ValueError: several processes are wanted on SQLite.
+        """
+        if processes > 1 and not self.postgres:
+            raise ValueError(
+                f"--workers is {processes}, but with SQLite more than one process gains nothing: one commits at a time, "
+                "and the others wait for it. Use --workers 1 (WORKSPACED_WORKERS=1), or a PostgreSQL database (--database)."
+            )
         return dataclasses.replace(self, limits=self.limits.divided(processes))
 
     @property

@@ -1,50 +1,84 @@
-"""Kept answers (contract G18), read and written inside the business transaction."""
+"""Stored responses of keyed requests (contract G18), read and written in the transaction of the request's work."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from ingestd.process.statements import load_statements
 from workspaced.storage.port import Transaction
 
 _SQL = load_statements("workspaced.storage", "idempotency.sql")
+_DROPPED_FOR_EACH = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResponse:
-    """The first answer to a request, and the digest of that request's content."""
+    """The first response to a request, and the digest of that request's content."""
 
     fingerprint: bytes
     status: int
     headers: tuple[tuple[str, str], ...]
     body: bytes
+    created_at: int
+    """Milliseconds since 1970."""
 
 
 def find(tx: Transaction, slot: bytes, *, since: int) -> StoredResponse | None:
-    """The answer kept under a slot, unless it is as old as ``since`` (milliseconds since 1970).
+    """Return the response stored under a slot after ``since`` (milliseconds since 1970).
 
-    Until the transaction ends no other one gets past here with the same slot.
+    Until the transaction ends, another transaction that asks for the same slot waits here.
     """
     tx.one(_SQL["queue_for_slot"], {"slot": slot})
     row = tx.one(_SQL["find"], {"slot": slot, "since": since})
-    if row is None:
-        return None
-    headers = tuple((str(name), str(value)) for name, value in json.loads(row[2]))
-    return StoredResponse(fingerprint=row[0], status=row[1], headers=headers, body=row[3])
+    return None if row is None else _stored(*row)
 
 
-def save(tx: Transaction, slot: bytes, answer: StoredResponse, *, now: int, since: int) -> None:
-    """Keep an answer; drop a few that have had their time."""
-    tx.run(_SQL["drop_expired"], {"since": since})
+def find_each(tx: Transaction, slots: Collection[bytes]) -> Mapping[bytes, StoredResponse]:
+    """Return the responses stored under the slots (digests of 32 bytes each), expired ones included.
+
+    Until the transaction ends, another transaction that asks for one of the slots waits here.
+    """
+    values = {"slots": b"".join(sorted(slots)), "count": len(slots)}
+    tx.one(_SQL["queue_for_slots"], values)
+    rows = tx.all(_SQL["find_each"], values)
+    return {slot: _stored(*row) for slot, *row in rows}
+
+
+def save(tx: Transaction, slot: bytes, response: StoredResponse, *, since: int) -> None:
+    """Store a response; drop a few that were stored before ``since``."""
+    tx.run(_SQL["drop_expired"], {"since": since, "most": _DROPPED_FOR_EACH})
     tx.run(
         _SQL["save"],
         {
             "slot": slot,
-            "fingerprint": answer.fingerprint,
-            "status": answer.status,
-            "headers": json.dumps(answer.headers),
-            "body": answer.body,
-            "now": now,
+            "fingerprint": response.fingerprint,
+            "status": response.status,
+            "headers": json.dumps(response.headers),
+            "body": response.body,
+            "now": response.created_at,
         },
+    )
+
+
+def save_each(tx: Transaction, responses: Mapping[bytes, StoredResponse], *, since: int) -> None:
+    """Store responses under slots that have none, not even an expired one; drop a few from before ``since``."""
+    tx.run(_SQL["drop_expired"], {"since": since, "most": _DROPPED_FOR_EACH * len(responses)})
+    tx.load(
+        _SQL["save_each"],
+        [
+            (slot, one.fingerprint, one.status, json.dumps(one.headers), one.body, one.created_at)
+            for slot, one in responses.items()
+        ],
+    )
+
+
+def _stored(fingerprint: bytes, status: int, headers: str, body: bytes, created_at: int) -> StoredResponse:
+    return StoredResponse(
+        fingerprint=fingerprint,
+        status=status,
+        headers=tuple((str(name), str(value)) for name, value in json.loads(headers)),
+        body=body,
+        created_at=created_at,
     )

@@ -5,7 +5,19 @@
 SELECT 1
 
 -- name: find
-SELECT fingerprint, status, headers, body FROM idempotent_answer WHERE slot = :slot AND created_at > :since
+SELECT fingerprint, status, headers, body, created_at FROM idempotent_answer WHERE slot = :slot AND created_at > :since
+
+-- name: queue_for_slots
+-- The same for many slots: a blob of digests of 32 bytes each, sorted.
+SELECT 1
+
+-- name: find_each
+WITH RECURSIVE place (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n + 1 < :count)
+SELECT slot, fingerprint, status, headers, body, created_at FROM idempotent_answer
+WHERE slot IN (SELECT substr(:slots, 1 + 32 * n, 32) FROM place)
+
+-- name: save_each
+INSERT INTO idempotent_answer (slot, fingerprint, status, headers, body, created_at) VALUES
 
 -- name: save
 -- A row under the same slot is an expired one.
@@ -15,6 +27,6 @@ ON CONFLICT (slot) DO UPDATE SET fingerprint = excluded.fingerprint, status = ex
     headers = excluded.headers, body = excluded.body, created_at = excluded.created_at
 
 -- name: drop_expired
--- Two go for one that comes, so the table shrinks to what is still of use without a job of its own.
+-- Two are deleted for each that is saved, so the table shrinks to what is still of use without a job of its own.
 DELETE FROM idempotent_answer
-WHERE number IN (SELECT number FROM idempotent_answer ORDER BY number LIMIT 2) AND created_at <= :since
+WHERE number IN (SELECT number FROM idempotent_answer ORDER BY number LIMIT :most) AND created_at <= :since

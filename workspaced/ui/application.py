@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum, auto
 from typing import Final
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl
 
 from starlette.datastructures import Headers, QueryParams
 from starlette.requests import ClientDisconnect
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from workspaced.core.problems import Invalid, MethodNotAllowed, NotFound, Problem, Unauthenticated
 from workspaced.http.bodies import read_body
 from workspaced.http.internal_client import InternalClient
-from workspaced.http.paths import Routes, segments
+from workspaced.http.paths import Routes, raw_path_of, segments
 from workspaced.http.responses import Response
 from workspaced.http.tracing import note_operation, note_refusal, request_id_of
 from workspaced.security.trusted_proxies import Proxies
@@ -42,11 +42,10 @@ class _Own(Enum):
 
 
 class Pages:
-    """ASGI: answers what is below ``/ui`` and hands everything else on."""
+    """The ASGI application of the web pages, which are all at or below ``/ui``."""
 
     def __init__(
         self,
-        behind: ASGIApp,
         *,
         answer: Callable[[Scope, Receive], Awaitable[Response]],
         sessions: Sessions,
@@ -54,7 +53,6 @@ class Pages:
         live: LiveLimits,
     ) -> None:
         """``answer`` is how the API is asked from inside (`workspaced.http.dispatch.Dispatch.answer`)."""
-        self._behind = behind
         self._answer = answer
         self._sessions = sessions
         self._proxies = proxies
@@ -71,10 +69,7 @@ class Pages:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
-        raw_path: bytes = scope.get("raw_path") or quote(scope["path"], safe="/%").encode()
-        if raw_path != b"/ui" and not raw_path.startswith(b"/ui/"):
-            await self._behind(scope, receive, send)
-            return
+        raw_path = raw_path_of(scope)
         try:
             answer = await self._answered(raw_path, scope, receive)
         except ClientDisconnect:

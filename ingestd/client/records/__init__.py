@@ -1,21 +1,35 @@
-"""The service's records, whole.
+"""The service's whole records.
 
-A member that the document names is required, where it is not called optional; one that the service contract adds is None
-where a service knows only the document. Numbers are what JSON has: 1 is an int, 1.0 a float. Members that are not
-listed are ignored. Bodies of requests are here, too, where they hold a list of things.
+A member of the interface document is required unless the document calls it optional. A member that the service contract
+adds is None if a service knows only the document. Numbers are those of JSON: 1 is an int, 1.0 a float. Other members are
+ignored. Records that requests contain are here, too.
 """
 
-from ingestd.client.records.api_keys import ApiKey, Grant, IssuedApiKey
-from ingestd.client.records.audit import AuditRow
+from ingestd.client.records.administration import ApiKey, AuditRow, Grant, Health, IssuedApiKey
 from ingestd.client.records.base import Number
-from ingestd.client.records.blocks import Block
-from ingestd.client.records.deliveries import Attempt, Delivery, DeliveryDetail, DeliveryStatus
 from ingestd.client.records.files import Conversion, ConversionOutput, FileInfo, FileVersion, Upload, UploadLink
-from ingestd.client.records.health import Health
-from ingestd.client.records.mass import BulkCounts, EntryChange, ItemProblem, ItemResult, PartialResult
-from ingestd.client.records.sinks import Entry, Icon, NewEntry, Sink, SinkInfo
-from ingestd.client.records.webhooks import EventType, OAuthConnection, Webhook
-from ingestd.client.records.workspaces import Workspace
+from ingestd.client.records.sinks import (
+    BulkCounts,
+    Entry,
+    EntryChange,
+    Icon,
+    ItemProblem,
+    ItemResult,
+    NewEntry,
+    PartialResult,
+    Sink,
+    SinkInfo,
+)
+from ingestd.client.records.webhooks import (
+    Attempt,
+    Delivery,
+    DeliveryDetail,
+    DeliveryStatus,
+    EventType,
+    OAuthConnection,
+    Webhook,
+)
+from ingestd.client.records.workspaces import Block, Workspace
 
 __all__ = [
     "ApiKey",

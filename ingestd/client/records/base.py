@@ -1,4 +1,4 @@
-"""What all records have in common."""
+"""The base classes of all records."""
 
 from __future__ import annotations
 
@@ -10,22 +10,27 @@ Number: TypeAlias = int | float
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A record of the service: a value."""
+    """A record of the service."""
 
 
 class Versioned(Record, frozen=True, kw_only=True, dict=True):
-    """A record that can be read alone, and then comes with its version."""
+    """A record that has a version when it is read alone."""
 
     @property
     def etag(self) -> str:
-        """The version that was read, for ``if_match`` and ``if_none_match``; empty in lists.
-
-        It is no member of the record: two records are equal if their members are.
-        """
+        """The version, for ``if_match`` and ``if_none_match``; empty in lists. Equality of records ignores it."""
         tag: str = self.__dict__.get("etag", "")
         return tag
 
 
 def tag(record: Versioned, etag: str) -> None:
-    """Note the version of a record that was just read."""
+    """Set the version of a record that was just read."""
     record.__dict__["etag"] = etag
+
+
+class ProblemError(Record, frozen=True, kw_only=True):
+    """One error in a request; ``pointer`` is a JSON Pointer into the request's body."""
+
+    pointer: str
+    code: str
+    detail: str

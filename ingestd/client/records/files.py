@@ -1,4 +1,4 @@
-"""Files of cloud storage (service contract C1, C2, C6)."""
+"""Files of cloud storage (contract C1, C2, C6)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ingestd.client.records.base import Record, Versioned
 
 
 class ConversionOutput(Record, frozen=True, kw_only=True):
-    """A file that a conversion made; its bytes come by ``iter_file(…, output=name)``."""
+    """A file that a conversion made; ``iter_file(…, output=name)`` returns its bytes."""
 
     name: str
     content_type: str
@@ -18,7 +18,7 @@ class ConversionOutput(Record, frozen=True, kw_only=True):
 
 
 class Conversion(Record, frozen=True, kw_only=True):
-    """How far the conversion of a file is; ``error`` is about the last attempt that failed."""
+    """The state of a file's conversion; ``error`` is of the last failed attempt."""
 
     state: Literal["not_required", "pending", "in_progress", "succeeded", "failed"]
     attempt: int
@@ -51,7 +51,7 @@ class FileInfo(Versioned, frozen=True, kw_only=True):
 
 
 class FileVersion(Record, frozen=True, kw_only=True):
-    """One upload of a file; its bytes come by ``iter_file(…, version_id=…)``."""
+    """One upload of a file; ``iter_file(…, version_id=…)`` returns its bytes."""
 
     version_id: str
     version: int
@@ -65,7 +65,7 @@ class FileVersion(Record, frozen=True, kw_only=True):
 
 
 class UploadLink(Record, frozen=True, kw_only=True):
-    """Where the bytes of a file go, once and until ``expires_at``. Who has the URL can use it, so it is not shown."""
+    """An address for the bytes of a file, valid once until ``expires_at``. Its URL is a secret, so ``repr`` hides it."""
 
     id: str
     upload_id: str | None = None
@@ -80,7 +80,7 @@ class UploadLink(Record, frozen=True, kw_only=True):
 
 
 class Upload(Record, frozen=True, kw_only=True):
-    """What arrived by a link; the file has it once the upload is completed."""
+    """The bytes that arrived by a link. ``complete_upload`` makes them the file's."""
 
     id: str
     upload_id: str

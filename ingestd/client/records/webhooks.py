@@ -1,15 +1,17 @@
-"""Webhooks. Their secret, headers and address, which may hold a password, are not shown by ``repr``."""
+"""Webhooks, types of events, and deliveries (contract H13)."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
-from ingestd.client.records.base import Record, Versioned
+from ingestd.client.records.base import Number, Record, Versioned
+
+DeliveryStatus: TypeAlias = Literal["pending", "succeeded", "failed", "dead"]
 
 
 class OAuthConnection(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """How deliveries get their token: client credentials. The secret is never told by the service."""
+    """Where deliveries get their token (client credentials). The service never returns ``client_secret``."""
 
     token_url: str | None = None
     client_id: str | None = None
@@ -22,7 +24,10 @@ class OAuthConnection(Record, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Webhook(Versioned, frozen=True, kw_only=True):
-    """A registered receiver. ``signing_secret`` is masked for who may only read."""
+    """A registered receiver. ``signing_secret`` is masked for keys that may only read.
+
+    ``repr`` hides the secret, the headers, and the address, which may contain a password.
+    """
 
     id: str
     label: str
@@ -54,3 +59,36 @@ class EventType(Record, frozen=True, kw_only=True):
     type: str
     description: str
     schema: dict[str, Any]
+
+
+class Delivery(Record, frozen=True, kw_only=True):
+    """One event for one webhook. ``failed``: it is tried again at ``next_attempt_at``. ``dead``: it is not tried again."""
+
+    id: str
+    event_id: str
+    type: str
+    workspace_id: str | None
+    sequence: int
+    status: DeliveryStatus
+    attempt_count: int
+    next_attempt_at: datetime | None
+    created_at: datetime
+    finished_at: datetime | None
+
+
+class Attempt(Record, frozen=True, kw_only=True):
+    """One request to the receiver. ``status_code`` None: no response. ``answer``: its first KiB, for the owner only."""
+
+    number: int
+    at: datetime
+    milliseconds: Number
+    status_code: int | None
+    error: str | None
+    answer: str | None
+
+
+class DeliveryDetail(Delivery, frozen=True, kw_only=True):
+    """A delivery with its attempts. ``event``: the payload, for the owner only."""
+
+    attempts: tuple[Attempt, ...]
+    event: dict[str, Any] | None = None

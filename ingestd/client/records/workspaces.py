@@ -1,14 +1,14 @@
-"""Workspaces."""
+"""Workspaces and their blocks."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from ingestd.client.records.base import Versioned
+from ingestd.client.records.base import Number, Record, Versioned
 
 
 class Workspace(Versioned, frozen=True, kw_only=True):
-    """A workspace with the ids of everything it holds."""
+    """A workspace with the ids of everything in it."""
 
     id: str
     label: str
@@ -39,3 +39,41 @@ class Workspace(Versioned, frozen=True, kw_only=True):
     exports_enabled: bool | None = None
     guests_enabled: bool | None = None
     statuses: tuple[str, ...] | None = None
+
+
+class Block(Versioned, frozen=True, kw_only=True):
+    """A block. ``parent_block`` of the root is empty. ``path``: from the root to the block itself."""
+
+    id: str
+    label: str
+    description: str
+    parent_block: str
+    multiplicity: Number
+    children: tuple[str, ...]
+    pdm_enabled: bool
+    property_groups: tuple[str, ...]
+    preview_custom_link: str
+    preview_source: str
+    figures: tuple[str, ...]
+    icon: str
+    interfaces: tuple[str, ...]
+    attachments: tuple[str, ...]
+    external_links: tuple[str, ...]
+    pdm_thumbnail: str
+    block_statuses: tuple[str, ...]
+    order_index: Number
+    path: str
+    type: tuple[str, ...]
+    part_number: str | None = None
+    instances: tuple[str, ...] | None = None
+    workspace: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    created_by: str | None = None
+    updated_by: str | None = None
+
+
+class BlockTypes(Record, frozen=True, kw_only=True):
+    """The response of the interface document to an update of a block."""
+
+    type: tuple[str, ...]

@@ -1,9 +1,17 @@
-"""Every call of the service as a value: a function an operation and form, which sends nothing.
+"""Every method that both clients have, declared in one class per section of the API.
 
-``Client`` and ``AsyncClient`` have a method of nearly each function; ``client.send(request)`` does the same with the value.
-
-What holds for all: ids of sinks are UUIDs or visible ids (``SNK-1``). A member that is not given (``UNSET``) is not sent and
-stays as it is; None unsets it. ``if_match`` lets a change through only on that version (an ``etag``), ``if_none_match``
-raises ``NotModified`` if that version is current. ``idempotency_key`` makes a repetition within a day answer what the first
-answered, instead of doing it again. ``client_id`` takes the place of the client's own.
+Ids of sinks are UUIDs or visible ids (``SNK-1``). A parameter that is not given (``UNSET``) is not sent, and its member
+stays as it is; None unsets it. ``if_match`` makes a change only if the record has that version (its ``etag``).
+``if_none_match`` raises ``NotModified`` if that version is current. If a request is repeated within a day with the same
+``idempotency_key``, the service repeats its response and changes nothing. ``client_id`` replaces the client's own.
 """
+
+from ingestd.client.requests.administration import AdministrationMethods
+from ingestd.client.requests.files import FileMethods
+from ingestd.client.requests.sinks import SinkMethods
+from ingestd.client.requests.webhooks import WebhookMethods
+from ingestd.client.requests.workspaces import WorkspaceMethods
+
+
+class ServiceMethods(WorkspaceMethods, SinkMethods, FileMethods, WebhookMethods, AdministrationMethods):
+    """All methods that both clients have."""

@@ -1,196 +1,187 @@
-"""Files of cloud storage and their uploads (contract C1, C2, C9, C10). A missing one is ``Forbidden``, as documented."""
+"""Files of cloud storage and their uploads (contract C1, C2, C9, C10). A missing file is ``Forbidden``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from operator import attrgetter
+from typing import Any, Unpack
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from ingestd.client import operations
-from ingestd.client.decoding import nothing
-from ingestd.client.paging import Listing
-from ingestd.client.reading import many, one, versioned
-from ingestd.client.records import FileInfo, FileVersion, UploadLink
-from ingestd.client.request import Request
-from ingestd.client.requests.building import SortOrder, headers, members, query
+from ingestd.client.checks import check_sha256
+from ingestd.client.content import AsyncSource, Outgoing
+from ingestd.client.declarations import (
+    ChangeOptions,
+    CreateOptions,
+    IterOptions,
+    ListOptions,
+    custom,
+    declare,
+    headers_of,
+    paged,
+    query_of,
+    streamed,
+)
+from ingestd.client.readers import read_nothing, reader
+from ingestd.client.records import FileInfo, FileVersion, Upload, UploadLink
+from ingestd.client.request import RecordStream, Request
 
-_FILE = versioned(FileInfo)
-_FILES = many(FileInfo)
-_VERSIONS = many(FileVersion)
-_LINK = one(UploadLink)
-_OBJECT = one(dict[str, Any])
+_FILE = reader(FileInfo)
+_UPLOAD = reader(Upload)
+_BINARY = "application/octet-stream"
 
 
-def get_file(file: str, *, if_none_match: str | None = None) -> Request[FileInfo]:
-    """The storage information of a file, also of one whose bytes are still to come."""
+def download(file: str, *, version_id: str | None, output: str | None) -> Request[None]:
+    """Return the request for the bytes of a file, of one of its versions, or of an output of its conversion."""
     return Request(
-        operation=operations.GET_FILE,
-        read=_FILE,
-        names={"file": file},
-        headers=headers(if_none_match=if_none_match),
+        operation=operations.DOWNLOAD_FILE,
+        read=read_nothing,
+        path={"file": file},
+        query=query_of({"versionId": version_id, "output": output}),
+        headers={"Accept": "*/*"},
     )
 
 
-def list_files(
-    workspace_id: str,
-    *,
-    take: int | None = None,
-    skip: int | None = None,
-    sort_order: SortOrder | None = None,
-    sorted_by: str | None = None,
-) -> Request[tuple[FileInfo, ...]]:
-    """The files of a workspace, or a stretch of them."""
-    return Request(
-        operation=operations.LIST_FILES,
-        read=_FILES,
-        query=query(workspaceId=workspace_id, take=take, skip=skip, sortOrder=sort_order, sortedBy=sorted_by),
-    )
+def _metadata(body: bytes, _headers: Mapping[str, str]) -> dict[str, Any]:
+    # The interface document lists "no content" for this response, too.
+    return msgspec.json.decode(body, type=dict[str, Any]) if body.strip() else {}
 
 
-def iter_files(
-    workspace_id: str, *, sort_order: SortOrder | None = None, sorted_by: str | None = None, page_length: int = 200
-) -> Listing[FileInfo]:
-    """The same, asked for page by page."""
-    whole = list_files(workspace_id, sort_order=sort_order, sorted_by=sorted_by)
-    return Listing(whole=whole, page_length=page_length, identity=lambda file: file.id)
+class FileMethods:
+    """Files of cloud storage."""
 
+    @declare(operations.GET_FILE)
+    def get_file(self, file: str, *, if_none_match: str | None = None) -> FileInfo:
+        """Return the storage information of a file, also before its bytes have arrived."""
 
-def update_file(
-    file: str,
-    *,
-    file_name: str | UnsetType = UNSET,
-    content_type: str | UnsetType | None = UNSET,
-    description: str | UnsetType | None = UNSET,
-    tags: str | UnsetType | None = UNSET,
-    if_match: str | None = None,
-    client_id: str | None = None,
-) -> Request[None]:
-    """Change what is given of a file's storage information."""
-    return Request(
-        operation=operations.UPDATE_FILE,
-        read=nothing,
-        names={"file": file},
-        body=members(fileName=file_name, contentType=content_type, description=description, tags=tags),
-        headers=headers(if_match=if_match, client_id=client_id),
-    )
+    @declare(operations.LIST_FILES)
+    def list_files(self, workspace_id: str, **options: Unpack[ListOptions]) -> tuple[FileInfo, ...]:
+        """Return the files of a workspace, or a part of the list."""
 
+    @paged(list_files, page_length=200)
+    def iter_files(self, workspace_id: str, **options: Unpack[IterOptions]) -> Iterator[FileInfo]:
+        """Return the files of a workspace, read page by page."""
 
-def delete_file(
-    file: str, *, workspace_id: str, if_match: str | None = None, client_id: str | None = None
-) -> Request[None]:
-    """Remove a file of a workspace."""
-    return Request(
-        operation=operations.DELETE_FILE,
-        read=nothing,
-        names={"file": file},
-        query=query(workspaceId=workspace_id),
-        headers=headers(if_match=if_match, client_id=client_id),
-    )
+    @declare(operations.UPDATE_FILE)
+    def update_file(
+        self,
+        file: str,
+        *,
+        file_name: str | UnsetType = UNSET,
+        content_type: str | UnsetType | None = UNSET,
+        description: str | UnsetType | None = UNSET,
+        tags: str | UnsetType | None = UNSET,
+        **options: Unpack[ChangeOptions],
+    ) -> None:
+        """Change the given members of a file's storage information."""
 
+    @declare(operations.DELETE_FILE)
+    def delete_file(self, file: str, *, workspace_id: str, **options: Unpack[ChangeOptions]) -> None:
+        """Remove a file of a workspace."""
 
-def _metadata(body: bytes, answered: Mapping[str, str]) -> dict[str, Any]:
-    # The document lists this answer as "no content", too.
-    return _OBJECT(body, answered) if body.strip() else {}
+    @declare(operations.GET_METADATA, read=_metadata)
+    def get_metadata(self, file: str, *, if_none_match: str | None = None) -> dict[str, Any]:
+        """Return the metadata of a file; its version is the file's."""
 
+    @declare(operations.REPLACE_METADATA, body="metadata")
+    def replace_metadata(self, file: str, metadata: Mapping[str, Any], **options: Unpack[ChangeOptions]) -> None:
+        """Replace the whole metadata of a file."""
 
-def get_metadata(file: str, *, if_none_match: str | None = None) -> Request[dict[str, Any]]:
-    """The metadata of a file; its version is the file's."""
-    return Request(
-        operation=operations.GET_METADATA,
-        read=_metadata,
-        names={"file": file},
-        headers=headers(if_none_match=if_none_match),
-    )
+    @declare(operations.RETRY_CONVERSION)
+    def retry_conversion(self, file: str, *, force: bool | UnsetType = UNSET, **options: Unpack[CreateOptions]) -> None:
+        """Convert a file again; while a conversion runs, only with ``force``."""
 
+    @declare(operations.LIST_FILE_VERSIONS)
+    def list_file_versions(self, file: str, **options: Unpack[ListOptions]) -> tuple[FileVersion, ...]:
+        """Return every upload of a file, the newest first; or a part of the list."""
 
-def replace_metadata(
-    file: str, metadata: Mapping[str, Any], *, if_match: str | None = None, client_id: str | None = None
-) -> Request[None]:
-    """Replace the metadata of a file, whole."""
-    return Request(
-        operation=operations.REPLACE_METADATA,
-        read=nothing,
-        names={"file": file},
-        body=msgspec.json.encode(metadata),
-        headers=headers(if_match=if_match, client_id=client_id),
-    )
+    @paged(list_file_versions, page_length=200, identity=attrgetter("version_id"))
+    def iter_file_versions(self, file: str, **options: Unpack[IterOptions]) -> Iterator[FileVersion]:
+        """Return every upload of a file, read page by page."""
 
+    @declare(operations.UPLOAD_LINK)
+    def create_upload_link(
+        self,
+        workspace_id: str,
+        *,
+        file_name: str,
+        content_type: str | UnsetType = UNSET,
+        size: int | UnsetType = UNSET,
+        sha256: str | UnsetType = UNSET,
+        id: str | UnsetType = UNSET,  # noqa: A002 - the contract's own name
+        **options: Unpack[CreateOptions],
+    ) -> UploadLink:
+        """Return an address for a file's bytes. With the ``id`` of an existing file they become its next version."""
 
-def retry_conversion(
-    file: str, *, force: bool | UnsetType = UNSET, idempotency_key: str | None = None, client_id: str | None = None
-) -> Request[None]:
-    """Have a file converted once more; one that is being converted only with ``force``."""
-    return Request(
-        operation=operations.RETRY_CONVERSION,
-        read=nothing,
-        names={"file": file},
-        body=members(force=force),
-        headers=headers(idempotency_key=idempotency_key, client_id=client_id),
-    )
+    @custom
+    def upload_by_link(self, link: UploadLink, source: AsyncSource) -> Request[Upload]:
+        """Send bytes to the address of a link; ``complete_upload`` then makes them the file's."""
+        outgoing = Outgoing(source)
+        return Request(
+            operation=operations.SEND_UPLOAD,
+            read=_UPLOAD,
+            url=link.upload_url,
+            content=outgoing,
+            headers={"Content-Type": _BINARY, **link.headers, **outgoing.headers},
+            check=lambda stored: check_sha256(stored.sha256, outgoing.sha256),
+        )
 
+    @declare(operations.COMPLETE_UPLOAD)
+    def complete_upload(
+        self,
+        file: str,
+        *,
+        upload_id: str | UnsetType = UNSET,
+        sha256: str | UnsetType = UNSET,
+        **options: Unpack[CreateOptions],
+    ) -> FileInfo:
+        """Make the bytes sent by a link the file's current version. Another size or digest is ``Unprocessable``."""
 
-def list_file_versions(
-    file: str,
-    *,
-    take: int | None = None,
-    skip: int | None = None,
-    sort_order: SortOrder | None = None,
-    sorted_by: str | None = None,
-) -> Request[tuple[FileVersion, ...]]:
-    """Every upload of a file, the newest first; or a stretch of them."""
-    return Request(
-        operation=operations.LIST_FILE_VERSIONS,
-        read=_VERSIONS,
-        names={"file": file},
-        query=query(take=take, skip=skip, sortOrder=sort_order, sortedBy=sorted_by),
-    )
+    @custom
+    def upload_file(
+        self,
+        workspace_id: str,
+        source: AsyncSource,
+        *,
+        file_name: str | None = None,
+        content_type: str | None = None,
+        sha256: str | None = None,
+        id: str | None = None,  # noqa: A002 - the contract's own name
+        client_id: str | None = None,
+    ) -> Request[FileInfo]:
+        """Upload a file in one request, in chunks. With the ``id`` of an existing file it becomes its next version.
 
+        ``file_name``: by default the name of the file in ``source``. ``sha256``: the service rejects other bytes
+        (``Unprocessable``). Without it, the client compares the stored digest with the bytes that it sent.
 
-def iter_file_versions(
-    file: str, *, sort_order: SortOrder | None = None, sorted_by: str | None = None, page_length: int = 200
-) -> Listing[FileVersion]:
-    """The same, asked for page by page."""
-    whole = list_file_versions(file, sort_order=sort_order, sorted_by=sorted_by)
-    return Listing(whole=whole, page_length=page_length, identity=lambda version: version.version_id)
+        Raises:
+            ValueError: the source has no name, and none is given.
+        """
+        outgoing = Outgoing(source)
+        name = file_name or outgoing.file_name
+        if name is None:
+            raise ValueError("An upload needs a file_name, unless its source is a Path.")
+        query = {"workspaceId": workspace_id, "fileName": name, "contentType": content_type, "sha256": sha256, "id": id}
+        return Request(
+            operation=operations.UPLOAD_FILE,
+            read=_FILE,
+            query=query_of(query),
+            content=outgoing,
+            headers={
+                **headers_of({"client_id": client_id}),
+                "Content-Type": content_type or _BINARY,
+                **outgoing.headers,
+            },
+            check=lambda file: check_sha256(file.sha256, outgoing.sha256),
+        )
 
+    @streamed
+    def iter_file(self, file: str, *, version_id: str | None = None, output: str | None = None) -> RecordStream[bytes]:
+        """Return the bytes of a file, of one of its versions, or of an ``output`` of its conversion, in chunks.
 
-def create_upload_link(
-    workspace_id: str,
-    *,
-    file_name: str,
-    content_type: str | UnsetType = UNSET,
-    size: int | UnsetType = UNSET,
-    sha256: str | UnsetType = UNSET,
-    id: str | UnsetType = UNSET,  # noqa: A002 - the contract's own name
-    idempotency_key: str | None = None,
-    client_id: str | None = None,
-) -> Request[UploadLink]:
-    """Where to send a file's bytes; with the ``id`` of a file that exists, they become its next version."""
-    return Request(
-        operation=operations.UPLOAD_LINK,
-        read=_LINK,
-        body=members(
-            workspaceId=workspace_id, fileName=file_name, contentType=content_type, size=size, sha256=sha256, id=id
-        ),
-        headers=headers(idempotency_key=idempotency_key, client_id=client_id),
-    )
-
-
-def complete_upload(
-    file: str,
-    *,
-    upload_id: str | UnsetType = UNSET,
-    sha256: str | UnsetType = UNSET,
-    idempotency_key: str | None = None,
-    client_id: str | None = None,
-) -> Request[FileInfo]:
-    """Make what was sent by a link the file's current version; ``Unprocessable`` where size or digest differ."""
-    return Request(
-        operation=operations.COMPLETE_UPLOAD,
-        read=_FILE,
-        names={"file": file},
-        body=members(uploadId=upload_id, sha256=sha256),
-        headers=headers(idempotency_key=idempotency_key, client_id=client_id),
-    )
+        Close the generator if you leave it early (``contextlib.closing``, ``aclosing``).
+        """
+        request = download(file, version_id=version_id, output=output)
+        return RecordStream(request=request, feed=lambda chunk: (chunk,), finish=lambda: None)

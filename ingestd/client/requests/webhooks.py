@@ -1,174 +1,114 @@
-"""Webhooks (contract WH1, WH2, WH3, WH4, WH5, WH6), and which events there are."""
+"""Webhooks (contract WH1, WH2, WH3, WH4, WH5, WH6), the types of events, and deliveries (contract H13)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TypedDict, Unpack
 
-from msgspec import UNSET, UnsetType
+from msgspec import UnsetType
 
 from ingestd.client import operations
-from ingestd.client.paging import Listing
-from ingestd.client.reading import created_id, many, versioned
-from ingestd.client.records import EventType, OAuthConnection, Webhook
-from ingestd.client.request import Request
-from ingestd.client.requests.building import SortOrder, headers, members, query
-
-_WEBHOOK = versioned(Webhook)
-_WEBHOOKS = many(Webhook)
-_EVENT_TYPES = many(EventType)
-
-
-def list_webhooks(
-    *,
-    take: int | None = None,
-    skip: int | None = None,
-    sort_order: SortOrder | None = None,
-    sorted_by: str | None = None,
-    search: str | None = None,
-) -> Request[tuple[Webhook, ...]]:
-    """The first ten webhooks, the newest first, unless told otherwise; ``search`` looks into labels and addresses."""
-    return Request(
-        operation=operations.LIST_WEBHOOKS,
-        read=_WEBHOOKS,
-        query=query(take=take, skip=skip, sortOrder=sort_order, sortedBy=sorted_by, search=search),
-    )
+from ingestd.client.declarations import (
+    ChangeOptions,
+    CreateOptions,
+    IterOptions,
+    ListOptions,
+    PageOptions,
+    declare,
+    paged,
+)
+from ingestd.client.readers import read_created_id
+from ingestd.client.records import Delivery, DeliveryDetail, DeliveryStatus, EventType, OAuthConnection, Webhook
 
 
-def iter_webhooks(
-    *,
-    sort_order: SortOrder | None = None,
-    sorted_by: str | None = None,
-    search: str | None = None,
-    page_length: int = 100,
-) -> Listing[Webhook]:
-    """Every webhook, asked for page by page."""
-    whole = list_webhooks(sort_order=sort_order, sorted_by=sorted_by, search=search)
-    return Listing(whole=whole, page_length=page_length, identity=lambda webhook: webhook.id, documented=True)
+class WebhookMembers(TypedDict, total=False):
+    """The members that a webhook is created with and that can be changed.
 
-
-def get_webhook(webhook: str, *, if_none_match: str | None = None) -> Request[Webhook]:
-    """One webhook."""
-    return Request(
-        operation=operations.GET_WEBHOOK,
-        read=_WEBHOOK,
-        names={"webhook": webhook},
-        headers=headers(if_none_match=if_none_match),
-    )
-
-
-def create_webhook(
-    url: str,
-    *,
-    label: str | UnsetType = UNSET,
-    data_events: Sequence[str] | UnsetType = UNSET,
-    headers_sent: Sequence[str] | UnsetType = UNSET,
-    oauth_connection: OAuthConnection | UnsetType = UNSET,
-    signing_secret: str | UnsetType = UNSET,
-    enabled: bool | UnsetType = UNSET,
-    workspace_ids: Sequence[str] | UnsetType = UNSET,
-    ignore_client_ids: Sequence[str] | UnsetType = UNSET,
-    coalesce: bool | UnsetType = UNSET,
-    in_order: bool | UnsetType = UNSET,
-    batch_entries: bool | UnsetType = UNSET,
-    id: str | UnsetType = UNSET,  # noqa: A002 - the document's own name
-    idempotency_key: str | None = None,
-    client_id: str | None = None,
-) -> Request[str | None]:
-    """A new webhook; answers its id, or None where the service does not tell it. ``get_webhook`` shows its secret.
-
-    ``headers_sent``: what deliveries carry, each as ``Name: value``. ``data_events``: names, ``*`` or ``prefix.*``.
+    ``headers_sent``: of each delivery, as ``Name: value``. ``data_events``: names, ``*`` or ``prefix.*``.
     """
-    return Request(
-        operation=operations.CREATE_WEBHOOK,
-        read=created_id,
-        body=members(
-            url=url,
-            label=label,
-            dataEvents=data_events,
-            headers=headers_sent,
-            oauthConnection=oauth_connection,
-            signingSecret=signing_secret,
-            enabled=enabled,
-            workspaceIds=workspace_ids,
-            ignoreClientIds=ignore_client_ids,
-            coalesce=coalesce,
-            inOrder=in_order,
-            batchEntries=batch_entries,
-            id=id,
-        ),
-        headers=headers(idempotency_key=idempotency_key, client_id=client_id),
-    )
+
+    label: str | UnsetType | None
+    data_events: Sequence[str] | UnsetType
+    headers_sent: Sequence[str] | UnsetType
+    oauth_connection: OAuthConnection | UnsetType | None
+    signing_secret: str | UnsetType
+    enabled: bool | UnsetType
+    workspace_ids: Sequence[str] | UnsetType
+    ignore_client_ids: Sequence[str] | UnsetType
+    coalesce: bool | UnsetType
+    in_order: bool | UnsetType
+    batch_entries: bool | UnsetType
 
 
-def update_webhook(
-    webhook: str,
-    *,
-    url: str | UnsetType = UNSET,
-    label: str | UnsetType | None = UNSET,
-    data_events: Sequence[str] | UnsetType = UNSET,
-    headers_sent: Sequence[str] | UnsetType = UNSET,
-    oauth_connection: OAuthConnection | UnsetType | None = UNSET,
-    signing_secret: str | UnsetType = UNSET,
-    enabled: bool | UnsetType = UNSET,
-    workspace_ids: Sequence[str] | UnsetType = UNSET,
-    ignore_client_ids: Sequence[str] | UnsetType = UNSET,
-    coalesce: bool | UnsetType = UNSET,
-    in_order: bool | UnsetType = UNSET,
-    batch_entries: bool | UnsetType = UNSET,
-    if_match: str | None = None,
-    client_id: str | None = None,
-) -> Request[Webhook]:
-    """Change what is given of a webhook; lists are replaced."""
-    return Request(
-        operation=operations.UPDATE_WEBHOOK,
-        read=_WEBHOOK,
-        names={"webhook": webhook},
-        body=members(
-            url=url,
-            label=label,
-            dataEvents=data_events,
-            headers=headers_sent,
-            oauthConnection=oauth_connection,
-            signingSecret=signing_secret,
-            enabled=enabled,
-            workspaceIds=workspace_ids,
-            ignoreClientIds=ignore_client_ids,
-            coalesce=coalesce,
-            inOrder=in_order,
-            batchEntries=batch_entries,
-        ),
-        headers=headers(if_match=if_match, client_id=client_id),
-    )
+class CreateWebhookOptions(WebhookMembers, CreateOptions, total=False):
+    """Parameters of a new webhook."""
+
+    id: str | UnsetType
 
 
-def delete_webhook(webhook: str, *, if_match: str | None = None, client_id: str | None = None) -> Request[Webhook]:
-    """Remove a webhook with what waits for it; answers what it was."""
-    return Request(
-        operation=operations.DELETE_WEBHOOK,
-        read=_WEBHOOK,
-        names={"webhook": webhook},
-        headers=headers(if_match=if_match, client_id=client_id),
-    )
+class ChangeWebhookOptions(WebhookMembers, ChangeOptions, total=False):
+    """Parameters of a change of a webhook."""
+
+    url: str | UnsetType
 
 
-def rotate_webhook_secret(
-    webhook: str,
-    *,
-    grace_period_seconds: int | None = None,
-    idempotency_key: str | None = None,
-    client_id: str | None = None,
-) -> Request[Webhook]:
-    """A new signing secret, which the answer holds; the old one goes on signing, for a day unless told otherwise."""
-    body = None if grace_period_seconds is None else members(gracePeriodSeconds=grace_period_seconds)
-    return Request(
-        operation=operations.ROTATE_SECRET,
-        read=_WEBHOOK,
-        names={"webhook": webhook},
-        body=body,
-        headers=headers(idempotency_key=idempotency_key, client_id=client_id),
-    )
+class WebhookMethods:
+    """Webhooks and their deliveries. ``search`` selects webhooks by label and address."""
 
+    @declare(operations.LIST_WEBHOOKS)
+    def list_webhooks(self, *, search: str | None = None, **options: Unpack[ListOptions]) -> tuple[Webhook, ...]:
+        """Return the newest ten webhooks by default, or the given part of the list."""
 
-def list_event_types() -> Request[tuple[EventType, ...]]:
-    """Every event there is, with the schema of what is sent."""
-    return Request(operation=operations.LIST_EVENT_TYPES, read=_EVENT_TYPES)
+    @paged(list_webhooks, page_length=100, documented=True)
+    def iter_webhooks(self, *, search: str | None = None, **options: Unpack[IterOptions]) -> Iterator[Webhook]:
+        """Return every webhook, read page by page."""
+
+    @declare(operations.GET_WEBHOOK)
+    def get_webhook(self, webhook: str, *, if_none_match: str | None = None) -> Webhook:
+        """Return one webhook."""
+
+    @declare(operations.CREATE_WEBHOOK, read=read_created_id, rename={"headers_sent": "headers"})
+    def create_webhook(self, url: str, **options: Unpack[CreateWebhookOptions]) -> str | None:
+        """Create a webhook. Returns its id, or None if the service does not give it. ``get_webhook`` shows its secret."""
+
+    @declare(operations.UPDATE_WEBHOOK, rename={"headers_sent": "headers"})
+    def update_webhook(self, webhook: str, **options: Unpack[ChangeWebhookOptions]) -> Webhook:
+        """Change the given members of a webhook. A given list replaces the stored one."""
+
+    @declare(operations.DELETE_WEBHOOK)
+    def delete_webhook(self, webhook: str, **options: Unpack[ChangeOptions]) -> Webhook:
+        """Remove a webhook with its pending deliveries. Returns the removed webhook."""
+
+    @declare(operations.ROTATE_SECRET, optional_body=True)
+    def rotate_webhook_secret(
+        self, webhook: str, *, grace_period_seconds: int | None = None, **options: Unpack[CreateOptions]
+    ) -> Webhook:
+        """Replace the signing secret; the response contains the new one. By default the old one signs for another day."""
+
+    @declare(operations.LIST_EVENT_TYPES)
+    def list_event_types(self) -> tuple[EventType, ...]:
+        """Return every type of event, with the schema of its payload."""
+
+    @declare(operations.LIST_DELIVERIES)
+    def list_deliveries(
+        self, webhook: str, *, status: DeliveryStatus | None = None, take: int | None = None, skip: int | None = None
+    ) -> tuple[Delivery, ...]:
+        """Return the newest hundred deliveries to a webhook by default; ``status`` selects those with one status."""
+
+    @paged(list_deliveries, page_length=500)
+    def iter_deliveries(
+        self, webhook: str, *, status: DeliveryStatus | None = None, **options: Unpack[PageOptions]
+    ) -> Iterator[Delivery]:
+        """Return every delivery to a webhook, the newest first, read page by page."""
+
+    @declare(operations.GET_DELIVERY)
+    def get_delivery(self, webhook: str, delivery: str) -> DeliveryDetail:
+        """Return one delivery with its attempts."""
+
+    @declare(operations.REDELIVER)
+    def redeliver(self, webhook: str, delivery: str, **options: Unpack[CreateOptions]) -> Delivery:
+        """Send a delivery again, with the same webhook-id."""
+
+    @declare(operations.TEST_WEBHOOK)
+    def send_test_event(self, webhook: str, **options: Unpack[CreateOptions]) -> Delivery:
+        """Send an event ``webhook.test``, to which every webhook is subscribed."""

@@ -1,120 +1,159 @@
-"""Workspaces (contract WS1, WS2, WS3, WS4, WS5)."""
+"""Workspaces (contract WS1, WS2, WS3, WS4, WS5) and their blocks (contract BL1, BL2, BL3, BL4, BL5)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypedDict, Unpack
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from ingestd.client import operations
-from ingestd.client.paging import Listing
-from ingestd.client.reading import one_or_many, versioned
-from ingestd.client.records import Workspace
-from ingestd.client.request import Request
-from ingestd.client.requests.building import SortOrder, headers, members, query
-
-_WORKSPACE = versioned(Workspace)
-_WORKSPACES = one_or_many(Workspace)
+from ingestd.client.declarations import ChangeOptions, CreateOptions, IterOptions, ListOptions, declare, paged
+from ingestd.client.readers import one_or_many
+from ingestd.client.records import Block, Number, Workspace
+from ingestd.client.records.workspaces import BlockTypes
+from ingestd.wire import names
 
 
-def list_workspaces(
-    *,
-    filters: str | Mapping[str, Any] | None = None,
-    take: int | None = None,
-    skip: int | None = None,
-    sort_order: SortOrder | None = None,
-    sorted_by: str | None = None,
-) -> Request[tuple[Workspace, ...]]:
-    """The workspaces that the key may read.
+class BlockMembers(TypedDict, total=False):
+    """The members that a block is created with and that can be changed."""
+
+    label: str | UnsetType
+    description: str | UnsetType
+    part_number: str | UnsetType
+    parent_block: str | UnsetType | None
+    multiplicity: Number | UnsetType
+    pdm_enabled: bool | UnsetType
+    property_groups: Sequence[str] | UnsetType
+    instances: Sequence[str] | UnsetType
+    preview_custom_link: str | UnsetType
+    preview_source: str | UnsetType
+    figures: Sequence[str] | UnsetType
+    icon: str | UnsetType
+    type: Sequence[str] | UnsetType
+    attachments: Sequence[str] | UnsetType
+    external_links: Sequence[str] | UnsetType
+    pdm_thumbnail: str | UnsetType
+    block_statuses: Sequence[str] | UnsetType
+
+
+class CreateBlockOptions(BlockMembers, CreateOptions, total=False):
+    """Parameters of a new block."""
+
+    id: str | UnsetType
+
+
+class ChangeBlockOptions(BlockMembers, ChangeOptions, total=False):
+    """Parameters of a change of a block."""
+
+    order_index: Number | UnsetType
+
+
+def _types(body: bytes, _headers: Mapping[str, str]) -> tuple[str, ...]:
+    return msgspec.json.decode(body, type=BlockTypes).type
+
+
+class WorkspaceMethods:
+    """Workspaces and their blocks.
 
     ``filters``: a part of the label, or a mapping like ``{"label": {"startsWith": "Rover"}}`` (contract W2).
+    ``parent_block`` and ``type`` select the blocks below a block, or of a type.
     """
-    text = filters if filters is None or isinstance(filters, str) else msgspec.json.encode(filters).decode()
-    return Request(
-        operation=operations.LIST_WORKSPACES,
-        read=_WORKSPACES,
-        query=query(filters=text, take=take, skip=skip, sortOrder=sort_order, sortedBy=sorted_by),
-    )
 
+    @declare(operations.LIST_WORKSPACES, read=one_or_many(Workspace))
+    def list_workspaces(
+        self, *, filters: str | Mapping[str, Any] | None = None, **options: Unpack[ListOptions]
+    ) -> tuple[Workspace, ...]:
+        """Return the workspaces that the key may read, or a part of the list."""
 
-def iter_workspaces(
-    *,
-    filters: str | Mapping[str, Any] | None = None,
-    sort_order: SortOrder | None = None,
-    sorted_by: str | None = None,
-    page_length: int = 100,
-) -> Listing[Workspace]:
-    """The same, asked for page by page."""
-    whole = list_workspaces(filters=filters, sort_order=sort_order, sorted_by=sorted_by)
-    return Listing(whole=whole, page_length=page_length, identity=lambda workspace: workspace.id)
+    @paged(list_workspaces, page_length=100)
+    def iter_workspaces(
+        self, *, filters: str | Mapping[str, Any] | None = None, **options: Unpack[IterOptions]
+    ) -> Iterator[Workspace]:
+        """Return the workspaces that the key may read, page by page."""
 
+    @declare(operations.GET_WORKSPACE)
+    def get_workspace(self, workspace: str, *, if_none_match: str | None = None) -> Workspace:
+        """Return one workspace."""
 
-def get_workspace(workspace: str, *, if_none_match: str | None = None) -> Request[Workspace]:
-    """One workspace."""
-    return Request(
-        operation=operations.GET_WORKSPACE,
-        read=_WORKSPACE,
-        names={"workspace": workspace},
-        headers=headers(if_none_match=if_none_match),
-    )
+    @declare(operations.CREATE_WORKSPACE)
+    def create_workspace(
+        self,
+        label: str,
+        *,
+        public_can_read_enabled: bool | UnsetType = UNSET,
+        current_workspace_version: str | UnsetType = UNSET,
+        exports_enabled: bool | UnsetType = UNSET,
+        guests_enabled: bool | UnsetType = UNSET,
+        statuses: Sequence[str] | UnsetType = UNSET,
+        id: str | UnsetType = UNSET,  # noqa: A002 - the document's own name
+        **options: Unpack[CreateOptions],
+    ) -> Workspace:
+        """Create a workspace with its root block. Labels are not unique; an ``idempotency_key`` makes it repeatable."""
 
+    @declare(operations.UPDATE_WORKSPACE)
+    def update_workspace(
+        self,
+        workspace: str,
+        *,
+        label: str | UnsetType = UNSET,
+        root_block: Mapping[str, Any] | UnsetType = UNSET,
+        **options: Unpack[ChangeOptions],
+    ) -> Workspace:
+        """Change the label or the root block. A ``root_block`` with the id of another block makes that block the root."""
 
-def create_workspace(
-    label: str,
-    *,
-    public_can_read_enabled: bool | UnsetType = UNSET,
-    current_workspace_version: str | UnsetType = UNSET,
-    exports_enabled: bool | UnsetType = UNSET,
-    guests_enabled: bool | UnsetType = UNSET,
-    statuses: Sequence[str] | UnsetType = UNSET,
-    id: str | UnsetType = UNSET,  # noqa: A002 - the document's own name
-    idempotency_key: str | None = None,
-    client_id: str | None = None,
-) -> Request[Workspace]:
-    """A new workspace with its root block. Labels are not unique: only an ``idempotency_key`` makes it repeatable."""
-    return Request(
-        operation=operations.CREATE_WORKSPACE,
-        read=_WORKSPACE,
-        body=members(
-            label=label,
-            publicCanReadEnabled=public_can_read_enabled,
-            currentWorkspaceVersion=current_workspace_version,
-            exportsEnabled=exports_enabled,
-            guestsEnabled=guests_enabled,
-            statuses=statuses,
-            id=id,
-        ),
-        headers=headers(idempotency_key=idempotency_key, client_id=client_id),
-    )
+    @declare(operations.DELETE_WORKSPACE)
+    def delete_workspace(self, workspace: str, **options: Unpack[ChangeOptions]) -> Workspace:
+        """Remove a workspace with everything in it. Returns the removed workspace."""
 
+    @declare(operations.LIST_BLOCKS, read=one_or_many(Block))
+    def list_blocks(
+        self,
+        workspace: str,
+        *,
+        parent_block: str | None = None,
+        type: str | None = None,  # noqa: A002 - the document's own name
+        **options: Unpack[ListOptions],
+    ) -> tuple[Block, ...]:
+        """Return the blocks of a workspace, the root first, then by depth and order; or a part of the list."""
 
-def update_workspace(
-    workspace: str,
-    *,
-    label: str | UnsetType = UNSET,
-    root_block: Mapping[str, Any] | UnsetType = UNSET,
-    if_match: str | None = None,
-    client_id: str | None = None,
-) -> Request[Workspace]:
-    """Change the label, or the root block; a ``root_block`` with the id of another block makes that one the root."""
-    return Request(
-        operation=operations.UPDATE_WORKSPACE,
-        read=_WORKSPACE,
-        names={"workspace": workspace},
-        body=members(label=label, rootBlock=root_block),
-        headers=headers(if_match=if_match, client_id=client_id),
-    )
+    @paged(list_blocks, page_length=500)
+    def iter_blocks(
+        self,
+        workspace: str,
+        *,
+        parent_block: str | None = None,
+        type: str | None = None,  # noqa: A002 - the document's own name
+        **options: Unpack[IterOptions],
+    ) -> Iterator[Block]:
+        """Return the blocks of a workspace, read page by page."""
 
+    @declare(operations.GET_BLOCK)
+    def get_block(self, workspace: str, block: str, *, if_none_match: str | None = None) -> Block:
+        """Return one block."""
 
-def delete_workspace(
-    workspace: str, *, if_match: str | None = None, client_id: str | None = None
-) -> Request[Workspace]:
-    """Remove a workspace with everything in it; answers what it was."""
-    return Request(
-        operation=operations.DELETE_WORKSPACE,
-        read=_WORKSPACE,
-        names={"workspace": workspace},
-        headers=headers(if_match=if_match, client_id=client_id),
-    )
+    @declare(operations.CREATE_BLOCK, also_in_body=["workspace"])
+    def create_block(self, workspace: str, **options: Unpack[CreateBlockOptions]) -> Block:
+        """Create a block, by default below the root."""
+
+    @declare(operations.DELETE_BLOCK)
+    def delete_block(
+        self, workspace: str, block: str, *, force: bool | None = None, **options: Unpack[ChangeOptions]
+    ) -> Block:
+        """Remove a block, and with ``force`` its children; otherwise children are a ``Conflict``. Returns the block."""
+
+    @declare(operations.UPDATE_BLOCK, read=_types)
+    def update_block_types(
+        self,
+        workspace: str,
+        block: str,
+        *,
+        type: Sequence[str] | UnsetType = UNSET,  # noqa: A002 - the document's own name
+        **options: Unpack[ChangeOptions],
+    ) -> tuple[str, ...]:
+        """Change and return a block's types, the only change of a block that the interface document has."""
+
+    @declare(operations.UPDATE_BLOCK, prefer=names.RETURN_REPRESENTATION)
+    def update_block(self, workspace: str, block: str, **options: Unpack[ChangeBlockOptions]) -> Block:
+        """Change the given members of a block and return it (contract B7). ``parent_block`` moves the block."""

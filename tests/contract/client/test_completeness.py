@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ingestd.client.asynchronous import AsyncClient
-from ingestd.client.blocking import Client
-from ingestd.client.methods import Iteration, Method
+from ingestd.client import AsyncClient, Client
+from ingestd.client.methods import Method
 from ingestd.client.operations import OPERATIONS
-from ingestd.client.surface import Surface
+from ingestd.client.requests import ServiceMethods
 from workspaced.app import create_app
 from workspaced.http.operations import Operation as ServiceOperation
 from workspaced.settings.model import Settings
@@ -28,9 +27,9 @@ def test_the_client_knows_every_operation_of_the_service_by_the_same_name(tmp_pa
 
 
 def test_every_method_is_called_in_this_suite() -> None:
-    methods = {name for name, member in vars(Surface).items() if isinstance(member, Method | Iteration)}
+    methods = {name for name in dir(ServiceMethods) if isinstance(getattr(ServiceMethods, name), Method)}
     for client in (Client, AsyncClient):
-        methods |= {name for name in vars(client) if not name.startswith("_")} - {"send", "close", "aclose"}
+        methods |= {name for name in vars(client) if not name.startswith("_")} - {"send", "open", "close", "aclose"}
     texts = [path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py")]
     called = set(re.findall(r"\b(?:client|reader|stranger|nobody|awaiting)\.(\w+)\(", "\n".join(texts)))
     assert methods <= called

@@ -146,4 +146,4 @@ async def test_a_blocking_client_does_not_wait_for_an_asynchronous_source(
     service: RecordedWorkspaced, workspace: Workspace
 ) -> None:
     with Client(service.url, api_key=service.api_key) as client, pytest.raises(TypeError, match="asynchronous source"):
-        client.upload_file(workspace.id, _async_pieces(), file_name="x")  # type: ignore[arg-type]  # the point of it
+        client.upload_file(workspace.id, _async_pieces(), file_name="x")

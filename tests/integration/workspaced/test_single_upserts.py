@@ -7,7 +7,7 @@ import dataclasses
 import random
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import count, permutations
 from typing import Any, NamedTuple
 
 import httpx
@@ -30,12 +30,22 @@ def settings(settings: Settings) -> Settings:
     return dataclasses.replace(settings, key_cache_seconds=60, limits=limits)
 
 
-@pytest.fixture
-async def http(settings: Settings, make_key: MakeKey) -> AsyncIterator[httpx.AsyncClient]:
+@pytest.fixture(params=[False, True], ids=["without keys", "with keys"])
+async def http(
+    settings: Settings, make_key: MakeKey, request: pytest.FixtureRequest
+) -> AsyncIterator[httpx.AsyncClient]:
+    """A client whose requests have an Idempotency-Key each, or none."""
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
+    numbers = count()
+
+    async def add_key(sent: httpx.Request) -> None:
+        if request.param and sent.method == "POST":
+            sent.headers["Idempotency-Key"] = f"request {next(numbers)}"
+
     async with running(settings) as app:
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=headers) as client:
+            client.event_hooks["request"].append(add_key)
             yield client
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from workspaced.http.operations import Operation
+from ingestd.wire.bulk import HEADER, BulkLimits
+from workspaced.http import content_coding
+from workspaced.http.operations import Operation, PathHeaders
 from workspaced.resources.data_sinks import entry_routes, mass_routes, sink_routes
 from workspaced.security.permissions import DATA_SINKS_PUSH, DATA_SINKS_READ, DATA_SINKS_WRITE
 from workspaced.settings.model import Limits
@@ -108,3 +110,9 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
             body_bytes=large,
         ),
     )
+
+
+def path_headers(limits: Limits) -> PathHeaders:
+    """Announce the bulk form and compressed bodies on every response below the sinks (contract M9)."""
+    bulk = BulkLimits(max_items=limits.bulk_items, max_bytes=limits.bulk_body_bytes)
+    return PathHeaders(path=_ALL, headers=((HEADER, str(bulk)), (content_coding.HEADER, content_coding.TAKEN)))

@@ -8,11 +8,12 @@ from collections.abc import Callable
 
 import structlog
 
+from ingestd.wire.retry_after import retry_after_seconds
 from workspaced import __version__
 from workspaced.events.payload import batch_of
 from workspaced.resources.webhooks.delivery_store import Claim, Outcome
 from workspaced.resources.webhooks.oauth import Tokens
-from workspaced.resources.webhooks.retry_rules import retry_after_ms
+from workspaced.resources.webhooks.retry_rules import RETRY_AFTER_CAP_SECONDS
 from workspaced.resources.webhooks.rules import header_of
 from workspaced.resources.webhooks.signature import signature_headers
 from workspaced.security.egress.client import EgressClient, Reply, Unreachable
@@ -51,7 +52,9 @@ class Attempts:
                 status_code=reply.status,
                 error=None if 200 <= reply.status < 300 else f"status: The receiver answered {reply.status}.",
                 answer=_readable(reply.body[: self._pace.kept_answer_bytes]),
-                retry_after=retry_after_ms(reply.headers.get("retry-after"), now=self._now()),
+                retry_after_seconds=retry_after_seconds(
+                    reply.headers.get("retry-after"), now=self._now() / 1_000, cap_seconds=RETRY_AFTER_CAP_SECONDS
+                ),
             )
         except Unreachable as unreachable:
             return failed(f"{unreachable.code}: {unreachable}")

@@ -68,7 +68,7 @@ class Outcome:
     status_code: int | None
     error: str | None
     answer: str = field(default="", repr=False)
-    retry_after: int | None = None
+    retry_after_seconds: float | None = None
 
     @property
     def succeeded(self) -> bool:
@@ -227,7 +227,9 @@ def _settle(
 ) -> str | None:
     due = None
     if not outcome.succeeded and not outcome.gone:
-        due = due_again(pace, claimed.tries + 1, now=now, jitter=jitter, retry_after=outcome.retry_after)
+        due = due_again(
+            pace, claimed.tries + 1, now=now, jitter=jitter, retry_after_seconds=outcome.retry_after_seconds
+        )
     status = "succeeded" if outcome.succeeded else "failed" if due is not None else "dead"
     values = {"status": status, "due_at": due or now, "finished_at": None if due is not None else now}
     if not tx.run(_SQL["settle"], {**values, "number": claimed.number, "lease": claim.lease}):

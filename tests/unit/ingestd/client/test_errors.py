@@ -11,7 +11,7 @@ import pytest
 
 from ingestd.client import AsyncClient, Client
 from ingestd.client import errors as kinds
-from ingestd.client.errors import Redirected, ServiceError, Unavailable, Unreachable, UnreadableAnswer
+from ingestd.client.errors import Redirected, ServiceError, Unavailable, Unreachable, UnreadableResponse
 from ingestd.client.records import UploadLink
 from tests.support.client_calls import AnyClient, collected, done
 
@@ -91,10 +91,10 @@ async def test_a_redirect_is_not_followed_and_says_where_it_leads(client_of: Cal
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"id": "s"}', b'{"id": "s", "label": 3}'])
 async def test_a_success_that_is_no_record_is_unreadable(client_of: Callable[[Answer], AnyClient], body: bytes) -> None:
     client = client_of(lambda _: httpx.Response(200, content=body))
-    with pytest.raises(UnreadableAnswer) as caught:
+    with pytest.raises(UnreadableResponse) as caught:
         await done(client.get_sink("w", "s"))
-    assert str(caught.value) == ("data_sinks.get: The response has status 200 but not the content of the service.")
-    with pytest.raises(UnreadableAnswer):
+    assert str(caught.value) == "data_sinks.get: The response has status 200 but not the content of the service."
+    with pytest.raises(UnreadableResponse):
         await collected(client.iter_entries("w", "s"))
 
 
@@ -106,7 +106,7 @@ async def test_an_answer_about_another_key_is_unreadable(client_of: Callable[[An
     }
     client = client_of(lambda _: httpx.Response(200, json=entry))
     assert (await done(client.mass_update_entry("w", "s", key="x", value="x"))).value == "x"
-    with pytest.raises(UnreadableAnswer, match="names another key"):
+    with pytest.raises(UnreadableResponse, match="names another key"):
         await done(client.mass_update_entry("w", "s", key="y", value="x"))
 
 
@@ -133,7 +133,7 @@ async def test_a_download_that_breaks_off_or_is_other_bytes_leaves_nothing(
     with pytest.raises(Unreachable):
         await done(broken.download_file("f", tmp_path / "file"))
     other = client_of(lambda _: httpx.Response(200, content=b"x", headers={"ETag": f'"{"0" * 64}"'}))
-    with pytest.raises(UnreadableAnswer, match="another SHA-256"):
+    with pytest.raises(UnreadableResponse, match="another SHA-256"):
         await done(other.download_file("f", tmp_path / "file"))
     assert not _files(tmp_path)
 
@@ -154,7 +154,7 @@ async def test_bytes_that_go_by_a_link_take_no_api_key_along(client_of: Callable
         expires_at=datetime(2026, 1, 1, tzinfo=UTC),
         max_size=1,
     )
-    with pytest.raises(UnreadableAnswer) as caught:
+    with pytest.raises(UnreadableResponse) as caught:
         await done(client.upload_by_link(link, b""))
     assert (str(seen[0].url), seen[0].headers["x-extra"]) == (link.upload_url, "1")
     assert "x-api-key" not in seen[0].headers

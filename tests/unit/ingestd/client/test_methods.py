@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import AsyncGenerator, Generator
-from typing import assert_type
+from datetime import UTC, datetime
+from typing import Any, assert_type
 
 import httpx
 import pytest
+from msgspec import UNSET
 
 from ingestd.client import AsyncClient, Client
-from ingestd.client.methods import Iteration, Method
+from ingestd.client.methods import Method
 from ingestd.client.records import Sink, SinkInfo
-from ingestd.client.surface import Surface
+from ingestd.client.request import Request
+from ingestd.client.requests import ServiceMethods
 
-METHODS = {name: member for name, member in vars(Surface).items() if isinstance(member, Method | Iteration)}
+METHODS: dict[str, Method[..., Any, Any]] = {
+    name: member for name in dir(ServiceMethods) if isinstance(member := getattr(ServiceMethods, name), Method)
+}
 
 
 async def the_types_are_known(blocking: Client, asynchronous: AsyncClient) -> None:
@@ -29,13 +35,76 @@ async def the_types_are_known(blocking: Client, asynchronous: AsyncClient) -> No
 
 @pytest.mark.parametrize("name", sorted(METHODS))
 def test_help_shows_what_a_method_takes_gives_and_does(name: str) -> None:
-    build = METHODS[name].build
+    function = METHODS[name].declaration.function
     nobody = httpx.MockTransport(lambda _: httpx.Response(404))
     for client in (Client("http://s", transport=nobody), AsyncClient("http://s", transport=nobody)):
         method = getattr(client, name)
-        assert method.__doc__ == build.__doc__
+        signature = inspect.signature(method)
+        assert method.__doc__ == function.__doc__
         assert method.__name__ == name
-        assert inspect.signature(method).parameters == inspect.signature(build).parameters
-        assert "Request" not in str(inspect.signature(method).return_annotation)
-        waits = isinstance(client, AsyncClient) and isinstance(METHODS[name], Method)
+        assert "self" not in signature.parameters
+        assert inspect.Parameter.VAR_KEYWORD not in {one.kind for one in signature.parameters.values()}
+        assert "Request" not in str(signature.return_annotation)
+        waits = isinstance(client, AsyncClient) and not name.startswith("iter_")
         assert inspect.iscoroutinefunction(method) is waits
+
+
+def test_help_names_the_options_that_methods_share() -> None:
+    client = Client("http://s", transport=httpx.MockTransport(lambda _: httpx.Response(404)))
+    assert str(inspect.signature(client.list_sinks)).startswith(
+        "(workspace: 'str', *, sort_order: 'SortOrder | None' = UNSET, sorted_by: 'str | None' = UNSET, take: "
+    )
+    assert {"label", "part_number", "id", "idempotency_key"} <= set(inspect.signature(client.create_block).parameters)
+
+
+@pytest.mark.parametrize(
+    ("method", "args", "given", "sent"),
+    [
+        (
+            "list_sinks",
+            ["w"],
+            {"take": 2, "sort_order": "ASC", "sorted_by": None},
+            ({"take": "2", "sortOrder": "ASC"}, None),
+        ),
+        ("delete_block", ["w", "b"], {"force": True}, ({"force": "true"}, None)),
+        ("create_block", ["w"], {"part_number": "7", "id": UNSET}, (None, {"partNumber": "7", "workspace": "w"})),
+        ("update_sink", ["w", "s"], {"label": None}, (None, {"label": None})),
+        ("retry_conversion", ["f"], {}, (None, {})),
+        ("rotate_api_key", ["k"], {"grace_period_seconds": None}, (None, None)),
+        ("rotate_api_key", ["k"], {"grace_period_seconds": 0}, (None, {"gracePeriodSeconds": 0})),
+        ("update_webhook", ["h"], {"headers_sent": ["A: b"]}, (None, {"headers": ["A: b"]})),
+        (
+            "mass_update_by_key",
+            ["w", "s", "k"],
+            {"value": "1", "create": False},
+            ({"create": "false"}, {"key": "k", "value": "1"}),
+        ),
+        ("mass_update_partial", ["w", "s", []], {}, ({"partial": "true"}, [])),
+        ("list_workspaces", [], {"filters": {"label": "x"}}, ({"filters": '{"label":"x"}'}, None)),
+        (
+            "list_audit_log",
+            [],
+            {"since": datetime(2026, 1, 1, tzinfo=UTC)},
+            ({"from": "2026-01-01T00:00:00+00:00"}, None),
+        ),
+    ],
+)
+def test_arguments_go_into_the_query_or_the_body(
+    method: str, args: list[Any], given: dict[str, Any], sent: tuple[object, object]
+) -> None:
+    request: Request[Any] = METHODS[method].build(*args, **given)
+    assert (request.query, None if request.body is None else json.loads(request.body)) == sent
+
+
+def test_headers_are_sent_only_if_they_are_given() -> None:
+    request = METHODS["update_block"].build("w", "b", if_match='"1"', client_id=None)
+    assert request.headers == {"If-Match": '"1"', "Prefer": "return=representation"}
+    assert request.path == {"workspace": "w", "block": "b"}
+
+
+def test_an_unknown_or_missing_argument_is_a_type_error() -> None:
+    client = Client("http://s", transport=httpx.MockTransport(lambda _: httpx.Response(404)))
+    with pytest.raises(TypeError, match="'takes'"):
+        client.list_sinks("w", takes=1)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="'workspace'"):
+        client.list_sinks()  # type: ignore[call-arg]

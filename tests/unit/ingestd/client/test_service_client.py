@@ -11,10 +11,11 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from ingestd.client.operations import DELETE_ENTRY, Unaddressable, fill
-from ingestd.client.reply import Reply
-from ingestd.client.resources import Entry, Sink, Workspace
+from ingestd.client.operations import DELETE_ENTRY, Unaddressable, fill_path
+from ingestd.client.records.summaries import EntrySummary, SinkSummary, WorkspaceSummary
+from ingestd.client.response import ServiceResponse
 from ingestd.client.service import ServiceClient
+from ingestd.client.sink_stream import row_of
 from ingestd.wire.bulk import BulkLimits
 
 SECRET = "edw_very-secret-key"
@@ -64,7 +65,7 @@ async def test_a_key_travels_in_a_path_percent_encoded_whole(key: str, segment: 
 @pytest.mark.parametrize("key", ["", ".", ".."])
 def test_a_key_that_no_path_can_hold_is_refused_with_a_sentence(key: str) -> None:
     with pytest.raises(Unaddressable, match="can't be addressed in a URL"):
-        fill(DELETE_ENTRY, {"workspace": "w", "sink": "s", "key": key})
+        fill_path(DELETE_ENTRY, {"workspace": "w", "sink": "s", "key": key})
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ async def test_members_that_the_document_does_not_know_are_ignored_and_silences_
     headers = {"X-Bulk-Mass": "max-items=5000, max-bytes=16777216"}
     async with client(sends(httpx.Response(200, json=sinks, headers=headers))) as service:
         reply = await service.list_sinks("w")
-    assert reply.value == (Sink(id="s", label="L"), Sink(id="t"))
+    assert reply.value == (SinkSummary(id="s", label="L"), SinkSummary(id="t"))
     assert reply.bulk == BulkLimits(max_items=5000, max_bytes=16777216)
 
 
@@ -102,7 +103,7 @@ async def test_a_problem_keeps_all_that_it_says() -> None:
         "errors": [{"pointer": "/3/key", "code": "blank", "detail": "must not be blank"}, "noise"],
     }
     async with client(sends(httpx.Response(422, json=problem, headers={"Retry-After": "9"}))) as service:
-        reply = await service.get_entry("w", "s", "k")
+        reply = await service.delete_entry("w", "s", key="k")
     assert not reply.ok
     assert reply.problem is not None
     assert (reply.problem.status, reply.problem.code, reply.problem.request_id) == (422, "blank", "r-7")
@@ -115,7 +116,7 @@ async def test_a_problem_keeps_all_that_it_says() -> None:
 async def test_an_unreadable_problem_still_has_its_status(body: bytes) -> None:
     headers = {"X-Request-Id": "r-1", "X-Error-Code": "some_code"}
     async with client(sends(httpx.Response(400, content=body, headers=headers))) as service:
-        reply = await service.get_entry("w", "s", "k")
+        reply = await service.delete_entry("w", "s", key="k")
     assert reply.problem is not None
     assert (reply.problem.status, reply.problem.request_id, reply.problem.code) == (400, "r-1", "some_code")
     assert reply.outcome.remedy == "reject"
@@ -123,7 +124,7 @@ async def test_an_unreadable_problem_still_has_its_status(body: bytes) -> None:
 
 async def test_a_services_words_are_kept_short() -> None:
     async with client(sends(httpx.Response(400, json={"detail": "x" * 100_000}))) as service:
-        reply = await service.get_entry("w", "s", "k")
+        reply = await service.delete_entry("w", "s", key="k")
     assert len(reply.outcome.sentence) < 700
 
 
@@ -140,7 +141,7 @@ async def test_a_2xx_with_another_body_than_its_operation_gives_is_no_success(bo
 async def test_a_key_that_the_service_normalises_is_the_same_key() -> None:
     async with client(sends(httpx.Response(200, json={"key": "\u00e9", "value": "1"}))) as service:
         reply = await service.mass_update_entry("w", "s", key="e\u0301", value="1", idempotency_key="i")
-    assert reply.value == Entry(key="\u00e9", value="1")
+    assert reply.value == EntrySummary(key="\u00e9", value="1")
 
 
 @pytest.mark.parametrize(
@@ -207,7 +208,7 @@ async def test_the_key_shows_nowhere(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     shown: list[object] = []
     async with client(raises(httpx.ConnectError("x")), "http://user:hidden@service.test:1") as service:
-        reply: Reply[tuple[Workspace, ...]] = await service.list_workspaces()
+        reply: ServiceResponse[tuple[WorkspaceSummary, ...]] = await service.list_workspaces()
         shown += [service, reply, vars(reply) if hasattr(reply, "__dict__") else reply, service.address]
     for text in (*map(repr, shown), *map(str, shown), caplog.text):
         assert SECRET not in text
@@ -247,7 +248,7 @@ async def test_a_sink_is_read_in_pieces() -> None:
         rows.extend(piece)
 
     async with client(sends(httpx.Response(200, content=content))) as service:
-        reply = await service.read_sink("w", "s", take, rows_at_once=1)
+        reply = await service.read_sink("w", "s", take, row_of, rows_at_once=1)
     assert reply.value == 1000
     assert rows == [(f"K-{n}", str(n), "scalar") for n in range(1000)]
 
@@ -260,6 +261,6 @@ async def test_a_sink_that_is_cut_off_or_no_sink_is_not_taken_for_read(content: 
         """What came before the cut may be handed on; the reply says that it is not all."""
 
     async with client(sends(httpx.Response(200, content=content))) as service:
-        reply = await service.read_sink("w", "s", take)
+        reply = await service.read_sink("w", "s", take, row_of)
     assert not reply.ok
     assert reply.outcome.remedy == "retry"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestd.client.decoding import Unreadable
+from ingestd.client.checks import UnreadableBody
 from ingestd.client.sink_stream import Row, SinkStream, row_of
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
@@ -78,7 +78,7 @@ def test_every_single_byte_may_come_alone() -> None:
     ],
 )
 def test_what_is_no_whole_sink_is_refused(content: bytes) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableBody):
         read(content)
 
 

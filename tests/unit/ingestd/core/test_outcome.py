@@ -5,8 +5,8 @@ import pytest
 from ingestd.core.outcome import CLASSES, CODES, FAULTS, STATUSES, Facts, Fault, Outcome, classify, rule_for
 
 
-def of(status: int, code: str = "", *, words: str = "", retry_after: str | None = None) -> Outcome:
-    return classify(Facts(status=status, code=code, words=words, retry_after=retry_after), now=0)
+def of(status: int, code: str = "", *, words: str = "", retry_after_seconds: float | None = None) -> Outcome:
+    return classify(Facts(status=status, code=code, words=words, retry_after_seconds=retry_after_seconds))
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_only_a_judgement_of_the_entry_itself_parks_it() -> None:
 @pytest.mark.parametrize("fault", list(Fault))
 def test_a_fault_is_never_taken_for_success_whatever_the_status(fault: Fault) -> None:
     for status in (None, 200):
-        outcome = classify(Facts(fault=fault, status=status), now=0)
+        outcome = classify(Facts(fault=fault, status=status))
         assert (outcome.word, outcome.remedy) == ("unreachable", "retry")
 
 
@@ -65,7 +65,7 @@ def test_a_used_up_quota_waits_for_a_person_and_work_in_progress_for_its_end() -
 
 
 def test_results_by_item_with_refusals_are_a_part_rejection() -> None:
-    outcome = classify(Facts(status=200, refused=3), now=0)
+    outcome = classify(Facts(status=200, refused=3))
     assert (outcome.word, outcome.remedy, outcome.sentence) == (
         "partly rejected",
         "none",
@@ -77,9 +77,8 @@ def test_the_services_words_stand_in_the_sentence_even_with_braces() -> None:
     assert "{x} too long" in of(400, words="{x} too long").sentence
 
 
-def test_what_the_service_asks_for_is_kept_and_capped() -> None:
-    assert of(429, retry_after="7").retry_after_seconds == 7
-    assert classify(Facts(status=429, retry_after="7"), now=0, retry_after_cap_seconds=5).retry_after_seconds == 5
+def test_the_wait_that_the_service_asks_for_is_kept() -> None:
+    assert of(429, retry_after_seconds=7).retry_after_seconds == 7
 
 
 def test_each_sentence_names_only_what_is_known() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from ingestd.client.reply import Reply
+from ingestd.client.response import ServiceResponse
 from ingestd.core.address import SinkAddress
 from ingestd.core.outcome import Facts, Fault, classify
 from ingestd.core.rate import Announced
@@ -32,9 +32,9 @@ def make_limiter(clock: Clock, events: list[Event] | None = None, *, at_first: i
     return Limiter(service="s", limits=limits, emit=told.append, clock=clock, now=clock, random=lambda: 1.0)
 
 
-def reply(status: int | None = None, fault: Fault | None = None, **more: Any) -> Reply[Any]:
-    outcome = classify(Facts(status=status, fault=fault, retry_after=more.pop("retry_after", None)), now=0)
-    return Reply(operation="x", outcome=outcome, status=status, milliseconds=20, **more)
+def reply(status: int | None = None, fault: Fault | None = None, **more: Any) -> ServiceResponse[Any]:
+    outcome = classify(Facts(status=status, fault=fault, retry_after_seconds=more.pop("retry_after_seconds", None)))
+    return ServiceResponse(operation="x", outcome=outcome, status=status, milliseconds=20, **more)
 
 
 async def test_places_are_given_in_the_order_in_which_they_were_asked_for() -> None:
@@ -74,7 +74,7 @@ async def test_who_gives_up_waiting_takes_no_place_with_him() -> None:
 async def test_a_wait_that_the_service_asks_for_holds_for_everybody() -> None:
     clock = Clock()
     limiter = make_limiter(clock, at_first=4)
-    limiter.record_response(reply(429, retry_after="7"))
+    limiter.record_response(reply(429, retry_after_seconds=7))
     assert limiter.try_acquire() is None
     clock.now += 7
     assert limiter.try_acquire() is not None
@@ -127,7 +127,7 @@ async def test_a_probe_that_asked_nothing_leaves_it_to_the_next() -> None:
 async def test_an_answer_of_the_service_shows_that_it_is_there(status: int) -> None:
     limiter = make_limiter(Clock())
     for _ in range(20):
-        limiter.record_response(reply(status, retry_after="0"))
+        limiter.record_response(reply(status, retry_after_seconds=0))
     assert limiter.request_turn() is None
 
 

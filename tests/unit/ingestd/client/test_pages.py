@@ -9,22 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingestd.client import operations
-from ingestd.client.paging import Listing, Pages
+from ingestd.client.pages import PagedList, PageReader
 from ingestd.client.request import Request
 
 Answer = Callable[[int, int], tuple[Sequence[str], dict[str, str]]]
 
 
-def listing(page_length: int, *, documented: bool = False) -> Listing[str]:
+def listing(page_length: int, *, documented: bool = False) -> PagedList[str]:
     whole = Request(
         operation=operations.LIST_WEBHOOKS,
         read=lambda body, _: tuple(body.decode().split()),
         query={"search": "x"},
     )
-    return Listing(whole=whole, page_length=page_length, identity=str, documented=documented)
+    return PagedList(whole=whole, page_length=page_length, identity=str, documented=documented)
 
 
-def read(pages: Pages[str], answer: Answer) -> tuple[list[str], int]:
+def read(pages: PageReader[str], answer: Answer) -> tuple[list[str], int]:
     """All records, and how many requests they took."""
     found: list[str] = []
     requests = 0
@@ -32,7 +32,7 @@ def read(pages: Pages[str], answer: Answer) -> tuple[list[str], int]:
         query = pages.request.query or {}
         assert query["search"] == "x"
         records, headers = answer(int(query["take"]), int(query["skip"]))
-        found += pages.fresh(pages.request.read(" ".join(records).encode(), headers))
+        found += pages.new_records(pages.request.read(" ".join(records).encode(), headers))
         requests += 1
         assert requests < 1_000
     return found, requests
@@ -52,7 +52,7 @@ def test_every_record_comes_once_and_in_order(records: list[str], page_length: i
         headers = {"total": {"X-Total-Count": str(len(records))}, "link": {"Link": link}, "nothing": {}}
         return stretch(records, take, skip), headers[told]
 
-    found, requests = read(Pages(listing(page_length, documented=True)), answer)
+    found, requests = read(PageReader(listing(page_length, documented=True)), answer)
     assert found == records
     assert requests <= len(records) // page_length + 1
 
@@ -61,7 +61,7 @@ def test_every_record_comes_once_and_in_order(records: list[str], page_length: i
 def test_a_service_that_knows_no_pages_is_not_asked_for_ever(
     records: list[str], page_length: int, *, documented: bool
 ) -> None:
-    found, requests = read(Pages(listing(page_length, documented=documented)), lambda _, __: (records, {}))
+    found, requests = read(PageReader(listing(page_length, documented=documented)), lambda _, __: (records, {}))
     assert found == records
     assert requests <= 2
 
@@ -75,18 +75,18 @@ def test_a_record_that_others_pushed_to_the_next_page_is_not_given_again() -> No
             records.insert(0, "f")
         return found, {"X-Total-Count": str(len(records))}
 
-    assert read(Pages(listing(2)), answer)[0] == ["e", "d", "c", "b", "a"]
+    assert read(PageReader(listing(2)), answer)[0] == ["e", "d", "c", "b", "a"]
 
 
 def test_pages_by_cursor_miss_no_record_while_others_are_removed() -> None:
     records = [f"r{number:02d}" for number in range(20)]
-    pages, found = Pages(listing(3)), list[str]()
+    pages, found = PageReader(listing(3)), list[str]()
     while pages.request is not None:
         query = pages.request.query or {}
         assert ("cursor" in query) != ("skip" in query)
         following = [name for name in records if name > query.get("cursor", "")]
         link = {"Link": f'</x?take=3&cursor={following[2]}&search=x>; rel="next"'} if len(following) > 3 else {}
-        found += pages.fresh(pages.request.read(" ".join(following[:3]).encode(), link))
+        found += pages.new_records(pages.request.read(" ".join(following[:3]).encode(), link))
         records.pop(0)
     assert found == [f"r{number:02d}" for number in range(20)]
 
@@ -97,13 +97,13 @@ def test_a_page_without_records_is_followed_by_its_cursor() -> None:
         ("one", {"Link": '</x?cursor=b>; rel="next", </x?skip=0>; rel="prev"'}),
         ("two", {}),
     ]
-    pages, found = Pages(listing(3)), list[str]()
+    pages, found = PageReader(listing(3)), list[str]()
     for body, headers in replies:
         assert pages.request is not None
-        found += pages.fresh(pages.request.read(body.encode(), headers))
+        found += pages.new_records(pages.request.read(body.encode(), headers))
     assert (found, pages.request) == (["one", "two"], None)
 
 
 def test_a_page_has_at_least_one_record() -> None:
     with pytest.raises(ValueError, match="page_length"):
-        Pages(listing(0))
+        PageReader(listing(0))

@@ -14,13 +14,13 @@ from typing import Any, TypeAlias
 import httpx
 import pytest
 
+from ingestd.client.fast_connection import MAX_BODY_BYTES, FastResponse, IdleTimeouts
+from ingestd.client.fast_transport import FastTransport
 from ingestd.client.faults import fault_of
-from ingestd.client.quick_connection import MOST_BODY_BYTES
-from ingestd.client.quick_transport import QuickTransport
 from ingestd.core.outcome import Fault
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
-TIMES = {"connect": 60.0, "read": 0.3, "write": 1.0, "pool": 1.0}
+READ_SECONDS = 0.3
 
 
 class Server:
@@ -70,22 +70,27 @@ async def listening(serve: Serve, context: ssl.SSLContext | None = None) -> Asyn
     listener = await asyncio.start_server(serve_to_the_end, "127.0.0.1", 0, ssl=context)
     async with listener:
         port = listener.sockets[0].getsockname()[1]
-        yield f"{'https' if context else 'http'}://127.0.0.1:{port}/v1/x%2Fy"
+        yield f"{'https' if context else 'http'}://127.0.0.1:{port}"
     async with asyncio.timeout(30):
         await asyncio.gather(*[task for task in serving if task is not None])
 
 
-async def ask(transport: QuickTransport, url: str, body: bytes = b'{"key":"a"}') -> httpx.Response:
-    request = httpx.Request("POST", url, content=body, headers={"x-api-key": "k"}, extensions={"timeout": TIMES})
-    return await transport.handle_async_request(request)
+def transport_to(url: str, **options: Any) -> FastTransport:
+    return FastTransport(
+        httpx.URL(url), idle_timeouts=IdleTimeouts(write=1.0, read=READ_SECONDS), connect_seconds=60.0, **options
+    )
+
+
+async def ask(transport: FastTransport, body: bytes = b'{"key":"a"}') -> FastResponse:
+    return await transport.send(b"POST /v1/x%%2Fy HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
 
 
 async def fault(server: Server) -> Fault:
     async with listening(server.serve) as url:
-        transport = QuickTransport()
+        transport = transport_to(url)
         with pytest.raises(httpx.HTTPError) as raised:
-            await ask(transport, url)
-        await transport.aclose()
+            await ask(transport)
+        transport.close()
     return fault_of(raised.value)
 
 
@@ -105,9 +110,9 @@ async def fault(server: Server) -> Fault:
 async def test_every_framing_is_read_however_it_is_cut(answer: bytes, body: bytes, pieces: int) -> None:
     server = Server(answer, pieces=pieces)
     async with listening(server.serve) as url:
-        transport = QuickTransport()
-        assert (await ask(transport, url)).content == body
-        await transport.aclose()
+        transport = transport_to(url)
+        assert (await ask(transport)).body == body
+        transport.close()
     assert server.requests[0].startswith(b"POST /v1/x%2Fy HTTP/1.1\r\n")
     assert server.requests[0].endswith(b'\r\n\r\n{"key":"a"}')
 
@@ -115,20 +120,20 @@ async def test_every_framing_is_read_however_it_is_cut(answer: bytes, body: byte
 async def test_a_connection_is_kept_for_the_next_request_unless_the_service_closes_it() -> None:
     server = Server(OK, OK, b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}", OK)
     async with listening(server.serve) as url:
-        transport = QuickTransport()
+        transport = transport_to(url)
         for _ in range(4):
-            assert (await ask(transport, url)).status_code == 200
-        await transport.aclose()
+            assert (await ask(transport)).status == 200
+        transport.close()
     assert server.connections == 2
 
 
 async def test_a_connection_that_waited_too_long_is_not_used_again() -> None:
     server = Server(OK, OK)
     async with listening(server.serve) as url:
-        transport = QuickTransport(keepalive_seconds=-1)
-        await ask(transport, url)
-        await ask(transport, url)
-        await transport.aclose()
+        transport = transport_to(url, keepalive_seconds=-1)
+        await ask(transport)
+        await ask(transport)
+        transport.close()
     assert server.connections == 2
 
 
@@ -150,16 +155,15 @@ async def test_what_is_no_whole_answer_is_the_fault_that_it_is(answer: bytes | N
 async def test_an_answer_without_end_is_cut() -> None:
     endless = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     chunk = b"100000\r\n" + bytes(0x100000) + b"\r\n"
-    assert await fault(Server(endless + chunk * (MOST_BODY_BYTES // 0x100000 + 1))) is Fault.BROKEN
+    assert await fault(Server(endless + chunk * (MAX_BODY_BYTES // 0x100000 + 1))) is Fault.BROKEN
 
 
 async def test_nobody_listening_and_no_such_host_are_told_apart() -> None:
     async with listening(Server().serve) as url:
         pass
-    transport = QuickTransport()
     for address, expected in ((url, Fault.REFUSED), ("http://no-such-host.invalid/", Fault.UNRESOLVED)):
         with pytest.raises(httpx.ConnectError) as raised:
-            await ask(transport, address)
+            await ask(transport_to(address))
         assert fault_of(raised.value) is expected
 
 
@@ -170,12 +174,12 @@ async def test_a_service_that_does_not_read_is_waited_for_as_long_as_writing_may
         await over.wait()
 
     async with listening(taken_and_left) as url:
-        transport = QuickTransport()
+        transport = transport_to(url)
         with pytest.raises(httpx.WriteTimeout):
             # More than what the system takes off a sender's hands.
-            await ask(transport, url, bytes(64 * 1024 * 1024))
+            await ask(transport, bytes(64 * 1024 * 1024))
         over.set()
-        await transport.aclose()
+        transport.close()
 
 
 async def test_an_answer_that_comes_slowly_is_not_cut_while_it_comes() -> None:
@@ -183,36 +187,36 @@ async def test_an_answer_that_comes_slowly_is_not_cut_while_it_comes() -> None:
         await reader.readuntil(b"\r\n\r\n")
         for at in range(0, len(OK), 8):
             writer.write(OK[at : at + 8])
-            await asyncio.sleep(TIMES["read"] / 3)
+            await asyncio.sleep(READ_SECONDS / 3)
 
     async with listening(slow) as url:
-        transport = QuickTransport()
-        assert (await ask(transport, url)).content == b"{}"
-        await transport.aclose()
+        transport = transport_to(url)
+        assert (await ask(transport)).body == b"{}"
+        transport.close()
 
 
 async def test_a_connection_that_answered_in_time_is_watched_again_with_the_next_request() -> None:
     server = Server(OK, OK, b"", OK)
     async with listening(server.serve) as url:
-        transport = QuickTransport()
+        transport = transport_to(url)
         for _ in range(2):
-            assert (await ask(transport, url)).content == b"{}"
+            assert (await ask(transport)).body == b"{}"
         with pytest.raises(httpx.ReadTimeout):
-            await ask(transport, url)
-        await transport.aclose()
+            await ask(transport)
+        transport.close()
     assert server.connections == 1
 
 
 async def test_a_cancelled_request_closes_its_connection() -> None:
     server = Server(b"", OK)
     async with listening(server.serve) as url:
-        transport = QuickTransport()
+        transport = transport_to(url)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
-                await ask(transport, url)
+                await ask(transport)
         server.answers = [OK]
-        assert (await ask(transport, url)).status_code == 200
-        await transport.aclose()
+        assert (await ask(transport)).status == 200
+        transport.close()
     assert server.connections == 2
 
 
@@ -237,11 +241,11 @@ async def test_a_certificate_is_trusted_only_where_it_is_said(certificate: tuple
     served.load_cert_chain(*certificate)
     verify: ssl.SSLContext | bool = ssl.create_default_context(cafile=certificate[0]) if trusted else True
     async with listening(Server(OK).serve, served) as url:
-        transport = QuickTransport(verify=verify)
+        transport = transport_to(url, verify=verify)
         if trusted:
-            assert (await ask(transport, url)).content == b"{}"
+            assert (await ask(transport)).body == b"{}"
         else:
             with pytest.raises(httpx.ConnectError) as raised:
-                await ask(transport, url)
+                await ask(transport)
             assert fault_of(raised.value) is Fault.TLS
-        await transport.aclose()
+        transport.close()

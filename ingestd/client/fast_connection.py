@@ -1,4 +1,4 @@
-"""One connection of the quick transport: bytes in, llhttp, an answer out; one request at a time, watched by one timer."""
+"""One connection of the fast transport: one request at a time, parsed by llhttp, with one timer."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from typing import NamedTuple, cast
 import httptools
 import httpx
 
-MOST_BODY_BYTES = 4 * 1024 * 1024
-"""An answer about one entry that is larger than this is none."""
+MAX_BODY_BYTES = 4 * 1024 * 1024
+"""The largest body of a response about one entry."""
 
 
-class QuickAnswer(NamedTuple):
-    """A whole answer; ``headers`` as they came."""
+class FastResponse(NamedTuple):
+    """A whole response; ``headers`` as they arrived."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
     body: bytes
 
 
-class Patience(NamedTuple):
-    """How long sending and receiving may stand still, in seconds; None: for ever."""
+class IdleTimeouts(NamedTuple):
+    """How long a connection may transfer nothing while it sends or receives, in seconds; None: no limit."""
 
     write: float | None
     read: float | None
 
 
-class QuickConnection(asyncio.Protocol):
-    """Call `ask` when nothing is under way, and `close` at the end; ``usable`` tells whether another request may follow."""
+class FastConnection(asyncio.Protocol):
+    """Call `send` when no request is in flight, and `close` at the end. ``usable``: another request may follow."""
 
     def __init__(self) -> None:
         self._parser = httptools.HttpResponseParser(self)
         self._loop = asyncio.get_running_loop()
-        self._waiting: asyncio.Future[QuickAnswer] | None = None
+        self._waiting: asyncio.Future[FastResponse] | None = None
         self._transport: asyncio.WriteTransport | None = None
-        self._patience = Patience(None, None)
+        self._timeouts = IdleTimeouts(None, None)
         self._due: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._moved = False
@@ -51,17 +51,17 @@ class QuickConnection(asyncio.Protocol):
         self._headed = False
         self._framed = False
 
-    # ---------------------------------------------------------------------------------------------- of asyncio
+    # ---------------------------------------------------------------------------- callbacks of asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Requests may be sent."""
+        """Mark the connection as usable."""
         self._transport = cast("asyncio.WriteTransport", transport)  # uvloop's is none by class
         self.usable = True
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser."""
         if self._waiting is None:
-            # Nobody asked: the service closes with words (a 408), or speaks another protocol.
+            # No request is in flight: the service sends a 408 before it closes, or uses another protocol.
             self.close()
             return
         self._moved = True
@@ -69,13 +69,13 @@ class QuickConnection(asyncio.Protocol):
             self._parser.feed_data(data)
         except httptools.HttpParserError:
             self._fail(
-                httpx.RemoteProtocolError("what came is no HTTP answer")
+                httpx.RemoteProtocolError("the response is not HTTP")
                 if self._headed
-                else httpx.ProtocolError("what answered does not speak HTTP")
+                else httpx.ProtocolError("the server does not speak HTTP")
             )
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The end of the connection is the end of the answer, or a fault."""
+        """End the response, or fail the request in flight."""
         self.usable = False
         if self._waiting is None:
             return
@@ -83,61 +83,61 @@ class QuickConnection(asyncio.Protocol):
             # Neither a length nor chunks: the end of the connection is the end of the body.
             self._done()
             return
-        self._fail(httpx.RemoteProtocolError("the connection was closed before the answer was complete"))
+        self._fail(httpx.RemoteProtocolError("the connection was closed before the response was complete"))
 
     def pause_writing(self) -> None:
-        """More waits to be sent than the system takes: from now on it counts whether that becomes less."""
+        """Watch whether the write buffer shrinks: the system takes no more bytes for now."""
         if self._transport is not None:
             self._unsent = self._transport.get_write_buffer_size()
 
     def resume_writing(self) -> None:
-        """Now it is the service's turn."""
+        """Watch for the response: all bytes are sent."""
         self._unsent, self._moved = None, True
         if self._waiting is not None:
             self._watch()
 
-    # -------------------------------------------------------------------------------------------- of httptools
+    # -------------------------------------------------------------------------- callbacks of httptools
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header of the answer."""
+        """Keep a header of the response."""
         self._headers.append((name, value))
         if not self._framed:
             self._framed = name.lower() in {b"content-length", b"transfer-encoding"}
 
     def on_headers_complete(self) -> None:
-        """It is HTTP that comes."""
+        """Note that the server speaks HTTP."""
         self._headed = True
 
     def on_body(self, body: bytes) -> None:
-        """A piece of the body; too much of it is a fault."""
+        """Keep a chunk of the body; fail the request if the body is too large."""
         self._body.append(body)
         self._size += len(body)
-        if self._size > MOST_BODY_BYTES:
-            self._fail(httpx.ReadError("the answer is larger than any about one entry"))
+        if self._size > MAX_BODY_BYTES:
+            self._fail(httpx.ReadError("the response is larger than any about one entry"))
 
     def on_message_complete(self) -> None:
-        """The answer, or what only announces it."""
+        """Complete the request, unless the response is an interim one."""
         if self._parser.get_status_code() < 200:
-            # 100 and 103 announce the answer; they are none.
+            # 100 and 103 precede the response.
             self._begin()
             return
         self._done()
 
-    # -------------------------------------------------------------------------------------------- of the owner
+    # ------------------------------------------------------------------------- methods for the transport
 
-    def ask(self, message: bytes, patience: Patience) -> asyncio.Future[QuickAnswer]:
-        """Send a request; the answer, or an `httpx.TransportError`, comes to the future."""
+    def send(self, message: bytes, timeouts: IdleTimeouts) -> asyncio.Future[FastResponse]:
+        """Send a request. The future gets the response, or an `httpx.TransportError`."""
         if self._transport is None:
-            raise AssertionError("asked before it was connected")
+            raise AssertionError("sent before it was connected")
         self._begin()
         self._waiting = waiting = self._loop.create_future()
-        self._patience, self._moved = patience, False
+        self._timeouts, self._moved = timeouts, False
         self._transport.write(message)
         self._watch()
         return waiting
 
     def close(self) -> None:
-        """At once; what was not answered never will be."""
+        """Abort the connection; a request in flight gets no response."""
         self.usable = False
         self._waiting = None
         if self._timer is not None:
@@ -151,7 +151,7 @@ class QuickConnection(asyncio.Protocol):
         self.usable = self.usable and self._parser.should_keep_alive()
         if waiting is not None and not waiting.done():
             body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-            waiting.set_result(QuickAnswer(self._parser.get_status_code(), self._headers, body))
+            waiting.set_result(FastResponse(self._parser.get_status_code(), self._headers, body))
 
     def _fail(self, error: httpx.TransportError) -> None:
         waiting = self._waiting
@@ -159,11 +159,11 @@ class QuickConnection(asyncio.Protocol):
         if waiting is not None and not waiting.done():
             waiting.set_exception(error)
 
-    # ---------------------------------------------------------------------------------------------------- time
+    # ------------------------------------------------------------------------------------ idle timeouts
 
     def _watch(self) -> None:
-        """See to it that somebody looks in time. A timer for each request would cost more than reading its answer."""
-        seconds = self._patience.read if self._unsent is None else self._patience.write
+        """Set the deadline. A timer per request would cost more than reading its response, so one timer is reused."""
+        seconds = self._timeouts.read if self._unsent is None else self._timeouts.write
         self._due = None if seconds is None else self._loop.time() + seconds
         if self._due is None:
             return
@@ -171,26 +171,26 @@ class QuickConnection(asyncio.Protocol):
             if self._timer.when() <= self._due:
                 return
             self._timer.cancel()
-        self._timer = self._loop.call_at(self._due, self._look)
+        self._timer = self._loop.call_at(self._due, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._timer = None
         if self._waiting is None or self._due is None:
             return
         if self._loop.time() < self._due:
-            # Of an older request, which was answered.
-            self._timer = self._loop.call_at(self._due, self._look)
-        elif self._stands_still():
+            # The timer was set for an earlier request, which is complete.
+            self._timer = self._loop.call_at(self._due, self._check)
+        elif self._is_idle():
             self._fail(
-                httpx.ReadTimeout("no answer in time")
+                httpx.ReadTimeout("no response in time")
                 if self._unsent is None
-                else httpx.WriteTimeout("sending stands still")
+                else httpx.WriteTimeout("no byte was sent in time")
             )
         else:
             self._watch()
 
-    def _stands_still(self) -> bool:
-        """Nothing came since the last look, or, while bytes wait to be sent, none went."""
+    def _is_idle(self) -> bool:
+        """Whether nothing was received since the last check or, while bytes wait to be sent, none was sent."""
         moved, self._moved = self._moved, False
         if self._unsent is None or self._transport is None:
             return not moved

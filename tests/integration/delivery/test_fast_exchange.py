@@ -1,4 +1,4 @@
-"""Requests about one entry by the quick way and by httpx's own: the same to a service, and the same of its answers."""
+"""Requests about one entry over the fast transport and over httpx: equal requests, and equal responses."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import httpx
 import msgspec
 import pytest
 
-from ingestd.client.reply import Reply
+from ingestd.client.response import ServiceResponse
 from ingestd.client.service import ServiceClient
 from tests.support.document_server import DocumentServer, Fault, Garbage, Refuse, Request
 
 WORKSPACE, SINK = "w 1", "s/ü"
-CALLS: dict[str, Callable[[ServiceClient], Awaitable[Reply[Any]]]] = {
+CALLS: dict[str, Callable[[ServiceClient], Awaitable[ServiceResponse[Any]]]] = {
     "create": lambda client: client.create_entry(
         WORKSPACE, SINK, key="ä b", body='{"key":"ä b","value":"1"}'.encode(), idempotency_key="k-1"
     ),
@@ -49,8 +49,8 @@ async def test_both_ways_ask_alike_and_understand_alike(call: str, answer: str) 
             url = f"{server.url}/below/here/"
             async with ServiceClient(url=url, api_key="key", client_id="tester", transport=transport) as client:
                 replies.append(await CALLS[call](client))
-        quick, usual = (told(request) for request in server.requests)
-    assert quick == usual
+        fast, usual = (told(request) for request in server.requests)
+    assert fast == usual
     assert understood(replies[0]) == understood(replies[1])
 
 
@@ -63,5 +63,5 @@ def told(request: Request) -> dict[str, Any]:
     return dataclasses.asdict(request) | {"headers": headers}
 
 
-def understood(reply: Reply[Any]) -> dict[str, Any]:
+def understood(reply: ServiceResponse[Any]) -> dict[str, Any]:
     return msgspec.structs.asdict(reply) | {"milliseconds": 0}

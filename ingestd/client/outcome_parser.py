@@ -1,0 +1,171 @@
+"""From an HTTP response, or an error, to a `ServiceResponse`: read, checked and classified alike for every operation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, TypeAlias, TypeVar
+
+import httpx
+
+from ingestd.client.faults import CONTENT_ERRORS, fault_of
+from ingestd.client.operations import ApiOperation
+from ingestd.client.problem import ProblemDetails, parse_problem
+from ingestd.client.records.summaries import BulkResult
+from ingestd.client.request import Request
+from ingestd.client.response import ServiceResponse
+from ingestd.core.clock import Now
+from ingestd.core.outcome import Facts, Fault, classify
+from ingestd.core.rate import parse_rate_limit
+from ingestd.wire import names
+from ingestd.wire.bulk import HEADER as BULK_HEADER
+from ingestd.wire.bulk import parse_bulk_limits
+from ingestd.wire.retry_after import retry_after_seconds
+
+T = TypeVar("T")
+
+RawHeaders: TypeAlias = Sequence[tuple[bytes, bytes]]
+"""Headers as they arrived."""
+
+_REPLAYED = b"idempotent-replayed"
+_ACCEPT_ENCODING, _BULK, _REQUEST_ID, _RATE_LIMIT, _RATE_LIMIT_POLICY = (
+    name.lower().encode("ascii")
+    for name in (names.ACCEPT_ENCODING, BULK_HEADER, names.REQUEST_ID, names.RATE_LIMIT, names.RATE_LIMIT_POLICY)
+)
+_USED = frozenset({_REPLAYED, _ACCEPT_ENCODING, _BULK, _REQUEST_ID, _RATE_LIMIT, _RATE_LIMIT_POLICY})
+_NO_HEADERS: Mapping[str, str] = {}
+
+
+class OutcomeParser:
+    """Makes responses of one client.
+
+    ``now`` returns seconds since the epoch, for dates in `Retry-After`. ``clock`` returns seconds; every ``started`` is a
+    time of this clock. The default cap, a day, is for programs, which decide themselves how long they wait.
+    """
+
+    def __init__(
+        self,
+        *,
+        now: Now = time.time,
+        clock: Callable[[], float] = time.perf_counter,
+        retry_after_cap_seconds: float = 86_400.0,
+    ) -> None:
+        self.clock = clock
+        self._now = now
+        self._retry_after_cap_seconds = retry_after_cap_seconds
+
+    def parse_httpx(self, request: Request[T], response: httpx.Response, started: float) -> ServiceResponse[T]:
+        """Return the response of httpx that was read to its end."""
+        headers = response.headers
+        return self.parse(
+            request, response.status_code, headers.raw, response.content, started=started, headers=headers
+        )
+
+    def parse(
+        self,
+        request: Request[T],
+        status: int,
+        raw: RawHeaders,
+        body: bytes,
+        *,
+        started: float,
+        headers: Mapping[str, str] = _NO_HEADERS,
+    ) -> ServiceResponse[T]:
+        """Return a response in parts. ``headers``: for a request whose value depends on a header."""
+        operation = request.operation
+        if not 200 <= status < 300:
+            return self._refused(operation, status, raw, body, started)
+        try:
+            value = request.read(body, headers)
+            if request.check is not None:
+                request.check(value)
+        except CONTENT_ERRORS as error:
+            return self.failed(operation, error, started, status=status)
+        return self._classified(operation, _facts_of(status, value), started, raw, value=value)
+
+    def succeeded(
+        self, operation: ApiOperation, status: int, raw: RawHeaders, value: T, started: float
+    ) -> ServiceResponse[T]:
+        """Return a success whose value is known."""
+        return self._classified(operation, _facts_of(status, value), started, raw, value=value)
+
+    def failed(
+        self, operation: ApiOperation, error: Exception, started: float, *, status: int | None = None
+    ) -> ServiceResponse[Any]:
+        """Return the response for one of `faults.TRANSPORT_ERRORS` or `faults.CONTENT_ERRORS`."""
+        fault = fault_of(error)
+        words = str(error) if fault is Fault.MISMATCH else ""
+        return self._classified(operation, Facts(fault=fault, status=status, words=words), started, ())
+
+    def _refused(
+        self, operation: ApiOperation, status: int, raw: RawHeaders, body: bytes, started: float
+    ) -> ServiceResponse[Any]:
+        headers = httpx.Headers(list(raw))
+        problem = parse_problem(
+            status,
+            body,
+            request_id=headers.get(names.REQUEST_ID, ""),
+            code=headers.get(names.ERROR_CODE, ""),
+            content_type=headers.get("Content-Type", ""),
+        )
+        wait = retry_after_seconds(
+            headers.get("Retry-After"), now=self._now(), cap_seconds=self._retry_after_cap_seconds
+        )
+        facts = Facts(
+            status=status,
+            words=problem.words,
+            code=problem.code,
+            location=_without_credentials(headers.get("Location", "")),
+            retry_after_seconds=wait,
+            recognized=problem.recognized,
+        )
+        return self._classified(operation, facts, started, raw, problem=problem)
+
+    def _classified(
+        self,
+        operation: ApiOperation,
+        facts: Facts,
+        started: float,
+        raw: RawHeaders,
+        *,
+        value: Any = None,
+        problem: ProblemDetails | None = None,
+    ) -> ServiceResponse[Any]:
+        # One pass over the headers costs as much as one lookup in httpx's, and most responses have none of these.
+        used = {name.lower(): text.decode("latin-1") for name, text in raw if name.lower() in _USED}
+        return ServiceResponse(
+            operation=operation.name,
+            outcome=classify(facts),
+            status=facts.status,
+            value=value,
+            problem=problem,
+            facts=facts,
+            milliseconds=(self.clock() - started) * 1000,
+            bulk=parse_bulk_limits(used[_BULK]) if _BULK in used else None,
+            replayed=_REPLAYED in used and used[_REPLAYED].lower() == "true",
+            request_id=(problem.request_id if problem else "") or used.get(_REQUEST_ID, ""),
+            takes_gzip=_ACCEPT_ENCODING in used and "gzip" in used[_ACCEPT_ENCODING].lower(),
+            rate=parse_rate_limit(used.get(_RATE_LIMIT_POLICY), used.get(_RATE_LIMIT)),
+        )
+
+
+@cache
+def _success(status: int) -> Facts:
+    """Return one shared value for all successes of a status."""
+    return Facts(status=status)
+
+
+def _facts_of(status: int, value: object) -> Facts:
+    if isinstance(value, BulkResult) and value.results is not None:
+        return Facts(status=status, refused=sum(result.status >= 300 for result in value.results))
+    return _success(status)
+
+
+def _without_credentials(location: str) -> str:
+    """Return scheme, host and path of a redirect's target."""
+    try:
+        url = httpx.URL(location)
+    except httpx.InvalidURL:
+        return ""
+    return str(url.copy_with(username=None, password=None, query=None, fragment=None)) if location else ""
