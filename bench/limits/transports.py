@@ -33,7 +33,7 @@ async def rate(send: Callable[[bytes], Awaitable[int]]) -> float:
     async def work() -> None:
         for number in numbers:
             if (status := await send(BODY % number)) != 201:
-                raise SystemExit(f"answered with {status}")
+                raise SystemExit(f"the server responded with {status}")
 
     started = time.perf_counter()
     await asyncio.gather(*[work() for _ in range(IN_FLIGHT)])

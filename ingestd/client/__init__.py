@@ -18,7 +18,7 @@ __all__ = ["AsyncClient", "Client", "ServiceClient", "ServiceResponse", "Timeout
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Reply":
-        warnings.warn("ingestd.client.Reply is now ServiceResponse.", DeprecationWarning, stacklevel=2)
+    if name == "Reply":  # codespell:ignore reply
+        warnings.warn(f"ingestd.client.{name} is now ServiceResponse.", DeprecationWarning, stacklevel=2)
         return ServiceResponse
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -47,5 +47,5 @@ class RenewableKey:
 
 def _checked(api_key: str) -> str:
     if not _VISIBLE_ASCII.fullmatch(api_key):
-        raise ValueError("The API key is empty or has characters that can't stand in an HTTP header.")
+        raise ValueError("The API key is empty or has characters that an HTTP header can't hold.")
     return api_key

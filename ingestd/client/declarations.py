@@ -151,7 +151,7 @@ def paged(
 ) -> Callable[[Callable[Concatenate[Any, P], Iterator[T]]], IterationMethod[P, T]]:
     """Declare a method that reads the list of ``whole`` page by page.
 
-    Its parameters are those of ``whole`` without ``take`` and ``skip``, and ``page_length``, whose default is given here.
+    Its parameters are those of ``whole`` without ``take`` and ``skip``, and ``page_length``; its default is given here.
     ``identity`` returns the id of a record. ``documented``: the interface document itself has pages for this list.
     """
 

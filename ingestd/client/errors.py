@@ -19,7 +19,7 @@
         Unavailable       503  wait ``retry_after`` seconds
         ServerError       5xx  the service failed; its log has the ``request_id``
       Unreachable              no response; ``may_have_happened`` says whether the request may have taken effect
-      UnreadableResponse       a success whose content is not the service's: a proxy's page, half a document
+      UnreadableResponse       a success without the service's content: a proxy's page, half a document
 
 No message contains the API key or anything else of the request.
 """
@@ -211,7 +211,7 @@ def _restored(kind: type[ServiceError], args: tuple[Any, ...], state: dict[str, 
 
 
 def __getattr__(name: str) -> Any:
-    if name == "UnreadableAnswer":
-        warnings.warn("UnreadableAnswer is now UnreadableResponse.", DeprecationWarning, stacklevel=2)
+    if name == "UnreadableAnswer":  # codespell:ignore answer
+        warnings.warn(f"{name} is now UnreadableResponse.", DeprecationWarning, stacklevel=2)
         return UnreadableResponse
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -48,7 +48,7 @@ class ResponseFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class OpenResponse:
-    """A success whose body is not read yet. ``started`` is a time of the parser's clock."""
+    """A success; its body is not read yet. ``started`` is a time of the parser's clock."""
 
     response: httpx.Response
     started: float

@@ -25,7 +25,7 @@ _MAX_HEADS = 256
 
 
 class FastExchange:
-    """An `Exchange` for requests without a query whose response is read by its body alone.
+    """An `Exchange` for requests without a query. Their responses are read by the body alone.
 
     ``base_url``: the service's address, with a path below which its operations are.
     """

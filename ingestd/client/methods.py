@@ -1,7 +1,7 @@
 """Descriptors that make one declaration a method of both clients.
 
 Read from a blocking client, a `Method` returns a value, or a generator of records. Read from an asynchronous client, it
-returns a coroutine, or an asynchronous generator. The overloads tell mypy and editors the parameters and the result of
+returns a coroutine, or an asynchronous generator. The overloads give mypy and editors the parameters and the result of
 ``client.get_sink`` in both. A blocking twin of each method would be more code, and another source to keep equal.
 """
 
@@ -27,7 +27,7 @@ A = TypeVar("A")
 
 
 class BlockingSender(ABC):
-    """A client whose methods return when the response has arrived."""
+    """A client with methods that return when the response has arrived."""
 
     @abstractmethod
     def send(self, request: Request[T]) -> T:
@@ -44,7 +44,7 @@ class BlockingSender(ABC):
 
 
 class AsyncSender(ABC):
-    """A client whose methods are coroutines."""
+    """A client with methods that are coroutines."""
 
     @abstractmethod
     async def send(self, request: Request[T]) -> T:

@@ -72,7 +72,7 @@ class OutcomeParser:
         started: float,
         headers: Mapping[str, str] = _NO_HEADERS,
     ) -> ServiceResponse[T]:
-        """Return a response in parts. ``headers``: for a request whose value depends on a header."""
+        """Return a response in parts. ``headers``: for a request with a value that depends on a header."""
         operation = request.operation
         if not 200 <= status < 300:
             return self._refused(operation, status, raw, body, started)
@@ -87,7 +87,7 @@ class OutcomeParser:
     def succeeded(
         self, operation: ApiOperation, status: int, raw: RawHeaders, value: T, started: float
     ) -> ServiceResponse[T]:
-        """Return a success whose value is known."""
+        """Return a success with a known value."""
         return self._classified(operation, _facts_of(status, value), started, raw, value=value)
 
     def failed(

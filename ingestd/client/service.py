@@ -1,7 +1,7 @@
 """The daemon's client of the service: each method sends one request and returns its `ServiceResponse`.
 
 No method raises for what a service or a network can do, because delivery expects outages. The caller decides about retries.
-Programs use `ingestd.client.AsyncClient`, whose methods raise errors.
+Programs use `ingestd.client.AsyncClient`: its methods raise errors.
 """
 
 from __future__ import annotations

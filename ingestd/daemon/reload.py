@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from ingestd.core.errors import ConfigurationError
@@ -34,14 +34,32 @@ class LaneRetrier(Protocol):
         """Make every lane that waits try at once."""
 
 
-class Reloader:
-    """Reloads one running daemon. ``configuration`` is the one that it runs with."""
+def read_again(configuration: Configuration) -> Configuration:
+    """Return what the file of a configuration says now.
 
-    def __init__(self, configuration: Configuration, *, client: Keyed, dispatcher: LaneRetrier, emit: Emit) -> None:
+    Raises:
+        ConfigurationError: it has mistakes; all of them at once.
+    """
+    return read_configuration(configuration.path, environment=os.environ, cwd=configuration.base)
+
+
+class Reloader:
+    """Reloads one running daemon. ``configuration`` is the one that it runs with; ``read`` reads it again and may block."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        *,
+        client: Keyed,
+        dispatcher: LaneRetrier,
+        emit: Emit,
+        read: Callable[[Configuration], Configuration] = read_again,
+    ) -> None:
         self._configuration = configuration
         self._client = client
         self._dispatcher = dispatcher
         self._emit = emit
+        self._read = read
         self._one_at_a_time = asyncio.Lock()
 
     async def reload(self, *, by: str) -> Reloaded:
@@ -51,7 +69,7 @@ class Reloader:
         """
         async with self._one_at_a_time:
             try:
-                found = await asyncio.to_thread(self._read)
+                found = await asyncio.to_thread(self._read, self._configuration)
             except ConfigurationError as error:
                 mistakes = tuple(str(mistake) for mistake in error.mistakes)
                 self._emit(ReloadRefused(by=by, mistakes=mistakes))
@@ -63,10 +81,6 @@ class Reloader:
             self._emit(ConfigurationReloaded(by=by, key_changed=changed, restart_needed_for=restart_for))
             self._dispatcher.retry_now()
             return Reloaded(key_changed=changed, restart_for=restart_for)
-
-    def _read(self) -> Configuration:
-        base = self._configuration.base
-        return read_configuration(self._configuration.path, environment=os.environ, cwd=base)
 
 
 def differences(running: Settings, found: Settings) -> Iterator[str]:

@@ -135,7 +135,7 @@ class DriftReader(Protocol):
 
 
 class DriftKeeper(Protocol):
-    """Checking sinks. Async; of one sink one check at a time. A check that a crash took leaves nothing."""
+    """Checking sinks. Async; of one sink one check at a time. A check that a crash took does not count; the next replaces it."""
 
     async def begin_check(self, sink: int) -> int:
         """From now on what is settled in the sink is taken note of; the check's id."""

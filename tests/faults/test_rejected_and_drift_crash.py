@@ -7,8 +7,11 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -69,9 +72,24 @@ async def deliver(mirror: SqliteMirror, service: dict[str, str]) -> None:
         await mirror.delivery.settle(claim)
 
 
-def die_at(template: Path, place: Path, point: int) -> Fuse:
-    """Work until the fuse blows; what a new process would find stands at ``place``."""
+async def read_the_source(mirror: SqliteMirror) -> None:
+    desire_all(mirror, SINK, WANTED)
+
+
+async def check_in_doubt(mirror: SqliteMirror) -> None:
+    """A check of a sink whose state file is not the newest, after its source was read."""
+    await read_the_source(mirror)
+    check = await mirror.drift.begin_check(1)
+    rows = [(key, value, "scalar") for key, value in MEDDLED.items()]
+    schema = {"key": pl.String, "value": pl.String, "data_type": pl.String}
+    await mirror.drift.show(check, pl.DataFrame(rows, schema=schema, orient="row"))
+    await mirror.drift.end_check(check, doubt=True)
+
+
+def die_at(template: Path, place: Path, point: int, work: Callable[[SqliteMirror], Coroutine[Any, Any, None]]) -> Fuse:
+    """Do ``work`` until the fuse blows; what a new process would find is at ``place``."""
     life = place.parents[1] / "state.db"
+    life.parent.mkdir()
     shutil.copyfile(template, life)
     fuse = Fuse(point)
     factory = dying(fuse)
@@ -91,13 +109,17 @@ def die_at(template: Path, place: Path, point: int) -> Fuse:
     return fuse
 
 
-def test_whatever_statement_is_the_last_the_next_process_ends_exact(template: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", [1, 5_000])
+def test_whatever_statement_is_the_last_the_next_process_ends_exact(
+    template: Path, tmp_path: Path, page: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ingestd.mirror.sqlite.drift_store._PAGE", page)
+    monkeypatch.setattr("ingestd.mirror.sqlite.rejected_store._PAGE", page)
     point, blown = 0, True
     while blown:
         point += 1
         place = tmp_path / str(point) / "disk" / "state.db"
-        place.parent.parent.mkdir()
-        fuse = die_at(template, place, point)
+        fuse = die_at(template, place, point, work)
         blown = fuse.blown
         mirror = SqliteMirror.open(place)
         service = dict(MEDDLED)
@@ -110,3 +132,53 @@ def test_whatever_statement_is_the_last_the_next_process_ends_exact(template: Pa
         finally:
             mirror.close()
     assert point > 50, "the fuse saw the work"
+
+
+@pytest.fixture(scope="module")
+def doubted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six entries, all delivered, in a state file that is older than what was sent."""
+    path = tmp_path_factory.mktemp("doubted") / "state.db"
+    mirror = SqliteMirror.open(path)
+    mirror.intake.activate(["desires"])
+    desire_all(mirror, SINK, WANTED)
+    asyncio.run(mirror.delivery.remember_sink(1, workspace_id="w1", sink_id="s1", adopted=True))
+    asyncio.run(deliver(mirror, {}))
+    mirror.intake.note_pass("desires", began=time.time(), whole=True)
+    mirror.close()
+    assert _is_read(path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("INSERT INTO doubt (sink, since, reason) VALUES (1, 0, 'an older copy')")
+    return path
+
+
+def test_whatever_statement_is_the_last_the_next_process_ends_a_doubt(
+    doubted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ingestd.mirror.sqlite.drift_store._PAGE", 1)
+    # Opening the file and reading the source have sweeps of their own.
+    first = point = die_at(doubted, tmp_path / "0" / "disk" / "state.db", 1_000_000, read_the_source).count
+    blown = True
+    while blown:
+        point += 1
+        place = tmp_path / str(point) / "disk" / "state.db"
+        fuse = die_at(doubted, place, point, check_in_doubt)
+        blown = fuse.blown
+        mirror = SqliteMirror.open(place)
+        service = dict(MEDDLED)
+        try:
+            told = (point, fuse.statement)
+            if mirror.status.unexplained(["desires"], limit=1).entries:
+                assert not _is_read(place), f"{told}: a key may be removed before the source was read again"
+            asyncio.run(check_in_doubt(mirror))
+            asyncio.run(deliver(mirror, service))
+            assert service == {key: value for key, (value, _) in WANTED.items()} | {"strange": "9"}, told
+            assert [one.key for one in mirror.status.unexplained(["desires"], limit=10).entries] == ["strange"], told
+            assert (mirror.status.doubts(), mirror.status.pending()) == ([], 0), told
+        finally:
+            mirror.close()
+    assert point > first + 50, "the fuse saw the work"
+
+
+def _is_read(path: Path) -> bool:
+    with closing(sqlite3.connect(path)) as connection:
+        return bool(connection.execute("SELECT read_at IS NOT NULL FROM pipeline").fetchone()[0])

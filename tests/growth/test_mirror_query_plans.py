@@ -93,7 +93,10 @@ READS_ALL = {
     "partitions_beyond": "the newest partitions of a pipeline to a fixed number, in the order of an index",
     "partitions_before": "a page, to a limit, in the order of an index",
     # -- the check of a sink reads the sink and its entries once
-    "gone_clear": "deletes what it reads, which one check of the sink has noted",
+    "gone_until": "a page, to a limit, in the order of the primary key",
+    "drift_until": "a page, to a limit, in the order of the primary key",
+    "dropped_until": "a page, to a limit, in the order of the primary key",
+    "gone_clear": "deletes what it reads, a page of what one check of the sink has noted",
     "check_compare": "compares a whole sink",
     "check_added": "compares a whole sink",
     "check_same_key": "compares a whole sink: keys beyond ASCII",
@@ -101,8 +104,8 @@ READS_ALL = {
     "check_findings": "what a comparison has found",
     "check_strange_values": "what a comparison has found",
     "check_strange_vanished": "what a comparison has found",
-    "drift_over": "once for each check of the sink; what the last check had found",
-    "dropped_forget": "once for each check of the sink; what a person has dropped",
+    "drift_over": "once for each check of the sink; a page of what the last check had found",
+    "dropped_forget": "once for each check of the sink; a page of what a person has dropped",
     "pending_segments": "once for each check of the sink; keys of an index only",
     # -- ownership: once after a start, an adoption or a change of the configuration
     "pipeline_sources": "at start; the first partition of each pipeline",
@@ -118,7 +121,7 @@ READS_ALL = {
     "entries_left_over": "once for the first whole reading with a new mapping, which maps everything",
     "check_authors": "compares a whole sink",
     "check_unexplained": "compares a whole sink",
-    "drift_forget_added": "once for a sink that is in doubt; deletes what it reads",
+    "drift_forget_added": "once for a sink that is in doubt; a page of what was found",
     # -- what is looked at is what is to be done
     "partitions_touched": "the partitions that were touched since the last look, a page",
     "chosen_partitions": "what a person has chosen, a page",

@@ -34,7 +34,7 @@ class Case:
 
     ``hashed``: rows lie in an index by hash, so a commit of a few rows writes a page for each, until there are more rows in a
     commit than pages; the bytes are compared only beyond a page for each row. ``bounded``: no transaction grows with the data;
-    the end of a run reads all rejected rows of its partition, and what a check of a sink has found is stored together.
+    the end of a run reads all rejected rows of its partition.
     """
 
     name: str
@@ -268,7 +268,7 @@ CASES = [
     ),
     Case(name="retry of all rejected", prepare=all_rejected, act=retry_of_all, hashed=True),
     Case(name="retry of all records", prepare=unaddressed, act=retry_of_records, hashed=True, bounded=False),
-    Case(name="drift check and repair", prepare=changed_by_others, act=check_and_repair, bounded=False),
+    Case(name="drift check and repair", prepare=changed_by_others, act=check_and_repair),
     Case(name="small files", prepare=nothing, act=small_files, size=FILES),
     Case(name="small files of the same keys", prepare=nothing, act=small_files_of_same_keys, size=FILES),
     Case(name="settled one by one", prepare=nothing, act=settled_one_by_one, size=100),

@@ -1,18 +1,23 @@
-"""One life of the simulated daemon: the real supervisor, dispatcher and client, started, and stopped or killed."""
+"""One life of the simulated daemon: the real supervisor, dispatcher, client and control, started, and stopped or killed."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
 from typing import Any
 
 import httpx
 
 from ingestd.client.service import ServiceClient
 from ingestd.client.transport import Timeouts
-from ingestd.core.address import SinkAddress
+from ingestd.daemon.command_handler import CommandHandler
+from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.control.server import ControlServer
+from ingestd.daemon.explanation import explained
 from ingestd.daemon.part_supervisor import PartSupervisor
+from ingestd.daemon.reload import Reloader
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.dispatcher import Dispatcher
 from ingestd.delivery.drift import DriftChecker
@@ -20,7 +25,9 @@ from ingestd.intake import Reader, SourceSupervisor
 from ingestd.mirror.drift import DriftKeeper
 from ingestd.mirror.failed_parts import FailedPartKeeper
 from ingestd.mirror.port import Deliverable
+from ingestd.mirror.rejections import RejectionKeeper
 from ingestd.telemetry.event import Emit
+from tests.simulation.configurations import configuration
 from tests.simulation.loop import SimulatedLoop
 from tests.simulation.service import READ_SECONDS
 from tests.simulation.sources import DirectReader
@@ -38,6 +45,9 @@ class Daemon:
         readers: Sequence[Reader | DirectReader],
         mirror: Deliverable,
         drift: DriftKeeper,
+        rejected: RejectionKeeper,
+        state: Path,
+        read_again: Callable[[], Configuration],
         failed_parts: FailedPartKeeper,
         transport: httpx.AsyncBaseTransport,
         emit: Emit,
@@ -51,11 +61,13 @@ class Daemon:
         self._readers = readers
         self._mirror = mirror
         self._drift = drift
+        self._rejected = rejected
+        self._state = state
+        self._read_again = read_again
         self._failed_parts = failed_parts
         self._limits = limits
         self._stop = asyncio.Event()
         self.dispatcher: Dispatcher | None = None
-        self.supervisor: SourceSupervisor | None = None
         self.task: asyncio.Task[None] = loop.create_task(self._run(), name="daemon")
         self.asked: set[asyncio.Task[object]] = set()
 
@@ -67,11 +79,6 @@ class Daemon:
     def stop(self) -> None:
         """Begin to stop."""
         self._loop.call_soon(self._stop.set)
-
-    def check_drift(self, address: SinkAddress, pipeline: str) -> None:
-        """Read a sink back and compare it."""
-        if self.dispatcher is not None:
-            self.ask(lambda: self._checker.check(address, pipelines=[pipeline], mode="report"))
 
     def drain(self) -> asyncio.Task[object] | None:
         """Wait, as `ingestd sync` does, until nothing is pending."""
@@ -98,7 +105,6 @@ class Daemon:
             now=now,
             clock=self._loop.time,
         ) as client:
-            self._checker = DriftChecker(mirror=self._mirror, drift=self._drift, client=client, emit=self._emit)
             supervise = PartSupervisor(self._failed_parts, emit=self._emit, now=now, random=self._chance.random)
             supervisor = SourceSupervisor(
                 self._readers,  # type: ignore[arg-type]  # a direct reader has what a supervisor asks for
@@ -117,11 +123,14 @@ class Daemon:
                 limits=self._limits,
                 clock=self._loop.time,
             )
-            self.supervisor = supervisor
+            handler = self._command_handler(client, supervisor, dispatcher)
+            server = ControlServer(self._state, perform=handler.perform, emit=self._emit)
             async with asyncio.TaskGroup() as group:
                 supervising = group.create_task(supervisor.run(), name="supervisor")
                 delivering = group.create_task(supervise("delivery", dispatcher.run), name="delivery")
+                control = group.create_task(supervise("control socket", server.run), name="control socket")
                 await self._stop.wait()
+                control.cancel()
                 for reader in self._readers:
                     reader.stop()
                 for task in self.asked:
@@ -131,6 +140,29 @@ class Daemon:
                 await supervisor.acknowledge()
                 supervising.cancel()
                 await asyncio.wait([supervising])
+
+    def _command_handler(
+        self, client: ServiceClient, supervisor: SourceSupervisor, dispatcher: Dispatcher
+    ) -> CommandHandler:
+        """As `ingestd.daemon.assembly` has it."""
+        running = configuration()
+        connectors = {reader.pipeline: reader.connector for reader in self._readers}
+        return CommandHandler(
+            pipelines=[one for one in running.settings.pipelines if one.name in connectors],
+            rejected=self._rejected,
+            checker=DriftChecker(mirror=self._mirror, drift=self._drift, client=client, emit=self._emit),
+            again=lambda name: supervisor.again(name, now=True),
+            explain=lambda request: explained(connectors, request),
+            notices=supervisor.notices,
+            reloader=Reloader(
+                running,
+                client=client,
+                dispatcher=dispatcher,
+                emit=self._emit,
+                read=lambda _: self._read_again(),
+            ),
+            emit=self._emit,
+        )
 
     def words(self) -> list[str]:
         """How the lanes are, and what every task waits for."""

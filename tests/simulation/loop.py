@@ -2,7 +2,8 @@
 
 Every ready callback may run next, in any order. Time passes only when nothing is ready, and now and then between two
 callbacks, so that a timer may come between any two of them. Work for threads runs on the loop; its start and the arrival of
-its result are callbacks of their own.
+its result are callbacks of their own. Work of executors that are said to pause runs in threads of its own, one at a time,
+and everything else may go on where it calls `pause`.
 """
 
 # Callbacks are whatever is called, with whatever arguments.
@@ -21,6 +22,8 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self, TypeAlias, TypeVar
+
+from tests.simulation.baton import BatonThread
 
 T = TypeVar("T")
 
@@ -65,6 +68,7 @@ class _Threads:
     """The jobs of one executor, of which so many run at a time."""
 
     most: int
+    pauses: bool
     running: int = 0
     jobs: deque[tuple[asyncio.Future[Any], Callable[[], Any]]] = field(default_factory=deque)
 
@@ -73,9 +77,11 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     """Runs callbacks in an order drawn from ``chance``; its clock starts at ``now`` seconds.
 
     ``thread_seconds``: the longest time that a thread's work waits for its start, and its result for its arrival.
+    ``pausing``: the prefix of the names of the threads that may pause. ``listener``: makes the server's protocol of a new
+    connection to the one Unix socket that is listened to; None: there is none.
     """
 
-    def __init__(self, chance: random.Random, *, now: float, thread_seconds: float) -> None:
+    def __init__(self, chance: random.Random, *, now: float, thread_seconds: float, pausing: str = "") -> None:
         self._ended = True
         super().__init__()
         self._ended = False
@@ -86,6 +92,9 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._callbacks: list[asyncio.Handle] = []
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._threads: dict[object, _Threads] = {}
+        self._pausing = pausing
+        self._paused: list[BatonThread] = []
+        self.listener: Callable[[], asyncio.Protocol] | None = None
         self.failures: list[str] = []
         self.steps = 0
 
@@ -141,6 +150,9 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._timers.clear()
         self._threads.clear()
         self.close()
+        for thread in self._paused:
+            thread.kill()
+        self._paused.clear()
         with warnings.catch_warnings(action="ignore"):
             for task in tasks:
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
@@ -149,6 +161,10 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
     def finish_threads(self) -> None:
         """Run what was handed to threads to its end, as an executor's shutdown does."""
+        for thread in self._paused:
+            while not thread.resume():
+                pass
+        self._paused.clear()
         for threads in self._threads.values():
             while threads.jobs:
                 future, call = threads.jobs.popleft()
@@ -214,13 +230,19 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         self.failures.append(f"{context.get('message')} {context.get('exception')!r}")
 
+    async def create_unix_server(self, protocol_factory: Any, path: Any = None, **_: Any) -> Any:  # noqa: ARG002 - there is one
+        self.listener = protocol_factory
+        await asyncio.sleep(0)  # it listens already, as a real one does
+        return _Listener(self)
+
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:
         future = self.create_future()
         # By itself and not by its id: an executor that is gone may leave its id to another.
         known = executor or "default"
         if known not in self._threads:
             most = executor._max_workers if isinstance(executor, ThreadPoolExecutor) else _DEFAULT_THREADS
-            self._threads[known] = _Threads(most=most)
+            pauses = bool(self._pausing) and getattr(executor, "_thread_name_prefix", "") == self._pausing
+            self._threads[known] = _Threads(most=most, pauses=pauses)
         threads = self._threads[known]
         threads.jobs.append((future, lambda: func(*args)))
         self._start_threads(threads)
@@ -232,17 +254,38 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             self._some_time_later(self._work, threads)
 
     def _work(self, threads: _Threads) -> None:
-        threads.running -= 1
         if not threads.jobs:
+            threads.running -= 1
             return
         future, call = threads.jobs.popleft()
-        if not future.cancelled():
+        if future.cancelled():
+            self._thread_is_free(threads)
+        elif threads.pauses:
+            thread = BatonThread(call)
+            self._paused.append(thread)
+            self._go_on(threads, thread, future)
+        else:
             try:
                 result = call()
             except Exception as error:  # noqa: BLE001 - it belongs to whoever waits for the result
                 self._some_time_later(_fail, future, error)
             else:
                 self._some_time_later(_succeed, future, result)
+            self._thread_is_free(threads)
+
+    def _go_on(self, threads: _Threads, thread: BatonThread, future: asyncio.Future[Any]) -> None:
+        if not thread.resume():
+            self._some_time_later(self._go_on, threads, thread, future)
+            return
+        self._paused.remove(thread)
+        if thread.error is not None:
+            self._some_time_later(_fail, future, thread.error)
+        else:
+            self._some_time_later(_succeed, future, thread.result)
+        self._thread_is_free(threads)
+
+    def _thread_is_free(self, threads: _Threads) -> None:
+        threads.running -= 1
         self._start_threads(threads)
 
     def _some_time_later(self, callback: Callable[..., object], *args: Any) -> None:
@@ -250,6 +293,16 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             self.call_soon(callback, *args)
         else:
             self.call_later(self._chance.random() * self._thread_seconds, callback, *args)
+
+
+class _Listener:
+    """What an `asyncio.Server` is to whoever only closes it."""
+
+    def __init__(self, loop: SimulatedLoop) -> None:
+        self._loop = loop
+
+    def close(self) -> None:
+        self._loop.listener = None
 
 
 class _running:  # noqa: N801 - used like a function

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -13,8 +13,10 @@ from typing import Any, TypeVar
 
 import polars as pl
 
+from ingestd.mirror.drift import DriftKeeper, DriftStatus, RemoveUnexplained
 from ingestd.mirror.failed_parts import FailedPart
 from ingestd.mirror.port import Claim, Deliverable, DeliveryAttempt, LaneState, Parked, Trouble
+from ingestd.mirror.rejections import RejectionKeeper, Retried, Selection
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.mirror.sqlite.threads import in_thread
 from tests.simulation.loop import run_inline
@@ -42,12 +44,15 @@ def _empty_state_file() -> bytes:
 
 
 class StateFolder:
-    """A folder for one state file, in memory where the system has such a place."""
+    """A folder for one state file and its socket, in memory where the system has such a place."""
 
     def __init__(self) -> None:
         in_memory = Path("/dev/shm")
         self._folder = Path(tempfile.mkdtemp(dir=in_memory if in_memory.is_dir() else None))
         self.path = self._folder / "state.db"
+
+    def fill(self) -> None:
+        """Write a state file that has nothing in it yet."""
         self.path.write_bytes(_empty_state_file())
 
     def open(self, now: Callable[[], float]) -> SqliteMirror:
@@ -115,6 +120,56 @@ class ThreadedMirror(Deliverable):
 
     async def note_trouble(self, sink: int, trouble: Trouble | None) -> None:
         await self._in(self._writes, lambda: self._inner.note_trouble(sink, trouble))
+
+
+class ThreadedCommands(RejectionKeeper, DriftKeeper):
+    """What commands do with a mirror in memory, in one thread as the one in a file does it.
+
+    A mirror in memory has one pipeline for all sinks, so the pipelines that are asked for mean that one.
+    """
+
+    def __init__(self, inner: MemoryMirror, on_pending: Callable[[int], None]) -> None:
+        self._inner = inner
+        self._on_pending = on_pending
+        self._thread = ThreadPoolExecutor(1)
+
+    async def _in(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        return await in_thread(self._thread, lambda: run_inline(work()))
+
+    async def retry(self, selection: Selection) -> Retried:
+        done = await self._in(lambda: self._inner.retry(selection))
+        for lane in run_inline(self._inner.lanes()):
+            self._on_pending(lane.id)
+        return done
+
+    async def drop(self, selection: Selection) -> int:
+        return await self._in(lambda: self._inner.drop(selection))
+
+    async def bound(self, *, keep_seconds: float | None, keep_rows: int | None) -> int:
+        return await self._in(lambda: self._inner.bound(keep_seconds=keep_seconds, keep_rows=keep_rows))
+
+    async def begin_check(self, sink: int) -> int:
+        return await self._in(lambda: self._inner.begin_check(sink))
+
+    async def show(self, check: int, entries: pl.DataFrame) -> None:
+        await self._in(lambda: self._inner.show(check, entries))
+
+    async def end_check(
+        self, check: int, *, unexplained: RemoveUnexplained = "keep", doubt: bool = False
+    ) -> DriftStatus:
+        return await self._in(lambda: self._inner.end_check(check, unexplained=unexplained, doubt=doubt))
+
+    async def abandon_check(self, check: int, failure: str) -> None:
+        await self._in(lambda: self._inner.abandon_check(check, failure))
+
+    async def repair(self, sink: int, pipelines: Collection[str], *, remove_added: bool) -> int:  # noqa: ARG002 - it has one
+        one = (MemoryMirror.pipeline,)
+        count = await self._in(lambda: self._inner.repair(sink, one, remove_added=remove_added))
+        self._on_pending(sink)
+        return count
+
+    async def adopt_drift(self, sink: int, pipelines: Collection[str]) -> int:  # noqa: ARG002 - it has one
+        return await self._in(lambda: self._inner.adopt_drift(sink, (MemoryMirror.pipeline,)))
 
 
 class NoFailedParts:

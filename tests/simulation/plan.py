@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from tests.simulation.service import FAULTS, OUTAGES, Fault
 
 Kind: TypeAlias = Literal[
-    "change", "change all", "touch", "outage", "storm", "crash", "stop", "retry", "drift", "source away", "sink deleted"
+    "change",
+    "change all",
+    "touch",
+    "outage",
+    "storm",
+    "crash",
+    "stop",
+    "commands",
+    "meddle",
+    "source away",
+    "sink deleted",
 ]
 
 _KINDS: dict[Kind, float] = {
-    "change": 6, "change all": 3, "touch": 1, "outage": 3, "storm": 2, "crash": 1.5, "stop": 1, "retry": 0.7, "drift": 0.7,
+    "change": 6, "change all": 3, "touch": 1, "outage": 3, "storm": 2, "crash": 1.5, "stop": 1.5, "commands": 2, "meddle": 0.7,
     "source away": 0.7, "sink deleted": 0.4,
 }  # fmt: skip
 _GAPS_SECONDS = (0.0, 0.0, 0.01, 0.1, 0.5, 2.0, 8.0)
@@ -21,6 +31,8 @@ _SINKS = (1, 1, 2, 2, 3, 4, 8, 12, 20)
 _SINKS_OF_RECORDS = (1, 1, 2, 3)
 _WIDEST_SHARE = 0.02
 _RECORDS_SHARE = 0.12
+_STOPPED_READING_SHARE = 0.4
+"""Of the scenes with real readers, how many have an additional stop soon after all sources have changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,15 +90,27 @@ def plan_of(seed: int) -> Plan:
     sinks = chance.choice(_SINKS_OF_RECORDS) if records else chance.choice(_SINKS)
     if not records and chance.random() < _WIDEST_SHARE:
         sinks = 50
+    latency_seconds = chance.choice((0.001, 0.01, 0.1, 1.0))
+    thread_seconds = chance.choice((0.002, 0.02, 0.2))
     actions: list[Action] = []
     at = 0.0
     for _ in range(chance.randint(2, 4 if sinks > 20 else 7 if records or sinks > 5 else 12)):
         at += chance.choice(_GAPS_SECONDS) * chance.random()
-        actions.append(_action(chance, at))
+        action = _action(chance, at)
+        if action.kind in {"stop", "crash"} and chance.random() < 0.7:
+            # What is under way then is what a daemon that ends is about.
+            actions += [replace(action, kind="change all"), replace(action, kind="commands")]
+            at += chance.choice((0.0, 3 * thread_seconds, 4 * latency_seconds)) * chance.random()
+            action = replace(action, at=at)
+        actions.append(action)
         if actions[-1].kind == "outage" and chance.random() < 0.5:
             # What comes in meanwhile is what an outage is about.
             at += actions[-1].seconds * chance.random()
             actions.append(Action(at=at, kind="change all", which=0))
+    if records and chance.random() < _STOPPED_READING_SHARE:
+        at += 1.0
+        actions.append(Action(at=at, kind="change all", which=0))
+        actions.append(Action(at=at + 3 * thread_seconds * chance.random(), kind="stop", which=0, seconds=1.0))
     return Plan(
         seed=seed,
         records=records,
@@ -96,9 +120,9 @@ def plan_of(seed: int) -> Plan:
         replay=chance.random() < 0.7,
         mass_creates=chance.random() < 0.5,
         max_items=chance.choice((1, 2, 5, 100)),
-        latency_seconds=chance.choice((0.001, 0.01, 0.1, 1.0)),
-        thread_seconds=chance.choice((0.002, 0.02, 0.2)),
-        keys=chance.choice((1, 2, 3, 6)),
+        latency_seconds=latency_seconds,
+        thread_seconds=thread_seconds,
+        keys=chance.choice((2, 3, 6, 6) if records else (1, 2, 3, 6)),
         bad_keys=chance.random() < 0.3,
         removes=chance.random() < 0.5,
         actions=tuple(actions),

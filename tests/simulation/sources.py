@@ -7,13 +7,18 @@ from contextlib import contextmanager
 
 from ingestd.core.address import SinkAddress
 from ingestd.intake.reader import PassReport
-from ingestd.sdk import Partition, SourceUnavailable
+from ingestd.sdk import Batch, Cursor, Partition, Settlement, SourceUnavailable
+from tests.simulation.baton import pause
 from tests.support.memory_mirror import MemoryMirror
 from tests.support.scripted_source import Script, ScriptedConnector
 
 
 class WatchedSource(ScriptedConnector):
-    """Wakes its pipeline when something was written. ``away``: for so many passes it can't be reached."""
+    """Wakes its pipeline when something was written. ``away``: for so many passes it can't be reached.
+
+    Between its batches, and before it takes note of what is settled, everything else may go on. ``stopped_readings``: how
+    many readings a stop has ended before their last batch.
+    """
 
     rescan_seconds = 86_400.0
     """No help: an event that got lost is to be seen."""
@@ -23,6 +28,8 @@ class WatchedSource(ScriptedConnector):
         self._watchers = watchers
         self._name = name
         self.away = 0
+        self.stopped_readings = 0
+        self._interrupted = False
 
     @contextmanager
     def watch(self, wake: Callable[[], None]) -> Iterator[None]:
@@ -35,6 +42,24 @@ class WatchedSource(ScriptedConnector):
             self.away -= 1
             raise SourceUnavailable("The share is away.")
         return list(super().partitions())
+
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
+        last = False
+        self._interrupted = False
+        try:
+            for batch in super().read(partition, cursor):
+                pause()
+                last = batch.last
+                yield batch
+        finally:
+            self.stopped_readings += self._interrupted and not last
+
+    def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:
+        pause()
+        super().settled(partition, cursor, settlement)
+
+    def interrupt(self) -> None:
+        self._interrupted = True
 
 
 class DirectReader:

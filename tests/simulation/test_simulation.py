@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
+from ingestd.daemon.control.server import ControlServer
 from ingestd.delivery import limiter
 from ingestd.process.change_signal import ChangeSignal
 from ingestd.telemetry.catalogue.delivery import EntriesDelivered
@@ -27,6 +29,19 @@ def test_simulations_end_with_everything_delivered(first: int) -> None:
 def test_a_seed_stands_for_one_simulation() -> None:
     for seed in (3, 4, 5):
         assert simulate(seed).lines() == simulate(seed).lines()
+
+
+def test_two_hundred_seeds_have_commands_and_readings_in_every_state_when_the_daemon_ends() -> None:
+    counts = sum((simulate(seed).counts for seed in range(1, 201)), Counter[str]())
+    for what in (
+        "commands answered",
+        "commands during a stop",
+        "commands cut off by a kill",
+        "clients that left or were silent",
+        "repairs",
+        "readings ended by a stop",
+    ):
+        assert counts[what] >= 3, f"{what}: {counts}"
 
 
 @pytest.mark.parametrize("status", ["401", "403"])
@@ -81,3 +96,18 @@ def test_a_lost_wake_up_is_found_within_two_hundred_seeds(monkeypatch: pytest.Mo
     found = find_violation(range(1, 201))
     assert "not everything is delivered" in found
     assert "waits in Limiter.wait_for_turn" in found
+
+
+async def accept_when_it_runs(self: ControlServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Accepting as it was in the control server once: a stop does not know of a connection whose task has not run yet."""
+    task = asyncio.current_task()
+    assert task is not None
+    self._connections.add(task)
+    task.add_done_callback(self._connections.discard)
+    await self._serve(reader, writer)
+
+
+def test_a_connection_that_a_stop_overtakes_is_found_within_two_hundred_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ControlServer, "_accept", accept_when_it_runs)
+    found = find_violation(range(1, 201))
+    assert "the daemon has ended, but its connection is still open" in found

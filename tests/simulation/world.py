@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import random
 import traceback
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, Mapping
+from ingestd.daemon.configuration import Configuration
+from ingestd.daemon.control.requests import CheckDrift, Explain, ReadNotices, Reload, Request, RetryRejected
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.intake import Reader
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.daemon import PartFailed
-from ingestd.telemetry.catalogue.drift import DriftFound
+from ingestd.telemetry.catalogue.drift import DriftFound, DriftRepaired
+from tests.simulation.commands import Command, Manner, judged
+from tests.simulation.configurations import WORKSPACE, Version, configuration
 from tests.simulation.daemon import Daemon
 from tests.simulation.loop import NeverIdle, SimulatedLoop, run_inline
-from tests.simulation.mirrors import NoFailedParts, StateFolder, ThreadedMirror
+from tests.simulation.mirrors import NoFailedParts, StateFolder, ThreadedCommands, ThreadedMirror
 from tests.simulation.plan import Action, Kind, Plan, plan_of
 from tests.simulation.service import RecordingStore, SimulatedService
 from tests.simulation.sources import DirectReader, WatchedSource
@@ -29,11 +34,16 @@ from tests.support.scripted_source import Row, Script
 RECOVERY_SECONDS = 900.0
 """After the last fault everything is delivered within this time: three of the longest waits."""
 
+RESPONSE_SECONDS = 300.0
+"""A command is answered within this time by a daemon that keeps running, also while the service does not respond."""
+
 DRAIN_SECONDS = 8.0
 """What the daemon has for an orderly end."""
 
 _MAPPING = Mapping([EntrySpec(key="{k}", value="{v}")])
-_WORKSPACE = "00000000-0000-4000-8000-000000000000"
+_MANNERS: dict[Manner, float] = {"waits": 6, "leaves": 1, "sends half": 0.5, "sends nothing": 0.3}
+_COMMANDS = ("retry", "retry", "report", "report", "repair", "repair", "reload", "reload", "notices", "explain")
+_VERSIONS: tuple[Version, ...] = ("first", "first", "other key", "mistaken")
 _LAST_LINES = 120
 
 
@@ -53,12 +63,14 @@ class Pipeline:
 
 
 class World:
-    """Runs one plan."""
+    """Runs one plan. ``counts``: how often something happened that should happen in some seeds."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.trace: list[tuple[float, str | Event]] = []
+        self.counts: Counter[str] = Counter()
         self._content = random.Random(f"content {plan.seed}")
+        self._asking = random.Random(f"commands {plan.seed}")
         self._scheduling = random.Random(f"scheduling {plan.seed}")
         self._jitter = random.Random(f"jitter {plan.seed}")
         self._now = 1_000.0
@@ -67,6 +79,8 @@ class World:
         self._broken = ""
         self._stopping = False
         self._daemon: Daemon | None = None
+        self._commands: list[Command] = []
+        self._meddled: set[str] = set()
         self._loop = SimulatedLoop(self._scheduling, now=self._now, thread_seconds=plan.thread_seconds)
         self._loop.close()
         store = RecordingStore(mass_creates=plan.mass_creates, written=self._written)
@@ -84,24 +98,26 @@ class World:
             tell=self._tell,
             latency_seconds=plan.latency_seconds,
         )
-        workspace = str(store.create_workspace({"id": _WORKSPACE, "label": "Bench"})["id"])
+        workspace = str(store.create_workspace({"id": WORKSPACE, "label": "Bench"})["id"])
         self._watchers: dict[str, Callable[[], None]] = {}
         self.pipelines = [self._pipeline(number, workspace) for number in range(plan.sinks)]
         self._brief: dict[Kind, Callable[[Pipeline], None]] = {
             "change": self._change,
             "touch": self._touch,
-            "retry": self._retry,
-            "drift": self._check_drift,
+            "commands": self._give_commands,
+            "meddle": self._meddle,
             "source away": self._source_away,
             "sink deleted": self._delete,
         }
         self._memory = MemoryMirror()
-        self._folder = StateFolder() if plan.records else None
+        self._folder = StateFolder()
+        if plan.records:
+            self._folder.fill()
         self._file: SqliteMirror | None = None
 
     def _pipeline(self, number: int, workspace: str) -> Pipeline:
         name = f"p{number}"
-        script = Script(deletes="remove" if self.plan.removes and self.plan.records else "keep", batch_rows=2)
+        script = Script(deletes="remove" if self.plan.removes and self.plan.records else "keep", batch_rows=1)
         source = WatchedSource(script, watchers=self._watchers, name=name)
         sink = SinkAddress(workspace=workspace, by="label", name=f"Sink {number}")
         return Pipeline(name=name, sink=sink, script=script, source=source)
@@ -118,6 +134,8 @@ class World:
             self._start()
             self._act()
             self._recover()
+            self._repair()
+            self._compare()
             self._stay_quiet()
             self._end()
         except Violation:
@@ -128,8 +146,7 @@ class World:
             self._fail(traceback.format_exc())
         finally:
             self._kill()
-            if self._folder is not None:
-                self._folder.remove()
+            self._folder.remove()
 
     def _act(self) -> None:
         began = self._now
@@ -153,7 +170,8 @@ class World:
             self._turn(first[0])
             ends.remove(first)
             first[1]()
-        self._turn(at)
+        if at > self._now:  # else it happens together with what comes before it
+            self._turn(at)
 
     def _turn(self, until: float, done: Callable[[], bool] = lambda: False) -> str:
         end = self._loop.run(until, done) if self._daemon is not None else "asleep"
@@ -164,6 +182,11 @@ class World:
             self._fail(self._broken)
         if self._loop.failures:
             self._fail("; ".join(self._loop.failures))
+        for command in list(self._commands):
+            if (self._now if command.ended_at is None else command.ended_at) > command.asked_at + RESPONSE_SECONDS:
+                self._fail(f"no response after {RESPONSE_SECONDS} s: {command}")
+            if command.ended_at is not None:
+                self._judge(command)
         if self._daemon is not None and self._daemon.task.done() and not self._stopping:
             error = self._daemon.task.exception()
             self._fail("the daemon ended: " + "".join(traceback.format_exception(error)) if error else "it ended")
@@ -245,21 +268,66 @@ class World:
         pipeline.source.away = self._content.randint(1, 3)
         self._wake(pipeline)
 
-    def _check_drift(self, pipeline: Pipeline) -> None:
-        if self._daemon is not None:
-            self._daemon.check_drift(pipeline.sink, pipeline.name)
+    def _meddle(self, pipeline: Pipeline) -> None:
+        """Somebody else changes or removes an entry of ours in the service."""
+        store = self.service.inner.store
+        for sink in store.by_label(pipeline.sink.name):
+            ours = [key for key in store.entries[sink] if key in pipeline.wanted and not key.startswith("bad")]
+            if ours:
+                key = self._asking.choice(ours)
+                self._meddled.add(str(pipeline.sink))
+                if self._asking.random() < 0.5:
+                    store.patch_entry(pipeline.sink.workspace, sink, key, {"value": "meddled"})
+                else:
+                    store.delete_entry(pipeline.sink.workspace, sink, key)
+                self._tell(f"   {pipeline.name}: {key} is changed by somebody else")
 
-    def _retry(self, _: Pipeline) -> None:
-        """Put back what was rejected, as `ingestd rejected retry` asks of the daemon."""
+    def _give_commands(self, pipeline: Pipeline) -> None:
+        """Operators ask for something, several at a time now and then."""
+        for _ in range(self._asking.choice((1, 1, 1, 2, 4))):
+            manner = self._asking.choices(list(_MANNERS), weights=list(_MANNERS.values()))[0]
+            self._ask(self._request(pipeline), manner)
+
+    def _request(self, pipeline: Pipeline) -> Request:
+        match self._asking.choice(_COMMANDS):
+            case "retry":
+                return RetryRejected(selection=Selection())
+            case "reload":
+                return Reload()
+            case "notices":
+                return ReadNotices()
+            case "explain":
+                return Explain(pipeline=pipeline.name, partition="part", cursor=None)
+            case mode:
+                other = self._asking.choice(self.pipelines)
+                if mode == "repair":
+                    self._meddle(pipeline)
+                names = tuple(dict.fromkeys((pipeline.name, other.name)))
+                return CheckDrift(pipelines=names, mode="repair" if mode == "repair" else "report")
+
+    def _ask(self, request: Request, manner: Manner) -> None:
         if self._daemon is None:
             return
-        if self._file is not None:
-            rejected = self._file.rejected
-            self._daemon.ask(lambda: rejected.retry(Selection()))
-        else:
-            run_inline(self._memory.retry(Selection()))
-            for lane in run_inline(self._memory.lanes()):
-                self._daemon.wake(lane.id)
+        command = Command(request, manner, loop=self._loop, chance=self._asking)
+        self._tell(f"   asked: {command}")
+        self._commands.append(command)
+        self._loop.call_soon(command.connect)
+
+    def _judge(self, command: Command) -> None:
+        """The connection of a command has ended: was it answered?"""
+        self._commands.remove(command)
+        self._tell(f"   {command}: {command.response.decode().strip()[:200]}")
+        if command.manner != "waits":
+            self.counts["clients that left or were silent"] += 1
+            return
+        if wrong := judged(command, stopping=self._stopping):
+            self._fail(wrong)
+        if not command.nobody_listened:
+            self.counts["commands during a stop" if self._stopping else "commands answered"] += 1
+
+    def _reread(self) -> Configuration:
+        """What the configuration file says when it is read again."""
+        return configuration(self._asking.choice(_VERSIONS))
 
     def _delete(self, pipeline: Pipeline) -> None:
         store = self.service.inner.store
@@ -272,9 +340,14 @@ class World:
         if self._daemon is not None:
             return
         self._tell("** the daemon starts")
-        self._loop = SimulatedLoop(self._scheduling, now=self._now, thread_seconds=self.plan.thread_seconds)
+        self._loop = SimulatedLoop(
+            self._scheduling,
+            now=self._now,
+            thread_seconds=self.plan.thread_seconds,
+            pausing="source" if self.plan.records else "",
+        )
         readers: list[Reader | DirectReader]
-        if self._folder is not None:
+        if self.plan.records:
             self._file = self._folder.open(lambda: self._now)
             self._file.intake.activate([pipeline.name for pipeline in self.pipelines])
             readers = [
@@ -294,11 +367,15 @@ class World:
             for reader in direct:
                 reader.on_pending = self._on_pending
             readers = list(direct)
+        asked = ThreadedCommands(self._memory, self._on_pending)
         self._daemon = Daemon(
             self._loop,
             readers=readers,
             mirror=self._file.delivery if self._file is not None else ThreadedMirror(self._memory),
-            drift=self._file.drift if self._file is not None else self._memory,
+            drift=self._file.drift if self._file is not None else asked,
+            rejected=self._file.rejected if self._file is not None else asked,
+            state=self._folder.path,
+            read_again=self._reread,
             failed_parts=self._file.failed_parts if self._file is not None else NoFailedParts(),
             transport=self.service,
             emit=self._emit,
@@ -326,6 +403,7 @@ class World:
         if (error := daemon.task.exception()) is not None:
             self._fail("the daemon failed while it ended: " + "".join(traceback.format_exception(error)))
         self._loop.finish_threads()
+        self._end_commands(killed=False)
         self._loop.close()
         self._put_down()
 
@@ -333,9 +411,18 @@ class World:
         if self._daemon is None:
             return
         self._daemon = None
+        self._end_commands(killed=True)
         self._loop.kill()
         self.service.client_died()
         self._put_down()
+
+    def _end_commands(self, *, killed: bool) -> None:
+        """The process is gone: whoever waits sees the end of its connection; an orderly end has closed them all."""
+        for command in list(self._commands):
+            if not killed:
+                self._fail(f"the daemon has ended, but its connection is still open: {command}")
+            self.counts["commands cut off by a kill"] += 1
+            self._commands.remove(command)
 
     def _put_down(self) -> None:
         self._daemon = None
@@ -361,9 +448,10 @@ class World:
         if self._daemon is None:
             return  # what a killed daemon's clean-up would say is never said
         self.trace.append((self._loop.time(), event))
+        self.counts["repairs"] += isinstance(event, DriftRepaired)
         if isinstance(event, PartFailed):
             self._broken = self._broken or f"{event.part} failed: {event.sentence}\n{event.traceback}"
-        if isinstance(event, DriftFound):
+        if isinstance(event, DriftFound) and event.sink not in self._meddled:
             self._broken = self._broken or f"nobody else writes, but {event.sink} differs: {event}"
 
     def _recover(self) -> None:
@@ -378,14 +466,25 @@ class World:
             if self._turn(self._now + RECOVERY_SECONDS, drained.done) != "done":
                 self._fail("everything is delivered, but whoever waits for that is not told")
             self._daemon.asked.discard(drained)
-        self._compare()
+
+    def _repair(self) -> None:
+        """What somebody else has changed is as it was, after one repair that nothing comes in the way of."""
+        meddled = tuple(one.name for one in self.pipelines if str(one.sink) in self._meddled)
+        if not meddled:
+            return
+        self._ask(CheckDrift(pipelines=meddled, mode="repair"), "waits")
+        if self._turn(self._now + RECOVERY_SECONDS, self._all_delivered) != "done":
+            self._fail("what a repair sends again is not delivered")
 
     def _all_delivered(self) -> bool:
         for pipeline in self.pipelines:
             for name, content in pipeline.script.contents.items():
                 if (name, content.version) not in pipeline.script.settled:
                     return False
-        return self._pending() == 0
+        return not self._commands_wait() and self._pending() == 0
+
+    def _commands_wait(self) -> bool:
+        return any(command.ended_at is None for command in self._commands)
 
     def _pending(self) -> int:
         if self._file is not None:
@@ -436,6 +535,7 @@ class World:
 
     def _end(self) -> None:
         self._stop()
+        self.counts["readings ended by a stop"] = sum(one.source.stopped_readings for one in self.pipelines)
         if self._loop.failures:
             self._fail("; ".join(self._loop.failures))
 
@@ -447,7 +547,7 @@ class World:
     def lines(self) -> list[str]:
         """What happened, with the seconds since the start."""
         began = self.trace[0][0]
-        return [f"{at - began:10.4f}  {line}".replace(f" in {_WORKSPACE}", "") for at, line in self.trace]
+        return [f"{at - began:10.4f}  {line}".replace(f" in {WORKSPACE}", "") for at, line in self.trace]
 
     def _fail(self, reason: str) -> None:
         lines = self.lines()[-_LAST_LINES:]

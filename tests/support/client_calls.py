@@ -13,9 +13,9 @@ T = TypeVar("T")
 AnyClient: TypeAlias = Client | AsyncClient
 
 
-async def done(answer: T | Awaitable[T]) -> T:
+async def done(handler: T | Awaitable[T]) -> T:
     """The value of a call."""
-    return await answer if inspect.isawaitable(answer) else answer
+    return await handler if inspect.isawaitable(handler) else handler
 
 
 async def collected(records: Iterator[T] | AsyncIterator[T]) -> list[T]:

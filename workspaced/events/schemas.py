@@ -1,33 +1,17 @@
-"""JSON Schemas (2020-12) of what is sent, one an event type (contract H6, H8). Pure: tables in, schema out."""
+"""JSON Schemas (2020-12) of what is sent, one for each event type (contract H6, H8). Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final
 
+from workspaced.core.json_schema import COUNT, FLAG, OBJECT, STRING, TIMESTAMP, Schema, array, nullable, response
 from workspaced.events.catalogue import EventType
 
-Schema: TypeAlias = dict[str, Any]
-
-_TEXT: Final[Schema] = {"type": "string"}
-_TEXTS: Final[Schema] = {"type": "array", "items": _TEXT}
-_FLAG: Final[Schema] = {"type": "boolean"}
 _NUMBER: Final[Schema] = {"type": "number"}
-_OBJECT: Final[Schema] = {"type": "object"}
-_STAMP: Final[Schema] = {"type": "string", "format": "date-time"}
-_NULL: Final[Schema] = {"type": "null"}
-_TEXT_OR_NULL: Final[Schema] = {"anyOf": [_TEXT, _NULL]}
+_STRING_OR_NULL: Final = nullable(STRING)
 
-_TRACKED: Final = {"createdAt": _STAMP, "updatedAt": _STAMP, "createdBy": _TEXT, "updatedBy": _TEXT}
-_ENTRY: Final[Mapping[str, Schema]] = {
-    "id": _TEXT,
-    "key": _TEXT,
-    "dataSinkId": _TEXT,
-    "value": _TEXT_OR_NULL,
-    "dataType": _TEXT,
-    **_TRACKED,
-}
-_BLOCK_TEXTS = (
+_TRACKED: Final = {"createdAt": TIMESTAMP, "updatedAt": TIMESTAMP, "createdBy": STRING, "updatedBy": STRING}
+_BLOCK_STRINGS: Final = [
     "id",
     "label",
     "description",
@@ -36,74 +20,66 @@ _BLOCK_TEXTS = (
     "previewSource",
     "icon",
     "pdmThumbnail",
+    "path",
+]
+_BLOCK_LISTS: Final = (
+    *("children", "propertyGroups", "figures", "interfaces"),
+    *("attachments", "externalLinks", "blockStatuses", "type"),
 )
-_BLOCK_LISTS = (
-    "children",
-    "propertyGroups",
-    "figures",
-    "interfaces",
-    "attachments",
-    "externalLinks",
-    "blockStatuses",
-    "type",
-)
+_IN_WORKSPACE: Final = {"id": STRING, "workspaceId": STRING}
 
-# The members that every record of the subject has; further ones may come with later versions (contract G22).
-_SUBJECTS: Final[Mapping[str, Mapping[str, Schema]]] = {
+# The members that every record of the subject has. Records may have more members in later versions (contract G22).
+_SUBJECTS: Final[dict[str, dict[str, Schema]]] = {
     "dataSink": {
-        "id": _TEXT,
-        "workspaceId": _TEXT,
-        "label": _TEXT,
-        "description": _TEXT_OR_NULL,
-        "tags": _TEXT_OR_NULL,
-        "icon": {"anyOf": [_OBJECT, _TEXT, _NULL]},
-        "visibleId": _TEXT,
+        **_IN_WORKSPACE,
+        "label": STRING,
+        "description": _STRING_OR_NULL,
+        "tags": _STRING_OR_NULL,
+        "icon": {"anyOf": [OBJECT, STRING, {"type": "null"}]},
+        "visibleId": STRING,
         "serial": _NUMBER,
         **_TRACKED,
     },
-    "dataSinkEntry": _ENTRY,
-    "block": {
-        **dict.fromkeys(_BLOCK_TEXTS, _TEXT),
-        **dict.fromkeys(_BLOCK_LISTS, _TEXTS),
-        "multiplicity": _NUMBER,
-        "pdmEnabled": _FLAG,
-        "orderIndex": _NUMBER,
-        "path": _TEXT,
+    "dataSinkEntry": {
+        **dict.fromkeys(("id", "key", "dataSinkId", "dataType"), STRING),
+        "value": _STRING_OR_NULL,
+        **_TRACKED,
     },
-    "workspace": {"id": _TEXT, "label": _TEXT, "rootBlock": _TEXT, "createdAt": _STAMP, "updatedAt": _STAMP},
-    "file": {"id": _TEXT, "workspaceId": _TEXT, "fileName": _TEXT, "contentType": _TEXT, "conversion": _OBJECT},
-    "fileMetadata": {"id": _TEXT, "workspaceId": _TEXT, "metadata": _OBJECT},
-    "webhookTest": {"webhookId": _TEXT},
+    "block": {
+        **dict.fromkeys(_BLOCK_STRINGS, STRING),
+        **dict.fromkeys(_BLOCK_LISTS, array(STRING)),
+        **dict.fromkeys(("multiplicity", "orderIndex"), _NUMBER),
+        "pdmEnabled": FLAG,
+    },
+    "workspace": {
+        **dict.fromkeys(("id", "label", "rootBlock"), STRING),
+        **dict.fromkeys(("createdAt", "updatedAt"), TIMESTAMP),
+    },
+    "file": {**_IN_WORKSPACE, "fileName": STRING, "contentType": STRING, "conversion": OBJECT},
+    "fileMetadata": {**_IN_WORKSPACE, "metadata": OBJECT},
+    "webhookTest": {"webhookId": STRING},
 }
 
 
 def schema_of(kind: EventType) -> Schema:
-    """The schema of the body that is sent for an event of this type."""
-    full = _record(_SUBJECTS[kind.subject])
-    shortened = _record({"id": _TEXT} if "id" in _SUBJECTS[kind.subject] else {})
+    """Return the schema of the body that is sent for an event of this type."""
+    members = _SUBJECTS[kind.subject]
+    whole = {"object": response(members), "previous": OBJECT}
+    identity = {"object": response({"id": STRING} if "id" in members else {}), "previous": OBJECT}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": kind.name,
         "description": kind.description,
-        **_record(
+        **response(
             {
                 "id": {"type": "string", "pattern": "^evt_[0-9a-f]{32}$"},
                 "type": {"const": kind.name},
-                "timestamp": _STAMP,
-                "workspaceId": _TEXT_OR_NULL if kind.scope == "" else _TEXT,
-                "clientId": _TEXT_OR_NULL,
-                "actor": _TEXT,
-                "sequence": {"type": "integer", "minimum": 0},
-                "data": {
-                    "anyOf": [
-                        _record({"object": full, "previous": _OBJECT}),
-                        _record({"object": shortened, "previous": _OBJECT, "truncated": {"const": True}}),
-                    ]
-                },
+                "timestamp": TIMESTAMP,
+                "workspaceId": _STRING_OR_NULL if kind.scope == "" else STRING,
+                "clientId": _STRING_OR_NULL,
+                "actor": STRING,
+                "sequence": COUNT,
+                "data": {"anyOf": [response(whole), response({**identity, "truncated": {"const": True}})]},
             }
         ),
     }
-
-
-def _record(members: Mapping[str, Schema], *, required: Sequence[str] | None = None) -> Schema:
-    return {"type": "object", "properties": dict(members), "required": list(required or members)}

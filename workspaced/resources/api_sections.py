@@ -1,4 +1,4 @@
-"""The sections of the API description, in their order: what each resource says about its operations."""
+"""The sections of the API description, in their order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workspaced.settings.model import Settings
 
 
 def api_sections(settings: Settings) -> tuple[ApiSection, ...]:
-    """All of them. An operation that stands in none keeps the service's document from being made."""
+    """Return all sections. Every operation of the service must be described in one of them."""
     limits = settings.limits
     return (
         workspaces.api_section(limits),

@@ -77,14 +77,14 @@ class Delivery(Record, frozen=True, kw_only=True):
 
 
 class Attempt(Record, frozen=True, kw_only=True):
-    """One request to the receiver. ``status_code`` None: no response. ``answer``: its first KiB, for the owner only."""
+    """One request to the receiver. ``status_code`` None: no response. The owner also gets the first KiB of its body."""
 
     number: int
     at: datetime
     milliseconds: Number
     status_code: int | None
     error: str | None
-    answer: str | None
+    answer: str | None  # codespell:ignore answer
 
 
 class DeliveryDetail(Delivery, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ import pwd
 import socket
 import struct
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 from ingestd.core.errors import IngestdError
@@ -30,10 +31,15 @@ class ControlServer:
         self._file = socket_file(state)
         self._perform = perform
         self._emit = emit
-        self._talking: set[asyncio.Task[None]] = set()
+        self._connections: set[asyncio.Task[None]] = set()
+        self._is_stopping = False
 
     async def run(self) -> None:
-        """Until cancelled. Where no socket can be made the daemon does without, and says so."""
+        """Listen until cancelled; every connection is answered or closed then.
+
+        If no socket can be made, the daemon does without and an event says so.
+        """
+        self._is_stopping = False
         try:
             listening = self._listen()
         except OSError as error:
@@ -42,7 +48,7 @@ class ControlServer:
             await asyncio.Event().wait()
             return
         try:
-            server = await asyncio.start_unix_server(self._welcome, sock=listening, limit=LONGEST_LINE)
+            server = await asyncio.start_unix_server(self._accept, sock=listening, limit=LONGEST_LINE)
             try:
                 await asyncio.Event().wait()
             finally:
@@ -50,10 +56,11 @@ class ControlServer:
         finally:
             self._file.unlink(missing_ok=True)
             listening.close()
-            for task in self._talking:
+            self._is_stopping = True
+            for task in self._connections:
                 task.cancel()
-            if self._talking:
-                await asyncio.wait(self._talking)
+            if self._connections:
+                await asyncio.wait(self._connections)
 
     def _listen(self) -> socket.socket:
         # Whatever lies there was left by a daemon that was killed: the state file's lock is ours.
@@ -69,11 +76,24 @@ class ControlServer:
             raise
         return listening
 
-    async def _welcome(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        if task is not None:
-            self._talking.add(task)
-            task.add_done_callback(self._talking.discard)
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a new connection in a task that is registered before it runs, so that a stop ends it in any case."""
+        if self._is_stopping:  # the kernel accepted it before the socket was closed
+            writer.write(refused(_STOPPING))
+            writer.close()
+            return
+        task = asyncio.create_task(self._serve(reader, writer), name="control connection")
+        self._connections.add(task)
+        task.add_done_callback(partial(self._end, writer))
+
+    def _end(self, writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:
+        self._connections.discard(task)
+        writer.close()  # a task that is cancelled before it runs has not done so
+        if not task.cancelled() and (error := task.exception()) is not None:
+            context = {"message": "A command failed.", "exception": error, "task": task}
+            task.get_loop().call_exception_handler(context)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):  # who does not wait for the answer does not get it
             try:
                 writer.write(await self._answer(reader, _who(writer)))

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from ingestd.mirror.drift import RemoveUnexplained
+from ingestd.mirror.sqlite.ownership import unexplained_count
 from ingestd.mirror.sqlite.sql import SQL
 
 _BEYOND_ASCII = "*[^\x01-\x7f]*"
@@ -97,6 +98,10 @@ class Comparison:
         asked = {"sink": self._sink, "all": which == "remove", "earlier": earlier, "author": author}
         for (key,) in self._reader.execute(SQL["check_unexplained"], asked):
             yield key
+
+    def unexplained_count(self) -> int:
+        """How many entries of the sink no source explains now."""
+        return unexplained_count(self._reader, self._sink)
 
     def _author(self) -> str | None:
         """Who wrote all that the sources explain; None if that is not one."""

@@ -1,8 +1,18 @@
 -- What differs between a sink that was read back and the mirror. `seen` (what the service holds), `held` (segments that were
 -- pending when the check began), `finding` and `stranger` are temporary tables of the check's own connection.
 
+-- The last key of the next page of a sink's rows; NULL: there is none.
+-- name: gone_until
+SELECT max(key) FROM (SELECT key FROM gone WHERE sink = ? AND key > ? ORDER BY key LIMIT ?)
+
+-- name: drift_until
+SELECT max(key) FROM (SELECT key FROM drift WHERE sink = ? AND key > ? ORDER BY key LIMIT ?)
+
+-- name: dropped_until
+SELECT max(key) FROM (SELECT key FROM dropped WHERE sink = ? AND key > ? ORDER BY key LIMIT ?)
+
 -- name: gone_clear
-DELETE FROM gone WHERE sink = ?
+DELETE FROM gone WHERE sink = :sink AND key > :after AND key <= :until
 
 -- name: gone_part
 INSERT OR IGNORE INTO gone (sink, key) SELECT ?, value FROM json_each(?)
@@ -117,7 +127,7 @@ ON CONFLICT (sink, key) DO UPDATE SET partition = excluded.partition, segment = 
   what = excluded.what, found = excluded.found
 
 -- name: drift_over
-DELETE FROM drift WHERE sink = ? AND checked <> ?
+DELETE FROM drift WHERE sink = :sink AND key > :after AND key <= :until AND checked <> :at
 
 -- name: drift_checked
 INSERT INTO drift_check (sink, tried_at, at, entries, added, changed, removed, unexplained, failure)
@@ -134,7 +144,7 @@ ON CONFLICT (sink) DO UPDATE SET tried_at = excluded.tried_at, failure = exclude
 SELECT tried_at, at, entries, added, changed, removed, failure, unexplained FROM drift_check WHERE sink = ?
 
 -- name: dropped_forget
-DELETE FROM dropped WHERE sink = :sink
+DELETE FROM dropped WHERE sink = :sink AND key > :after AND key <= :until
   AND EXISTS (SELECT 1 FROM entry e WHERE e.sink = dropped.sink AND e.key = dropped.key AND e.segment <> dropped.segment)
 
 -- What was changed or removed of some pipelines' entries (a JSON list of names), as far as the mirror has it as compared.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count, islice
-from typing import ParamSpec, TypeVar
+from typing import Literal, ParamSpec, TypeAlias, TypeVar
 
 import polars as pl
 
@@ -17,7 +18,7 @@ from ingestd.mirror.sqlite.adoption import keep_as_delivered, queue_again
 from ingestd.mirror.sqlite.comparison import Comparison
 from ingestd.mirror.sqlite.connection import StateFile
 from ingestd.mirror.sqlite.entry_writer import ADOPTED, remove_entries, write_rows
-from ingestd.mirror.sqlite.ownership import unexplained_count, unexplained_of
+from ingestd.mirror.sqlite.ownership import unexplained_of
 from ingestd.mirror.sqlite.segments import queue
 from ingestd.mirror.sqlite.snapshots import load_snapshot
 from ingestd.mirror.sqlite.sql import SQL
@@ -109,8 +110,8 @@ class DriftStore:
         return await in_thread(self._thread, call, *args, **kwargs)
 
     def _begin(self, sink: int) -> int:
+        self._in_windows(sink, "gone", "gone_clear")
         with self._state.writing() as connection:
-            connection.execute(SQL["gone_clear"], (sink,))
             newest = connection.execute(SQL["newest_segment"]).fetchone()[0]
             held = [segment for (segment,) in connection.execute(SQL["pending_segments"], (sink,))]
             # Within the transaction, so that no removal is settled between this and the first that is taken note of.
@@ -121,73 +122,119 @@ class DriftStore:
         return check
 
     def _end(self, check: int, unexplained: RemoveUnexplained, doubt: bool) -> DriftStatus:
+        """Keep what was found, in transactions of a page each; the last one makes the check count.
+
+        Every page is judged by the mirror as it is then. A crash between two of them leaves findings that the next check
+        replaces, and work that it finds again.
+        """
         ended = self._checks.pop(check)
         sink, comparison, swept, repaired = ended.sink, ended.comparison, 0, 0
         try:
             counts = comparison.compare()
-            with self._state.writing() as connection:
-                if sink not in self._watched:
+            at = self._now()
+            try:
+                self._keep_findings(sink, comparison, at)
+                self._in_windows(sink, "dropped", "dropped_forget")
+                if doubt and self._is_doubted(sink):
+                    repaired = self._end_doubt(sink)
+                swept = self._sweep(sink, comparison.unexplained(unexplained))
+                numbers = {
+                    "entries": counts.entries,
+                    "added": counts.added,
+                    "changed": counts.changed,
+                    "removed": counts.removed,
+                    "unexplained": comparison.unexplained_count(),
+                }
+                with self._watching(sink) as connection:
+                    connection.execute(SQL["drift_checked"], {"sink": sink, "at": at, **numbers})
+                    self._watched.discard(sink)
+            except _SinkLost:
+                with self._state.writing() as connection:
                     connection.execute(SQL["drift_failed"], (sink, self._now(), _LOST))
-                else:
-                    at = self._now()
-                    found = ((sink, *row, at, at) for row in comparison.findings())
-                    connection.executemany(SQL["drift_keep"], found)
-                    connection.execute(SQL["drift_over"], (sink, at))
-                    says = ((value, kind, sink, key) for value, kind, key in comparison.strangers())
-                    connection.executemany(SQL["stranger_says"], says)
-                    vanished = ((sink, key) for (key,) in comparison.vanished_strangers())
-                    connection.executemany(SQL["stranger_vanished"], vanished)
-                    connection.execute(SQL["dropped_forget"], {"sink": sink})
-                    if doubt and connection.execute(SQL["doubt_of_sink"], (sink,)).fetchone():
-                        repaired = self._end_doubt(connection, sink)
-                    swept = self._sweep(connection, sink, comparison.unexplained(unexplained))
-                    numbers = {
-                        "added": counts.added,
-                        "changed": counts.changed,
-                        "removed": counts.removed,
-                        "unexplained": unexplained_count(connection, sink),
-                    }
-                    connection.execute(
-                        SQL["drift_checked"], {"sink": sink, "at": at, "entries": counts.entries, **numbers}
-                    )
-                self._watched.discard(sink)
-                connection.execute(SQL["gone_clear"], (sink,))
+            with self._state.writing() as connection:
                 status = checked(connection.execute(SQL["drift_check_get"], (sink,)).fetchone())
         finally:
             self._watched.discard(sink)
             comparison.close()
-        if swept or repaired:
-            self._announce(sink)
+        self._in_windows(sink, "gone", "gone_clear")
         return replace(status, swept=swept, repaired=repaired)
 
-    def _end_doubt(self, connection: sqlite3.Connection, sink: int) -> int:
+    @contextmanager
+    def _watching(self, sink: int) -> Iterator[sqlite3.Connection]:
+        """One write transaction about a sink that is being read back.
+
+        Raises:
+            _SinkLost: the service has lost the sink since the check began.
+        """
+        with self._state.writing() as connection:
+            if sink not in self._watched:
+                raise _SinkLost
+            yield connection
+
+    def _in_windows(
+        self, sink: int, table: Literal["drift", "dropped", "gone"], statement: str, **asked: object
+    ) -> None:
+        """Execute a statement over all keys that a table has of a sink, a page of keys in each transaction."""
+        after = ""
+        while True:
+            with self._state.writing() as connection:
+                until = connection.execute(SQL[f"{table}_until"], (sink, after, _PAGE)).fetchone()[0]
+                if until is None:
+                    return
+                connection.execute(SQL[statement], {"sink": sink, "after": after, "until": until, **asked})
+            after = until
+
+    def _keep_findings(self, sink: int, comparison: Comparison, at: float) -> None:
+        """Store what differs in the place of what an earlier check found, and follow the service in what no source names."""
+        for page in _pages(comparison.findings()):
+            with self._watching(sink) as connection:
+                connection.executemany(SQL["drift_keep"], ((sink, *row, at, at) for row in page))
+        self._in_windows(sink, "drift", "drift_over", at=at)
+        for says in _pages(comparison.strangers()):
+            with self._watching(sink) as connection:
+                connection.executemany(SQL["stranger_says"], ((value, kind, sink, key) for value, kind, key in says))
+        for vanished in _pages(comparison.vanished_strangers()):
+            with self._watching(sink) as connection:
+                connection.executemany(SQL["stranger_vanished"], ((sink, key) for (key,) in vanished))
+
+    def _is_doubted(self, sink: int) -> bool:
+        with self._state.writing() as connection:
+            return connection.execute(SQL["doubt_of_sink"], (sink,)).fetchone() is not None
+
+    def _end_doubt(self, sink: int) -> int:
         """The sink was compared with a state file that is not the newest: send again what its sources confirm.
 
         A value that only this state file knows, because its partition is gone from the source (an archived file), may be older
         than the service's: it stays a finding. Keys that this state file does not know may come from the newer one.
         """
-        names = json.dumps([name for (name,) in connection.execute(SQL["pipeline_names"])])
-        repaired = self._send_again(connection, sink, names, confirmed=True)
-        after = ""
-        while rows := connection.execute(SQL["drift_theirs"], (sink, after, _PAGE)).fetchall():
-            page = pl.DataFrame(rows, schema=_THEIRS, orient="row").with_columns(pl.col("data_type").fill_null(""))
-            keep_as_delivered(connection, sink, page)
-            after = rows[-1][0]
-        connection.execute(SQL["drift_forget_added"], (sink,))
-        connection.execute(SQL["sink_adopted"], {"sink": sink, "at": self._now(), "earlier": 1})
-        connection.execute(SQL["pipelines_unread_of_sink"], (sink,))
-        connection.execute(SQL["doubt_over"], (sink,))
+        with self._watching(sink) as connection:
+            # First, so that no key of the newer state file is taken for unexplained before the sources were read again.
+            connection.execute(SQL["sink_adopted"], {"sink": sink, "at": self._now(), "earlier": 1})
+            connection.execute(SQL["pipelines_unread_of_sink"], (sink,))
+            names = json.dumps([name for (name,) in connection.execute(SQL["pipeline_names"])])
+        repaired = self._send_again(sink, names, confirmed=True)
+        self._for_theirs(sink, keep_as_delivered)
+        self._in_windows(sink, "drift", "drift_forget_added")
+        with self._watching(sink) as connection:
+            connection.execute(SQL["doubt_over"], (sink,))
         return repaired
 
-    def _sweep(self, connection: sqlite3.Connection, sink: int, keys: Iterable[str]) -> int:
+    def _sweep(self, sink: int, keys: Iterable[str]) -> int:
         """Make the removal of unexplained entries pending; one that a source has named since the comparison stays."""
         swept = 0
-        chosen = iter(keys)
-        while page := list(islice(chosen, _PAGE)):
-            if still := unexplained_of(connection, sink, page):
-                swept += remove_entries(
-                    connection, still, sink=sink, partition=ADOPTED, run=0, out=self._out, whoever_wrote=True
+        for page in _pages(keys):
+            with self._watching(sink) as connection:
+                still = unexplained_of(connection, sink, page)
+                removed = (
+                    remove_entries(
+                        connection, still, sink=sink, partition=ADOPTED, run=0, out=self._out, whoever_wrote=True
+                    )
+                    if still
+                    else 0
                 )
+            if removed:
+                self._announce(sink)
+            swept += removed
         return swept
 
     def _abandon(self, check: int, failure: str) -> None:
@@ -195,44 +242,69 @@ class DriftStore:
         ended.comparison.close()
         with self._state.writing() as connection:
             self._watched.discard(ended.sink)
-            connection.execute(SQL["gone_clear"], (ended.sink,))
             connection.execute(SQL["drift_failed"], (ended.sink, self._now(), failure))
+        self._in_windows(ended.sink, "gone", "gone_clear")
 
     def _repair(self, sink: int, pipelines: Collection[str], remove_added: bool) -> int:
-        with self._state.writing() as connection:
-            repaired = self._send_again(connection, sink, json.dumps(list(pipelines)), confirmed=False)
-            after = ""
-            while remove_added and (rows := connection.execute(SQL["drift_theirs"], (sink, after, _PAGE)).fetchall()):
-                page = pl.DataFrame(rows, schema=_THEIRS, orient="row").with_columns(pl.col("data_type").fill_null(""))
-                gone = page.with_columns(
-                    pl.lit(None, dtype=pl.String).alias("value"),
-                    pl.lit(0).alias("row_hash"),
-                    pl.lit(None, dtype=pl.Int64).alias("position"),
-                )
-                for segment, piece in queue(
-                    connection, sink=sink, partition=ADOPTED, kind="delete", entries=gone, over={}
-                ):
-                    write_rows(connection, piece, sink=sink, segment=segment, removed=True, partition=ADOPTED, run=0)
-                _answer(connection, sink, "removed again", page)
-                repaired, after = repaired + page.height, rows[-1][0]
-        if repaired:
-            self._announce(sink)
-        return repaired
+        repaired = self._send_again(sink, json.dumps(list(pipelines)), confirmed=False)
+        return repaired + self._for_theirs(sink, self._remove_again) if remove_added else repaired
 
-    def _send_again(self, connection: sqlite3.Connection, sink: int, names: str, *, confirmed: bool) -> int:
+    def _remove_again(self, connection: sqlite3.Connection, sink: int, page: pl.DataFrame) -> None:
+        gone = page.with_columns(
+            pl.lit(None, dtype=pl.String).alias("value"),
+            pl.lit(0).alias("row_hash"),
+            pl.lit(None, dtype=pl.Int64).alias("position"),
+        )
+        for segment, piece in queue(connection, sink=sink, partition=ADOPTED, kind="delete", entries=gone, over={}):
+            write_rows(connection, piece, sink=sink, segment=segment, removed=True, partition=ADOPTED, run=0)
+        _answer(connection, sink, "removed again", page)
+
+    def _send_again(self, sink: int, names: str, *, confirmed: bool) -> int:
         """Queue what differs of the entries of some pipelines; ``confirmed``: whose records the sources still have."""
-        repaired, after = 0, ""
+        repaired = 0
         standing: dict[int, pl.Series | None] = {}
-        while rows := connection.execute(SQL["drift_ours"], (sink, names, after, _PAGE)).fetchall():
-            page = pl.DataFrame(rows, schema=_OURS, orient="row")
-            after = rows[-1][0]
-            if confirmed:
-                page = self._confirmed(connection, page, standing)
+
+        def send(connection: sqlite3.Connection, sink: int, found: pl.DataFrame) -> None:
+            nonlocal repaired
+            page = self._confirmed(connection, found, standing) if confirmed else found
             queue_again(connection, sink, "update", page.filter(pl.col("what") == "changed"))
             queue_again(connection, sink, "create", page.filter(pl.col("what") == "removed"))
             _answer(connection, sink, "sent again", page)
             repaired += page.height
+
+        self._for_ours(sink, names, send)
         return repaired
+
+    def _for_ours(self, sink: int, names: str, do: _Do) -> int:
+        """Do something about the open findings of some pipelines' entries; return their number. See `_for_pages`."""
+        return self._for_pages(sink, lambda after: ("drift_ours", (sink, names, after, _PAGE)), _OURS, do)
+
+    def _for_theirs(self, sink: int, do: _Do) -> int:
+        """Do something about what others have added and no source has named since; return the number. See `_for_pages`."""
+
+        def typed(connection: sqlite3.Connection, sink: int, page: pl.DataFrame) -> None:
+            do(connection, sink, page.with_columns(pl.col("data_type").fill_null("")))
+
+        return self._for_pages(sink, lambda after: ("drift_theirs", (sink, after, _PAGE)), _THEIRS, typed)
+
+    def _for_pages(
+        self, sink: int, ask: Callable[[str], tuple[str, tuple[object, ...]]], schema: Mapping[str, type], do: _Do
+    ) -> int:
+        """Go through findings in the order of their keys, a page in each transaction.
+
+        Others write between two pages. What they change is no open finding any more when its page comes, and what a crash
+        leaves is open still.
+        """
+        count, after = 0, ""
+        while True:
+            with self._state.writing() as connection:
+                statement, asked = ask(after)
+                rows = connection.execute(SQL[statement], asked).fetchall()
+                if not rows:
+                    return count
+                do(connection, sink, pl.DataFrame(rows, schema=schema, orient="row"))
+            self._announce(sink)
+            count, after = count + len(rows), rows[-1][0]
 
     def _confirmed(
         self, connection: sqlite3.Connection, page: pl.DataFrame, standing: dict[int, pl.Series | None]
@@ -256,23 +328,35 @@ class DriftStore:
         return pl.concat(kept) if kept else page.clear()
 
     def _adopt(self, sink: int, pipelines: Collection[str]) -> int:
-        adopted, after, names = 0, "", json.dumps(list(pipelines))
-        with self._state.writing() as connection:
-            while rows := connection.execute(SQL["drift_ours"], (sink, names, after, _PAGE)).fetchall():
-                page = pl.DataFrame(rows, schema=_OURS, orient="row")
-                changed = page.filter(pl.col("what") == "changed").select("found", "found_type", pl.lit(sink), "key")
-                connection.executemany(SQL["entries_adopt_value"], changed.iter_rows())
-                removed = page.filter(pl.col("what") == "removed")["key"]
-                connection.executemany(SQL["entries_adopt_removal"], ((sink, key) for key in removed))
-                _answer(connection, sink, "adopted", page)
-                adopted, after = adopted + page.height, rows[-1][0]
-            after = ""
-            while rows := connection.execute(SQL["drift_theirs"], (sink, after, _PAGE)).fetchall():
-                page = pl.DataFrame(rows, schema=_THEIRS, orient="row").with_columns(pl.col("data_type").fill_null(""))
-                keep_as_delivered(connection, sink, page)
-                _answer(connection, sink, "adopted", page)
-                adopted, after = adopted + page.height, rows[-1][0]
-        return adopted
+        adopted = self._for_ours(sink, json.dumps(list(pipelines)), _adopt_ours)
+        return adopted + self._for_theirs(sink, _adopt_theirs)
+
+
+_Do: TypeAlias = Callable[[sqlite3.Connection, int, pl.DataFrame], None]
+"""Changes the mirror by a page of findings of a sink, inside a write transaction."""
+
+
+def _adopt_ours(connection: sqlite3.Connection, sink: int, page: pl.DataFrame) -> None:
+    changed = page.filter(pl.col("what") == "changed").select("found", "found_type", pl.lit(sink), "key")
+    connection.executemany(SQL["entries_adopt_value"], changed.iter_rows())
+    removed = page.filter(pl.col("what") == "removed")["key"]
+    connection.executemany(SQL["entries_adopt_removal"], ((sink, key) for key in removed))
+    _answer(connection, sink, "adopted", page)
+
+
+def _adopt_theirs(connection: sqlite3.Connection, sink: int, page: pl.DataFrame) -> None:
+    keep_as_delivered(connection, sink, page)
+    _answer(connection, sink, "adopted", page)
+
+
+class _SinkLost(Exception):
+    """The service has lost the sink that is being read back."""
+
+
+def _pages(rows: Iterable[T]) -> Iterator[list[T]]:
+    remaining = iter(rows)
+    while page := list(islice(remaining, _PAGE)):
+        yield page
 
 
 def _answer(connection: sqlite3.Connection, sink: int, answer: Answer, page: pl.DataFrame) -> None:

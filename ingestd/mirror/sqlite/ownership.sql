@@ -131,7 +131,7 @@ SELECT sink_id FROM sink WHERE sink_id <> ''
 SELECT name FROM pipeline
 
 -- name: drift_forget_added
-DELETE FROM drift WHERE sink = ? AND what = 'added'
+DELETE FROM drift WHERE sink = :sink AND key > :after AND key <= :until AND what = 'added'
 
 -- name: sink_ownership
 SELECT (SELECT count(*) FROM partition p JOIN pipeline l ON l.id = p.pipeline JOIN rejected r ON r.partition = p.id

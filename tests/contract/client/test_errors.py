@@ -1,4 +1,4 @@
-"""Each error against the answer of a real service, or a real server that is none."""
+"""Each error against the response of a real service, or a real server that is none."""
 
 from __future__ import annotations
 
@@ -56,17 +56,17 @@ async def test_each_refusal_is_of_its_kind(
         await done(client.create_workspace("x", id=workspace.id))
     assert (absent.value.status, absent.value.code) == (404, "workspace_not_found")
     assert (used.value.status, used.value.code) == (409, "id_in_use")
-    with Client(service.url, api_key="edw_wrong") as stranger, pytest.raises(Unauthenticated):
-        stranger.list_workspaces()
-    with Client(service.url) as nobody, pytest.raises(Unauthenticated):
-        nobody.get_workspace(workspace.id)
+    with Client(service.url, api_key="edw_wrong") as untrusting, pytest.raises(Unauthenticated):
+        untrusting.list_workspaces()
+    with Client(service.url) as anonymous, pytest.raises(Unauthenticated):
+        anonymous.get_workspace(workspace.id)
     issued = await done(client.create_api_key(str(uuid.uuid4()), role="reader", workspace_id=workspace.id))
     async with AsyncClient(service.url, api_key=issued.key) as reader:
         with pytest.raises(Forbidden):
             await reader.delete_sink(workspace.id, sink.id)
 
 
-async def test_too_many_requests_tell_when_to_come_back(tmp_path: Path) -> None:
+async def test_too_many_requests_report_the_wait(tmp_path: Path) -> None:
     limits = Limits(requests_per_minute=1, request_burst=1)
     with RecordedWorkspaced(tmp_path / "data", limits=limits) as slow:
         with Client(slow.url, api_key=slow.api_key) as client:
@@ -103,7 +103,7 @@ async def test_a_service_that_is_not_there_is_unreachable_and_nothing_happened()
         assert "hidden" not in repr(caught.value)
 
 
-async def test_an_answer_that_does_not_come_may_have_happened(silent: socket.socket) -> None:
+async def test_an_response_that_does_not_come_may_have_happened(silent: socket.socket) -> None:
     url = f"http://127.0.0.1:{silent.getsockname()[1]}"
     impatient = Timeouts(read_seconds=0.05)
     with Client(url, timeouts=impatient) as client, pytest.raises(Unreachable) as blocking:

@@ -29,13 +29,13 @@ async def test_a_key_is_issued_used_rotated_and_revoked(
     assert rotated.key not in {None, issued.key}
     assert (await done(client.rotate_api_key(issued.id))).id == issued.id
     assert (await done(client.revoke_api_key(issued.id))).revoked_at is not None
-    with Client(service.url, api_key=rotated.key) as nobody, pytest.raises(Unauthenticated):
-        nobody.get_workspace(workspace.id)
+    with Client(service.url, api_key=rotated.key) as anonymous, pytest.raises(Unauthenticated):
+        anonymous.get_workspace(workspace.id)
     with pytest.raises(NotFound):
         await done(client.revoke_api_key(issued.id))
 
 
-async def test_keys_never_expire_where_that_is_asked_for_and_have_fewer_scopes_where_told(client: AnyClient) -> None:
+async def test_keys_never_expire_or_have_fewer_scopes_on_request(client: AnyClient) -> None:
     forever = await done(
         client.create_api_key("svc:a", role="reader", scopes=["data_sinks:read"], expires_at="never", guest=True)
     )
@@ -55,7 +55,7 @@ async def test_keys_are_listed_and_given_page_by_page(client: AnyClient) -> None
     assert [key.id for key in paged] == [key.id for key in listed]
 
 
-async def test_the_log_tells_who_did_what(client: AnyClient, workspace: Workspace) -> None:
+async def test_the_log_names_actor_and_action(client: AnyClient, workspace: Workspace) -> None:
     sink = await done(client.create_sink(workspace.id, label="a"))
     await done(client.update_sink(workspace.id, sink.id, label="b"))
     rows = await done(client.list_audit_log(workspace_id=workspace.id, action="data_sink.*", sort_order="ASC"))

@@ -54,7 +54,7 @@ async def test_a_webhook_is_made_read_changed_and_deleted(client: AnyClient) -> 
         await done(client.get_webhook(wanted))
 
 
-async def test_an_address_that_no_delivery_may_go_to_is_told(client: AnyClient) -> None:
+async def test_an_address_that_no_delivery_may_go_to_is_reported(client: AnyClient) -> None:
     with pytest.raises(Unprocessable) as caught:
         await done(client.create_webhook("https://user:hidden@hooks.example.com/"))
     assert caught.value.code == "unsafe_url"

@@ -64,7 +64,7 @@ async def test_another_block_becomes_the_root(client: AnyClient, workspace: Work
         await done(client.update_workspace(workspace.id, root_block={"id": str(uuid.uuid4())}))
 
 
-async def test_a_deleted_workspace_is_answered_and_gone(client: AnyClient, workspace: Workspace) -> None:
+async def test_a_deleted_workspace_is_returned_and_gone(client: AnyClient, workspace: Workspace) -> None:
     assert await done(client.delete_workspace(workspace.id)) == workspace
     with pytest.raises(NotFound):
         await done(client.get_workspace(workspace.id))

@@ -23,7 +23,7 @@ CALLS: dict[str, Callable[[ServiceClient], Awaitable[ServiceResponse[Any]]]] = {
     "patch": lambda client: client.patch_entry(WORKSPACE, SINK, key="a/b", value=None, data_type="text"),
     "delete": lambda client: client.delete_entry(WORKSPACE, SINK, key="a?b"),
 }
-ANSWERS: dict[str, Fault] = {
+RESPONSES: dict[str, Fault] = {
     "taken": Garbage(status=201, body='{"id":"1","key":"ä b","value":"1"}'.encode(), content_type="application/json"),
     "another key": Garbage(status=200, body=b'{"key":"another"}', content_type="application/json"),
     "nothing": Garbage(status=204, body=b""),
@@ -40,22 +40,22 @@ ANSWERS: dict[str, Fault] = {
 NOT_OURS = {"accept-encoding", "connection"}
 
 
-@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("response", RESPONSES)
 @pytest.mark.parametrize("call", CALLS)
-async def test_both_ways_ask_alike_and_understand_alike(call: str, answer: str) -> None:
-    with DocumentServer(fault_of=lambda _: ANSWERS[answer]) as server:
-        replies = []
+async def test_both_ways_ask_alike_and_understand_alike(call: str, response: str) -> None:
+    with DocumentServer(fault_of=lambda _: RESPONSES[response]) as server:
+        responses = []
         for transport in (None, httpx.AsyncHTTPTransport()):
             url = f"{server.url}/below/here/"
             async with ServiceClient(url=url, api_key="key", client_id="tester", transport=transport) as client:
-                replies.append(await CALLS[call](client))
-        fast, usual = (told(request) for request in server.requests)
+                responses.append(await CALLS[call](client))
+        fast, usual = (as_acted_on(request) for request in server.requests)
     assert fast == usual
-    assert understood(replies[0]) == understood(replies[1])
+    assert understood(responses[0]) == understood(responses[1])
 
 
-def told(request: Request) -> dict[str, Any]:
-    """All of a request that a service acts on; who has nothing to send may say so or not."""
+def as_acted_on(request: Request) -> dict[str, Any]:
+    """All of a request that a service acts on; without a body, its headers may be absent."""
     headers = {name: value for name, value in request.headers.items() if name not in NOT_OURS}
     if not request.body:
         headers.pop("content-length", None)
@@ -63,5 +63,5 @@ def told(request: Request) -> dict[str, Any]:
     return dataclasses.asdict(request) | {"headers": headers}
 
 
-def understood(reply: ServiceResponse[Any]) -> dict[str, Any]:
-    return msgspec.structs.asdict(reply) | {"milliseconds": 0}
+def understood(response: ServiceResponse[Any]) -> dict[str, Any]:
+    return msgspec.structs.asdict(response) | {"milliseconds": 0}

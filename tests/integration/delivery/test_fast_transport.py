@@ -24,27 +24,27 @@ READ_SECONDS = 0.3
 
 
 class Server:
-    """Answers each request with the next of ``answers``, as bytes, in pieces; None closes the connection instead."""
+    """Responds to each request with the next of ``responses``, as bytes, in pieces; None closes the connection instead."""
 
-    def __init__(self, *answers: bytes | None, pieces: int = 1_000_000) -> None:
-        self.answers = list(answers)
+    def __init__(self, *responses: bytes | None, pieces: int = 1_000_000) -> None:
+        self.responses = list(responses)
         self.pieces = pieces
         self.connections = 0
         self.requests: list[bytes] = []
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        while self.answers:
+        while self.responses:
             head = await reader.readuntil(b"\r\n\r\n")
             length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r")[0] or 0)
             self.requests.append(head + await reader.readexactly(length))
-            answer = self.answers.pop(0)
-            if answer is None:
+            response = self.responses.pop(0)
+            if response is None:
                 break
-            for at in range(0, len(answer), self.pieces):
-                writer.write(answer[at : at + self.pieces])
+            for at in range(0, len(response), self.pieces):
+                writer.write(response[at : at + self.pieces])
                 await writer.drain()
-            if b"close" in answer or b"Content-Length: 99" in answer:
+            if b"close" in response or b"Content-Length: 99" in response:
                 break
 
 
@@ -96,7 +96,7 @@ async def fault(server: Server) -> Fault:
 
 @pytest.mark.parametrize("pieces", [1, 7, 1_000_000])
 @pytest.mark.parametrize(
-    ("answer", "body"),
+    ("response", "body"),
     [
         (OK, b"{}"),
         (b"HTTP/1.1 100 Continue\r\n\r\n" + OK, b"{}"),
@@ -107,8 +107,8 @@ async def fault(server: Server) -> Fault:
     ],
     ids=["length", "continue", "chunked", "until it closes", "HTTP/1.0", "no content"],
 )
-async def test_every_framing_is_read_however_it_is_cut(answer: bytes, body: bytes, pieces: int) -> None:
-    server = Server(answer, pieces=pieces)
+async def test_every_framing_is_read_however_it_is_cut(response: bytes, body: bytes, pieces: int) -> None:
+    server = Server(response, pieces=pieces)
     async with listening(server.serve) as url:
         transport = transport_to(url)
         assert (await ask(transport)).body == body
@@ -138,7 +138,7 @@ async def test_a_connection_that_waited_too_long_is_not_used_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "expected"),
+    ("response", "expected"),
     [
         (None, Fault.BROKEN),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{}", Fault.BROKEN),
@@ -148,17 +148,17 @@ async def test_a_connection_that_waited_too_long_is_not_used_again() -> None:
     ],
     ids=["closed", "cut off", "another protocol", "silent", "silent midway"],
 )
-async def test_what_is_no_whole_answer_is_the_fault_that_it_is(answer: bytes | None, expected: Fault) -> None:
-    assert await fault(Server(answer, OK)) is expected
+async def test_what_is_no_whole_response_is_the_fault_that_it_is(response: bytes | None, expected: Fault) -> None:
+    assert await fault(Server(response, OK)) is expected
 
 
-async def test_an_answer_without_end_is_cut() -> None:
+async def test_a_response_without_end_is_cut() -> None:
     endless = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     chunk = b"100000\r\n" + bytes(0x100000) + b"\r\n"
     assert await fault(Server(endless + chunk * (MAX_BODY_BYTES // 0x100000 + 1))) is Fault.BROKEN
 
 
-async def test_nobody_listening_and_no_such_host_are_told_apart() -> None:
+async def test_no_server_and_no_such_host_are_distinguished() -> None:
     async with listening(Server().serve) as url:
         pass
     for address, expected in ((url, Fault.REFUSED), ("http://no-such-host.invalid/", Fault.UNRESOLVED)):
@@ -167,7 +167,7 @@ async def test_nobody_listening_and_no_such_host_are_told_apart() -> None:
         assert fault_of(raised.value) is expected
 
 
-async def test_a_service_that_does_not_read_is_waited_for_as_long_as_writing_may_stand_still() -> None:
+async def test_a_service_that_does_not_read_is_waited_for_as_long_as_writing_may_be_idle() -> None:
     over = asyncio.Event()
 
     async def taken_and_left(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
@@ -182,7 +182,7 @@ async def test_a_service_that_does_not_read_is_waited_for_as_long_as_writing_may
         transport.close()
 
 
-async def test_an_answer_that_comes_slowly_is_not_cut_while_it_comes() -> None:
+async def test_a_response_that_comes_slowly_is_not_cut_while_it_comes() -> None:
     async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         for at in range(0, len(OK), 8):
@@ -195,7 +195,7 @@ async def test_an_answer_that_comes_slowly_is_not_cut_while_it_comes() -> None:
         transport.close()
 
 
-async def test_a_connection_that_answered_in_time_is_watched_again_with_the_next_request() -> None:
+async def test_a_connection_that_responded_in_time_is_watched_again_with_the_next_request() -> None:
     server = Server(OK, OK, b"", OK)
     async with listening(server.serve) as url:
         transport = transport_to(url)
@@ -214,7 +214,7 @@ async def test_a_cancelled_request_closes_its_connection() -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
                 await ask(transport)
-        server.answers = [OK]
+        server.responses = [OK]
         assert (await ask(transport)).status == 200
         transport.close()
     assert server.connections == 2

@@ -71,13 +71,13 @@ async def test_the_four_rows_whose_400_is_documented_answer_exactly_that(http: h
 
 @pytest.mark.parametrize(
     "operation",
-    [one for one in OPERATIONS if DESCRIBED[one.name].success[0].schema is None],
+    [one for one in OPERATIONS if DESCRIBED[one.name].success.schema is None],
     ids=lambda operation: operation.name,
 )
 async def test_no_content_is_zero_bytes_and_no_type(http: httpx.AsyncClient, operation: Operation) -> None:
     # contract G11
     answer = await _sent(http, request_to(operation, await one_of_each(http)), {})
-    assert answer.status_code == DESCRIBED[operation.name].success[0].status
+    assert answer.status_code == DESCRIBED[operation.name].success.status
     assert (answer.content, answer.headers["Content-Length"]) == (b"", "0")
     assert "Content-Type" not in answer.headers
 

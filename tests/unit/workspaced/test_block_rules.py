@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from workspaced.core.fields import Fields
+from workspaced.core.members import Number, Slot, read_changes
 from workspaced.core.problems import Invalid
-from workspaced.resources.blocks.rules import read_block_changes
 from workspaced.resources.blocks.tree import Place, Tree
+from workspaced.resources.blocks.values import BlockChanges
 from workspaced.settings.model import Limits
 
 
@@ -49,22 +50,19 @@ def test_a_tree_shows_every_block_once_by_depth_then_order(drawn: list[tuple[int
 
 
 def test_an_empty_body_changes_nothing() -> None:
-    changes, ignored = read_block_changes({}, Limits())
-    assert (changes.given, changes.parent_id, changes.order_index, ignored) == ({}, UNSET, UNSET, ())
+    assert read_changes(BlockChanges, {}, Limits()) == ({}, ())
 
 
 @pytest.mark.parametrize("number", [0, 7, Decimal("0.10"), Decimal("-1e300"), 10**63])
 def test_a_number_keeps_its_digits(number: int | Decimal) -> None:
-    # contract G6
-    members = Fields({"n": number})
-    assert str(members.number("n")) == str(number)
+    members = Fields({})
+    assert str(Number().read(Slot(members, "n", Limits()), number)) == str(number)
     assert members.finish() == ()
 
 
 @pytest.mark.parametrize("number", [True, "1", [], 10**301, -(10**4_000), Decimal("0." + "1" * 64)])
 def test_what_is_no_number_or_too_long_is_refused(number: object) -> None:
-    # contract G6
-    members = Fields({"n": number})
-    assert members.number("n") is UNSET
+    members = Fields({})
+    assert Number().read(Slot(members, "n", Limits()), number) is UNSET
     with pytest.raises(Invalid):
         members.finish()

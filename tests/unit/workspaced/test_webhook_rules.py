@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
+from workspaced.core.members import read_body
 from workspaced.core.problems import Invalid, Unavailable, Unprocessable
-from workspaced.resources.webhooks.rules import header_of, merged_oauth, read_new_webhook, read_rotation
+from workspaced.resources.webhooks.rules import merged_oauth, read_new_webhook
 from workspaced.resources.webhooks.signature import key_of, masked, new_secret, signature_headers
-from workspaced.resources.webhooks.values import GivenOAuth, OAuth
+from workspaced.resources.webhooks.values import GivenOAuth, OAuth, SecretRotation, header_of
 from workspaced.security.egress.rules import EgressRules
 from workspaced.security.secret_box import SecretBox, encryption_key
 from workspaced.settings.model import Limits, Settings
@@ -19,13 +20,11 @@ URL = "https://hooks.example/in"
 
 
 def _read(body: object) -> object:
-    return read_new_webhook(body, Limits(), EgressRules())[0].definition
+    return read_new_webhook(body, Limits(), EgressRules())[0]
 
 
 def test_only_the_url_is_needed_and_the_rest_has_defaults() -> None:
-    # contract H1
-    new, ignored = read_new_webhook({"url": URL, "extra": 1}, Limits(), EgressRules())
-    chosen = new.definition
+    chosen, ignored = read_new_webhook({"url": URL, "extra": 1}, Limits(), EgressRules())
     assert (chosen.url, chosen.label, chosen.data_events, chosen.enabled) == (URL, "hooks.example", ("*",), True)
     assert (chosen.headers, chosen.oauth, chosen.workspace_ids, chosen.coalesce) == ((), None, (), False)
     assert ignored == ("extra",)
@@ -116,13 +115,14 @@ def test_the_client_secret_is_kept_unless_it_would_go_elsewhere() -> None:
 @pytest.mark.parametrize("grace", [-1, 604_801, "1", 1.5, True])
 def test_a_grace_out_of_range_is_refused(grace: object) -> None:
     with pytest.raises(Invalid):
-        read_rotation({"gracePeriodSeconds": grace})
+        read_body(SecretRotation, {"gracePeriodSeconds": grace}, Limits())
 
 
-def test_a_grace_may_be_left_out() -> None:
-    assert read_rotation({})[0] == 86_400
-    assert read_rotation({"gracePeriodSeconds": None})[0] == 86_400
-    assert read_rotation({"gracePeriodSeconds": 0})[0] == 0
+@pytest.mark.parametrize(
+    ("body", "seconds"), [({}, 86_400), ({"gracePeriodSeconds": None}, 86_400), ({"gracePeriodSeconds": 0}, 0)]
+)
+def test_a_grace_may_be_left_out(body: object, seconds: int) -> None:
+    assert read_body(SecretRotation, body, Limits())[0].seconds == seconds
 
 
 def test_a_signature_is_verified_by_the_standards_own_library_with_each_secret() -> None:

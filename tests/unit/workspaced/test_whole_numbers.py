@@ -3,30 +3,32 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
+from msgspec import UNSET
 
 from workspaced.core.fields import Fields
+from workspaced.core.members import Slot, Whole, read_body
 from workspaced.core.problems import Invalid
-from workspaced.resources.api_keys.rules import read_grace_ms
-from workspaced.resources.webhooks.rules import read_rotation
+from workspaced.resources.api_keys.rules import KeyRotation
+from workspaced.resources.webhooks.values import SecretRotation
+from workspaced.settings.model import Limits
 
 
 @pytest.mark.parametrize("value", [7, Decimal("7.0"), Decimal("0.7e1")])
 def test_a_whole_number_may_be_written_with_a_fraction_of_zero(value: object) -> None:
-    members = Fields({"n": value})
-    assert members.whole("n", lowest=0, highest=7) == 7
+    members = Fields({})
+    assert Whole(highest=7).read(Slot(members, "n", Limits()), value) == 7
     assert members.finish() == ()
 
 
 @pytest.mark.parametrize("value", [8, -1, Decimal("6.5"), "7", True, Decimal("1e400")])
 def test_what_is_no_whole_number_within_the_bounds_is_a_mistake(value: object) -> None:
-    members = Fields({"n": value})
-    assert members.whole("n", lowest=0, highest=7) is None
+    members = Fields({})
+    assert Whole(highest=7).read(Slot(members, "n", Limits()), value) is UNSET
     with pytest.raises(Invalid, match=r"/n (must be|may have)"):
         members.finish()
 
 
-def test_periods_of_grace_are_whole_numbers_of_seconds() -> None:
-    body = {"gracePeriodSeconds": Decimal("60.0")}
-    assert read_grace_ms(body) == (60_000, ())
-    assert read_rotation(body) == (60, ())
-    assert read_rotation({"gracePeriodSeconds": None}) == read_rotation({})
+@pytest.mark.parametrize("body_type", [KeyRotation, SecretRotation])
+def test_periods_of_grace_are_whole_numbers_of_seconds(body_type: type[KeyRotation | SecretRotation]) -> None:
+    assert read_body(body_type, {"gracePeriodSeconds": Decimal("60.0")}, Limits()) == (body_type(seconds=60), ())
+    assert read_body(body_type, {"gracePeriodSeconds": None}, Limits()) == read_body(body_type, {}, Limits())

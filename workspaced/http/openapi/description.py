@@ -1,16 +1,17 @@
-"""What a slice says about its operations; everything else follows from the table."""
+"""Descriptions of a resource's operations; everything else follows from the table of operations."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Final, NamedTuple
 
-from workspaced.http.openapi.schema import Schema
+from workspaced.core.json_schema import Schema, array, ref
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of the path or of the query, as callers know it."""
+    """A parameter of the path or of the query, by its public name."""
 
     name: str
     description: str
@@ -18,34 +19,40 @@ class Parameter:
     required: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Body:
-    """A request body. ``media`` names its type; JSON of any ``application/*+json`` is taken where JSON is."""
+    """A request body. ``media`` is its type; JSON of any ``application/*+json`` is accepted as JSON."""
 
     schema: Schema
     example: object
+    _: KW_ONLY
     required: bool = True
     media: str = "application/json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
-    """Where an answer leads: an operation, and its parameters as runtime expressions of OpenAPI."""
+class Link(NamedTuple):
+    """An operation that a response leads to, and its parameters as runtime expressions of OpenAPI."""
 
     operation: str
     parameters: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def links(parameters: Mapping[str, str], **operations: str) -> dict[str, Link]:
+    """Return links to operations that take the same parameters, by the names of the links."""
+    return {name: Link(operation, parameters) for name, operation in operations.items()}
+
+
+@dataclass(frozen=True, slots=True)
 class Success:
-    """An answer that is no refusal.
+    """A successful response.
 
     ``schema`` None: zero bytes. ``also`` has other forms of it, by media type. ``headers`` are named as in
-    `workspaced.http.openapi.shared`.
+    `workspaced.http.openapi.shared`; the ETag of a conditional read need not be named.
     """
 
     description: str
     schema: Schema | None = None
+    _: KW_ONLY
     status: int = 200
     media: str = "application/json"
     also: Mapping[str, Schema] = field(default_factory=dict)
@@ -53,19 +60,32 @@ class Success:
     links: Mapping[str, Link] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+LISTED: Final = ("Count", "Links")
+"""The headers of a list."""
+WALKED_LIST: Final = ("PartCount", "Links")
+"""The headers of a list that may be too long to be counted."""
+
+
+def listed(description: str, name: str, *headers: str, counted: bool = True) -> Success:
+    """Return the response of a list of the component ``name``; ``counted``: it always has its total."""
+    return Success(description, array(ref(name)), headers=(*(LISTED if counted else WALKED_LIST), *headers))
+
+
+@dataclass(frozen=True, slots=True)
 class OperationDescription:
     """An operation of the table, by its name there.
 
-    ``refusals`` has what only this operation can meet: for a status, the codes in the body and when they come.
+    ``refusals`` has the errors that only this operation can meet: for a status, the codes in the body and their causes.
     ``etag``: If-None-Match on a read, If-Match on a write. ``headers`` are further optional request headers, by their
-    names in `workspaced.http.openapi.shared`.
+    names in `workspaced.http.openapi.shared`. ``partial`` is the response with status 206.
     """
 
     name: str
     summary: str
     description: str
-    success: tuple[Success, ...]
+    success: Success
+    _: KW_ONLY
+    partial: Success | None = None
     body: Body | None = None
     query: tuple[Parameter, ...] = ()
     refusals: Mapping[int, str] = field(default_factory=dict)
@@ -75,9 +95,9 @@ class OperationDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiSection:
-    """The operations of a slice. ``path`` has the parameters for the names in the table's paths.
+    """The operations of a resource. ``path`` has the parameters for the names in the table's paths.
 
-    A name of the table may mean different things to callers in different operations: ``operation:name`` goes before ``name``.
+    A name of the table may have several meanings: ``operation:name`` has precedence over ``name``.
     """
 
     title: str

@@ -8,27 +8,27 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from ingestd.wire import names
+from workspaced.core.json_schema import ref
 from workspaced.http.openapi import shared
 from workspaced.http.openapi.description import ApiSection, OperationDescription, Parameter, Success
 from workspaced.http.openapi.events import webhooks
-from workspaced.http.openapi.schema import ref
 from workspaced.http.operations import Operation
 from workspaced.settings.model import Limits
 
 _ABOUT: Final = """\
-Keeps engineering data in workspaces: data sinks with their entries, blocks, files, and webhooks that tell of changes.
+Stores engineering data in workspaces: data sinks with their entries, blocks, files, and webhooks that send changes.
 
-Send the API key in the header `x-api-key`. Every answer has `X-Request-Id`; every refusal has a JSON body with `error`.
-Unknown members of a request's body are ignored and named in `X-Ignored-Fields`; answers may get further members.
-HEAD works wherever GET does; OPTIONS answers 204 with `Allow`; any other method is 405 with `Allow`.
+Send the API key in the header `x-api-key`. Every response has `X-Request-Id`; every error has a JSON body with `error`.
+Unknown members of a request's body are ignored and named in `X-Ignored-Fields`; later versions may add members to responses.
+HEAD works wherever GET does; the response to OPTIONS is 204 with `Allow`; any other method is 405 with `Allow`.
 """
 
 _CLIENTS: Final = """
-Any request can be refused with 408, 414, 431 or 503, after which its connection is closed. Its head has to come whole within
-{head_seconds} seconds, in {head_bytes} bytes and {header_lines} header lines at the most; path and query have {target_bytes}
-bytes together. A body has to be sent, and an answer read, with {least_bytes_per_second} bytes a second. A connection without
-a request is closed after {idle_seconds} seconds. One address may have {connections_per_address} connections, and one key
-{streams_per_key} long lists under way.
+Any request can be refused with 408, 414, 431 or 503; then its connection is closed. Its head must arrive within
+{head_seconds} seconds, in at most {head_bytes} bytes and {header_lines} header lines; path and query have at most
+{target_bytes} bytes together. Bodies must be sent, and responses read, at {least_bytes_per_second} bytes per second or more.
+A connection without a request is closed after {idle_seconds} seconds. One address may have {connections_per_address}
+connections, and one key {streams_per_key} long lists under way.
 """
 
 _PER_WORKSPACE: Final = "/v1/workspace/{workspace}/data-sink"
@@ -42,10 +42,10 @@ class MissingDescription(Exception):
 def document(
     operations: Sequence[Operation], api_sections: Sequence[ApiSection], *, limits: Limits, version: str
 ) -> dict[str, Any]:
-    """The whole document.
+    """Return the whole document.
 
     Raises:
-        Undescribed: an operation has no description, or a description no operation.
+        MissingDescription: an operation has no description, or a description no operation.
     """
     described = {one.name: (one, api_section) for api_section in api_sections for one in api_section.operations}
     table = {operation.name for operation in operations}
@@ -74,7 +74,7 @@ def document(
         "components": {
             "schemas": {**schemas, **shared.refusal_schemas()},
             "parameters": shared.request_headers(limits),
-            "headers": shared.answer_headers(),
+            "headers": shared.response_headers(),
             "responses": {shared.component(status): _refusal(status) for status in shared.REFUSALS},
             "securitySchemes": {
                 shared.API_KEY_SCHEME: {
@@ -89,7 +89,7 @@ def document(
 
 
 def _shown_path(operation: Operation, api_section: ApiSection) -> tuple[str, list[Parameter]]:
-    """The path with the names that callers know, and its parameters in their order."""
+    """Return the path with its public names, and its parameters in their order."""
     parameters = [
         api_section.path.get(f"{operation.name}:{name}") or api_section.path[name]
         for name in _NAME.findall(operation.path)
@@ -127,7 +127,7 @@ def _operation(
     if scopes and (operation.anonymous or _public(operation)):
         result["security"].append({})
     if scopes and _public(operation):
-        result["description"] += " Without a key, only where the workspace is public."
+        result["description"] += " Without a key, only if the workspace is public."
     if one.body:
         content = {"schema": one.body.schema, **({"example": one.body.example} if one.body.example is not None else {})}
         result["requestBody"] = {"required": one.body.required, "content": {one.body.media: content}}
@@ -135,12 +135,12 @@ def _operation(
 
 
 def _public(operation: Operation) -> bool:
-    """Whether anybody may call it where the workspace is public (contract A6)."""
+    """Whether it needs no key if the workspace is public (contract A6)."""
     return operation.method == "GET" and "{workspace}" in operation.path
 
 
 def _posts(operation: Operation) -> bool:
-    """Whether Idempotency-Key holds on it."""
+    """Whether it takes an Idempotency-Key."""
     return operation.method == "POST" and operation.read is None
 
 
@@ -159,9 +159,10 @@ def _asked_headers(operation: Operation, one: OperationDescription) -> Iterator[
 
 def _responses(operation: Operation, one: OperationDescription) -> Iterator[tuple[str, dict[str, Any]]]:
     always = _sent_headers(operation)
-    for success in one.success:
-        yield str(success.status), _success(success, always, body_read=bool(one.body))
-    if one.etag and operation.read:
+    conditional = ("ETag",) if one.etag and operation.read else ()
+    for success in filter(None, (one.success, one.partial)):
+        yield str(success.status), _success(success, (*conditional, *always), body_read=bool(one.body))
+    if conditional:
         unchanged = {"description": "The caller has this version.", "headers": shared.headers("ETag", *always)}
         yield "304", unchanged
     for status in sorted(_possible(operation, one)):
@@ -169,7 +170,7 @@ def _responses(operation: Operation, one: OperationDescription) -> Iterator[tupl
 
 
 def _sent_headers(operation: Operation) -> tuple[str, ...]:
-    """The headers of every answer of the operation."""
+    """Return the headers of every response of the operation."""
     rate = ("RatePolicy", "Rate") if operation.scope else ()
     replayed = ("Replayed",) if _posts(operation) else ()
     return ("RequestId", *rate, *replayed, *(("Bulk",) if operation.path.startswith(_PER_WORKSPACE) else ()))
@@ -193,12 +194,12 @@ def _success(success: Success, always: Iterable[str], *, body_read: bool) -> dic
 
 
 def _client_limits(limits: Limits) -> str:
-    """What holds for every request, whatever its operation."""
+    """Return the limits of every request."""
     return _CLIENTS.format(**dataclasses.asdict(limits))
 
 
 def _possible(operation: Operation, one: OperationDescription) -> set[int]:
-    """The refusals that can occur. 400 always can: a query or a path may hold what no text may."""
+    """Return the errors that can occur. 400 always can: a query or a path may hold a forbidden character."""
     possible = {400, 500, *one.refusals}
     if operation.scope:
         possible |= {401, 403, 429, 503}
@@ -216,8 +217,8 @@ def _possible(operation: Operation, one: OperationDescription) -> set[int]:
 def _refused(status: int, operation: Operation, one: OperationDescription) -> dict[str, Any]:
     own = one.refusals.get(status, "")
     also = {
-        409: "`request_in_progress`: an earlier request with this Idempotency-Key is not answered yet.",
-        422: "`idempotency_key_reused`: the key stands for another content.",
+        409: "`request_in_progress`: an earlier request with this Idempotency-Key is still under way.",
+        422: "`idempotency_key_reused`: the key was used with another content.",
     }
     told = " ".join(text for text in (own, also.get(status, "") if _posts(operation) else "") if text)
     document_form = operation.document_form and status == 400

@@ -1,28 +1,28 @@
-"""What is sent to webhooks, as OpenAPI's ``webhooks`` (contract H6, H7, H8, H9). Pure."""
+"""Deliveries to webhooks, as OpenAPI's ``webhooks`` (contract H6, H7, H8, H9). Pure."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from workspaced.core.json_schema import Schema, string
 from workspaced.events.catalogue import EVENT_TYPES, EventType
 from workspaced.events.schemas import schema_of
-from workspaced.http.openapi.schema import Schema, text
 
 _TAG: Final = "Events"
 _SIGNED: Final = (
     "Signed by Standard Webhooks 1.0 (`webhook-id`, `webhook-timestamp`, `webhook-signature`) with the webhook's secrets. "
-    "Sent at least once and in no certain order: go by `webhook-id` and `sequence`."
+    "Sent at least once and in any order: use `webhook-id` and `sequence`."
 )
 
 
 def webhooks() -> dict[str, Any]:
-    """One path item an event type."""
+    """Return one path item for each event type."""
     return {kind.name: {"post": _delivery(kind)} for kind in EVENT_TYPES.values()}
 
 
 def _delivery(kind: EventType) -> dict[str, Any]:
     schema = {name: value for name, value in schema_of(kind).items() if name != "$schema"}
-    needed = f" Told to webhooks whose owner has `{kind.scope}` on the workspace." if kind.scope else ""
+    needed = f" Sent to webhooks whose owner has `{kind.scope}` on the workspace." if kind.scope else ""
     return {
         "operationId": f"event.{kind.name}",
         "tags": [_TAG],
@@ -30,16 +30,22 @@ def _delivery(kind: EventType) -> dict[str, Any]:
         "description": f"{_SIGNED}{needed}",
         "parameters": [
             _header(
-                "webhook-id", "The id of the event, the same for every attempt.", text(pattern="^evt_[0-9a-f]{32}$")
+                "webhook-id", "The id of the event, the same for every attempt.", string(pattern="^evt_[0-9a-f]{32}$")
             ),
             _header(
-                "webhook-timestamp", "When this attempt was made, in seconds since 1970.", text(pattern="^[0-9]+$")
+                "webhook-timestamp", "When this attempt was made, in seconds since 1970.", string(pattern="^[0-9]+$")
             ),
-            _header("webhook-signature", "`v1,` and base64 of HMAC-SHA256, one a valid secret.", text(pattern="^v1,")),
+            _header(
+                "webhook-signature",
+                "`v1,` and base64 of HMAC-SHA256, one for each valid secret.",
+                string(pattern="^v1,"),
+            ),
         ],
         "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
         "responses": {
-            "2XX": {"description": "Taken. Anything else, a redirect too, is tried again later."},
+            "2XX": {
+                "description": "Accepted. After any other status, redirects included, the delivery is tried again later."
+            },
             "410": {"description": "The webhook is disabled at once."},
         },
     }

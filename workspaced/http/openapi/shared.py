@@ -1,4 +1,4 @@
-"""What operations have in common: headers of requests and answers, paging, the bodies of refusals. Pure."""
+"""What operations have in common: headers of requests and responses, paging, the bodies of errors. Pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from ingestd.wire import bulk, names
+from workspaced.core.json_schema import COUNT, STRING, Schema, array, choice, ref, response, string
 from workspaced.core.problems import (
     Conflict,
     Forbidden,
@@ -23,7 +24,6 @@ from workspaced.core.problems import (
     UnsupportedMediaType,
 )
 from workspaced.http.openapi.description import Parameter
-from workspaced.http.openapi.schema import COUNT, NAME, Schema, choice, listed, record, ref, text
 from workspaced.http.pagination import CURSOR_LENGTH
 from workspaced.settings.model import Limits
 
@@ -50,98 +50,59 @@ _REFUSALS: Final[tuple[type[Problem], ...]] = (
 )
 
 REFUSALS: Final[Mapping[int, str]] = {
-    400: "Malformed, typed wrong, incomplete or too long. Fix the request; `errors` names every mistake.",
-    401: "No key, or none that is good; which of them is told to nobody.",
-    403: "The key is good, but not for this. Ask the owner for a grant.",
-    404: "It is not there, or not there for this caller.",
-    405: "The path exists, this method on it does not; `Allow` has those that do.",
+    400: "Malformed, of a wrong type, incomplete or too long. Fix the request; `errors` names every mistake.",
+    401: "No valid key. The response does not say what is wrong with the key.",
+    403: "The key is valid, but does not permit this. Ask the owner for a grant.",
+    404: "It does not exist, or not for this caller.",
+    405: "The path exists, but does not support this method; `Allow` names those that it supports.",
     409: "The state forbids it.",
     412: "If-Match names another version than the stored one. Read again, then decide.",
-    413: "The body has more bytes than this operation takes.",
-    415: "The body is declared to be something else than is taken here.",
+    413: "The body has more bytes than this operation accepts.",
+    415: "The body has a media type that is not accepted here.",
     416: "The range begins after the end.",
     422: "Well-formed, but impossible.",
-    429: "This caller comes too often. Come back after `Retry-After` seconds.",
+    429: "Too many requests by this caller. Try again after `Retry-After` seconds.",
     500: "Something failed in the service; its log has it under `requestId`.",
-    503: "The service can't do it now; nothing was changed. Come back after `Retry-After` seconds.",
+    503: "The service can't do it now; nothing was changed. Try again after `Retry-After` seconds.",
 }
-"""What each refusal means to a caller. 405 is for whole paths and so stands at no operation."""
+"""The meaning of each error for a caller. 405 belongs to whole paths, so no operation has it."""
 
 
 def component(status: int) -> str:
-    """The name of a refusal among the document's components: ``NotFound``."""
+    """Return the name of an error among the document's components: ``NotFound``."""
     kind = next(kind for kind in _REFUSALS if kind.status == status)
     return "InternalError" if kind is Problem else kind.__name__
 
 
 def request_headers(limits: Limits) -> dict[str, dict[str, Any]]:
-    """Parameters in headers, by the names under which descriptions ask for them."""
-    client_id = {
-        "name": names.CLIENT_ID,
-        "in": "header",
-        "description": "An id of the calling program's instance, so that it can tell events of its own making.",
-    }
-    visible = "[!-~]"
+    """Return parameters in headers, by the names under which descriptions ask for them."""
+
+    def header(name: str, description: str, schema: Schema = STRING, **more: object) -> dict[str, Any]:
+        return {"name": name, "in": "header", "description": description, "schema": schema, **more}
+
+    visible, longest = "[!-~]", limits.client_id_length
+    about = "The id of the calling program's instance, by which it can recognise the events of its own changes."
+    required = string(shortest=1, longest=longest, pattern=f"^{visible}+$")
+    optional = string(longest=longest, pattern=f"^{visible}*$")
     return {
-        "ClientId": {
-            **client_id,
-            "required": True,
-            "schema": text(shortest=1, longest=limits.client_id_length, pattern=f"^{visible}+$"),
-            "example": "pump-7",
-        },
-        "OptionalClientId": {
-            **client_id,
-            "schema": text(longest=limits.client_id_length, pattern=f"^{visible}*$"),
-            "example": "pump-7",
-        },
-        "RequestId": {
-            "name": names.REQUEST_ID,
-            "in": "header",
-            "description": "Sent back and logged. What is not 1 to 64 of `A-Z a-z 0-9 . _ -` is replaced.",
-            "schema": NAME,
-        },
-        "IdempotencyKey": {
-            "name": names.IDEMPOTENCY_KEY,
-            "in": "header",
-            "description": "Do this once: a repetition with the same key and content gets the first answer again.",
-            "schema": text(pattern=_PRINTABLE_KEY),
-        },
-        "IfMatch": {
-            "name": "If-Match",
-            "in": "header",
-            "description": f"Change it only in this version. {_ETAGS}",
-            "schema": NAME,
-        },
-        "IfNoneMatch": {
-            "name": "If-None-Match",
-            "in": "header",
-            "description": f"Answer 304 if it still has this version. {_ETAGS}",
-            "schema": NAME,
-        },
-        "Range": {
-            "name": "Range",
-            "in": "header",
-            "description": "Only these bytes: `bytes=0-1023`. Several ranges are answered by the whole.",
-            "schema": NAME,
-        },
-        "IfRange": {
-            "name": "If-Range",
-            "in": "header",
-            "description": "The range only of this version, else the whole.",
-            "schema": NAME,
-        },
-        "PreferMinimal": {
-            "name": names.PREFER,
-            "in": "header",
-            "description": f"`{names.RETURN_MINIMAL}`: of a bulk call, counts instead of records.",
-            "schema": NAME,
-        },
-        "PreferRepresentation": {
-            "name": names.PREFER,
-            "in": "header",
-            "description": f"`{names.RETURN_REPRESENTATION}`: the whole record instead of the documented part.",
-            "schema": NAME,
-        },
+        "ClientId": header(names.CLIENT_ID, about, required, required=True, example="pump-7"),
+        "OptionalClientId": header(names.CLIENT_ID, about, optional, example="pump-7"),
+        "RequestId": header(
+            names.REQUEST_ID, "Returned and logged. Anything but 1 to 64 of `A-Z a-z 0-9 . _ -` is replaced."
+        ),
+        "IdempotencyKey": header(
+            names.IDEMPOTENCY_KEY,
+            "Do this once: a repetition with the same key and content gets the first response again.",
+            string(pattern=_PRINTABLE_KEY),
+        ),
+        "IfMatch": header("If-Match", f"Change it only in this version. {_ETAGS}"),
+        "IfNoneMatch": header("If-None-Match", f"Respond 304 if it still has this version. {_ETAGS}"),
+        "Range": header("Range", "Only these bytes: `bytes=0-1023`. Several ranges get the whole."),
+        "IfRange": header("If-Range", "The range only of this version, else the whole."),
+        "PreferMinimal": header(names.PREFER, f"`{names.RETURN_MINIMAL}`: for a bulk call, counts instead of records."),
+        "PreferRepresentation": header(
+            names.PREFER, f"`{names.RETURN_REPRESENTATION}`: the whole record instead of a part of it."
+        ),
     }
 
 
@@ -154,151 +115,114 @@ def paging(
     most_skipped: int = 2**53,
     cursors: bool = False,
 ) -> tuple[Parameter, ...]:
-    """take, skip, sortOrder and sortedBy; ``take`` and ``order`` are the words for what comes without them.
+    """Return take, skip, sortOrder and sortedBy. ``take`` and ``order`` say what applies without them.
 
     ``cursors``: the list has pages by cursor, too.
     """
+    number: Schema = {"type": "integer"}
+    direction = {**choice("ASC", "DESC", "asc", "desc"), "default": order}
     shown = [
         Parameter(
-            name="take",
-            description=f"How many at the most; without it, {take}.",
-            schema={"type": "integer", "minimum": 1, "maximum": limits.page_length},
+            "take", f"How many at most; without it, {take}.", {**number, "minimum": 1, "maximum": limits.page_length}
         ),
         Parameter(
-            name="skip",
-            description="How many to leave out at the beginning.",
-            schema={"type": "integer", "minimum": 0, "maximum": most_skipped, "default": 0},
+            "skip",
+            "How many to skip at the beginning.",
+            {**number, "minimum": 0, "maximum": most_skipped, "default": 0},
         ),
-        Parameter(
-            name="sortOrder",
-            description="The direction; small letters do, too.",
-            schema={**choice("ASC", "DESC", "asc", "desc"), "default": order},
-        ),
+        Parameter("sortOrder", "The direction, in upper or lower case.", direction),
     ]
     if cursors:
-        shown.append(
-            Parameter(
-                name="cursor",
-                description=(
-                    "Where the page begins: from the Link rel=next of the page before, with the same sortedBy and sortOrder. "
-                    "Pages by cursor miss no record and repeat none while others are added and removed."
-                ),
-                schema=text(longest=CURSOR_LENGTH),
-            )
+        about = (
+            "Where the page begins: from the Link rel=next of the page before, with the same sortedBy and sortOrder. "
+            "Pages by cursor miss no record and repeat none while others are added and removed."
         )
+        shown.append(Parameter("cursor", about, string(longest=CURSOR_LENGTH)))
     if sortable:
-        shown.append(Parameter(name="sortedBy", description="The member to sort by.", schema=choice(*sorted(sortable))))
+        shown.append(Parameter("sortedBy", "The member to sort by.", choice(*sorted(sortable))))
     return tuple(shown)
 
 
-LISTED: Final = ("Count", "Links")
-"""The headers of a list."""
-WALKED_LIST: Final = ("PartCount", "Links")
-"""The headers of a list that may be too long to be counted."""
 WALKED: Final = (
-    "A page passes over {} records at the most: with a filter it may have fewer than `take`, or none, and still a Link "
-    "rel=next. X-Total-Count is on the first page, where there are no more records than that."
+    "A page examines at most {} records: with a filter it may have fewer than `take`, or none, and still a Link rel=next. "
+    "The first page has X-Total-Count if there are no more records than that."
 )
 
 
-def answer_headers() -> dict[str, dict[str, Any]]:
-    """Headers of answers, by the names under which descriptions ask for them; `HEADER_NAMES` has those on the wire."""
-
-    def always(about: str, schema: Schema = NAME) -> dict[str, Any]:
-        return {"description": about, "required": True, "schema": schema}
-
-    def maybe(about: str, schema: Schema = NAME) -> dict[str, Any]:
-        return {"description": about, "schema": schema}
-
-    etag = text(pattern=r'^"[^"]+"$')
-    return {
-        "RequestId": always("The request's id, under which the log has it."),
-        "RatePolicy": maybe("How many requests (q) in how many seconds (w); absent without a limit."),
-        "Rate": maybe("How many requests are left (r), and in how many seconds there are more (t)."),
-        "ETag": always("The version, for If-Match and If-None-Match.", etag),
-        "SingleETag": maybe("The version of the entry, in answers to the single form.", etag),
-        "Location": always("The path of what was created.", text(pattern="^/")),
-        "Count": always("How many there are in all, whatever part is shown.", COUNT),
-        "PartCount": maybe("Where not everything was asked for: how many there are in all.", COUNT),
-        "Links": maybe("Where paged: the paths of the next and the previous part (RFC 8288)."),
-        "Bulk": always(
-            "How many items and bytes one bulk call may have; who does not see it sends entries one by one.",
-            text(pattern=r"^max-items=[1-9][0-9]*, max-bytes=[1-9][0-9]*$"),
-        ),
-        "Retry": always("Seconds to wait.", COUNT),
-        "ErrorCode": always("The member `code` of the problem, also where the body does not have it."),
-        "Authenticate": always("How to authenticate."),
-        "Allow": always("The methods that this path knows."),
-        "Stale": maybe("`ignored`: the stored value was observed later, and stays.", choice("ignored")),
-        "Applied": maybe("The preference that was followed."),
-        "Ignored": maybe("Members of the body that nobody knows, separated by commas."),
-        "Replayed": maybe("`true`: the kept answer to an earlier request with this Idempotency-Key.", choice("true")),
-        "Disposition": always("The file's name; it is to be saved, not shown."),
-        "Ranges": always("`bytes`: ranges can be asked for.", choice("bytes")),
-        "ContentRange": always("Which bytes of how many these are."),
-        "Cache": always("`no-store`: the answer holds secrets.", choice("no-store")),
-    }
+def _always(name: str, description: str, schema: Schema = STRING) -> tuple[str, dict[str, Any]]:
+    return name, {"description": description, "required": True, "schema": schema}
 
 
-HEADER_NAMES: Final[Mapping[str, str]] = {
-    "RequestId": names.REQUEST_ID,
-    "RatePolicy": "RateLimit-Policy",
-    "Rate": "RateLimit",
-    "ETag": "ETag",
-    "SingleETag": "ETag",
-    "Location": "Location",
-    "Count": "X-Total-Count",
-    "PartCount": "X-Total-Count",
-    "Links": "Link",
-    "Bulk": bulk.HEADER,
-    "Retry": "Retry-After",
-    "ErrorCode": names.ERROR_CODE,
-    "Authenticate": "WWW-Authenticate",
-    "Allow": "Allow",
-    "Stale": "X-Stale-Write",
-    "Applied": names.PREFERENCE_APPLIED,
-    "Ignored": "X-Ignored-Fields",
-    "Replayed": "Idempotent-Replayed",
-    "Disposition": "Content-Disposition",
-    "Ranges": "Accept-Ranges",
-    "ContentRange": "Content-Range",
-    "Cache": "Cache-Control",
+def _optional(name: str, description: str, schema: Schema = STRING) -> tuple[str, dict[str, Any]]:
+    return name, {"description": description, "schema": schema}
+
+
+_ETAG: Final = string(pattern=r'^"[^"]+"$')
+_BULK: Final = string(pattern=r"^max-items=[1-9][0-9]*, max-bytes=[1-9][0-9]*$")
+_HEADERS: Final[Mapping[str, tuple[str, dict[str, Any]]]] = {
+    "RequestId": _always(names.REQUEST_ID, "The request's id, which is in the log."),
+    "RatePolicy": _optional(
+        "RateLimit-Policy", "How many requests (q) in how many seconds (w); absent without a limit."
+    ),
+    "Rate": _optional("RateLimit", "How many requests are left (r), and in how many seconds there are more (t)."),
+    "ETag": _always("ETag", "The version, for If-Match and If-None-Match.", _ETAG),
+    "SingleETag": _optional("ETag", "The version of the entry, in responses to the single form.", _ETAG),
+    "Location": _always("Location", "The path of what was created.", string(pattern="^/")),
+    "Count": _always("X-Total-Count", "How many there are in all, whatever part is shown.", COUNT),
+    "PartCount": _optional("X-Total-Count", "If not everything was asked for: how many there are in all.", COUNT),
+    "Links": _optional("Link", "On a page: the paths of the next and the previous page (RFC 8288)."),
+    "Bulk": _always(
+        bulk.HEADER,
+        "How many items and bytes one bulk call may have. Clients without it send entries one by one.",
+        _BULK,
+    ),
+    "Retry": _always("Retry-After", "Seconds to wait.", COUNT),
+    "ErrorCode": _always(names.ERROR_CODE, "The member `code` of the problem, even if the body does not have it."),
+    "Authenticate": _always("WWW-Authenticate", "How to authenticate."),
+    "Allow": _always("Allow", "The methods that this path supports."),
+    "Stale": _optional(
+        "X-Stale-Write", "`ignored`: the stored value was observed later, and stays.", choice("ignored")
+    ),
+    "Applied": _optional(names.PREFERENCE_APPLIED, "The preference that was followed."),
+    "Ignored": _optional("X-Ignored-Fields", "Unknown members of the body, separated by commas."),
+    "Replayed": _optional(
+        "Idempotent-Replayed", "`true`: the stored response to an earlier request with this key.", choice("true")
+    ),
+    "Disposition": _always("Content-Disposition", "The file's name; browsers save the file instead of showing it."),
+    "Ranges": _always("Accept-Ranges", "`bytes`: ranges can be asked for.", choice("bytes")),
+    "ContentRange": _always("Content-Range", "Which bytes of how many these are."),
+    "Cache": _always("Cache-Control", "`no-store`: the response holds secrets.", choice("no-store")),
 }
 
 
+def response_headers() -> dict[str, dict[str, Any]]:
+    """Return headers of responses, by the names under which descriptions ask for them."""
+    return {name: dict(header) for name, (_, header) in _HEADERS.items()}
+
+
 def headers(*wanted: str) -> dict[str, dict[str, Any]]:
-    """Headers of an answer by reference, by their names on the wire."""
-    return {HEADER_NAMES[name]: {"$ref": f"#/components/headers/{name}"} for name in wanted}
+    """Return references to headers of a response, by their names on the wire."""
+    return {_HEADERS[name][0]: {"$ref": f"#/components/headers/{name}"} for name in wanted}
 
 
 def refusal_schemas() -> dict[str, Schema]:
-    """The bodies of refusals (RFC 9457), and the one that the interface document shows."""
-    mistake = record(
-        {
-            "pointer": text(about="JSON Pointer into the body; empty for the body as a whole."),
-            "code": NAME,
-            "detail": NAME,
-        }
-    )
-    problem = record(
-        {
-            "type": NAME,
-            "title": NAME,
-            "status": {"type": "integer", "minimum": 400, "maximum": 599},
-            "detail": text(about="A sentence for people."),
-            "instance": text(about="The path of the request."),
-            "code": text(about="Stable, for programs.", pattern="^[a-z0-9_]+$"),
-            "requestId": NAME,
-            "error": text(about="The same as title."),
-            "errors": listed(ref("Mistake")),
-            "existingId": text(about="Of what is there already, where the caller may know it."),
-        },
-        optional={"errors", "existingId"},
-    )
-    shown = {
-        "type": "object",
-        "properties": {"error": {"const": Invalid.title}},
-        "required": ["error"],
-        "additionalProperties": False,
+    """Return the bodies of errors (RFC 9457), and the one that the interface document shows."""
+    pointer = string(description="JSON Pointer into the body; empty for the body as a whole.")
+    problem = {
+        "type": STRING,
+        "title": STRING,
+        "status": {"type": "integer", "minimum": 400, "maximum": 599},
+        "detail": string(description="A sentence for people."),
+        "instance": string(description="The path of the request."),
+        "code": string(description="Stable, for programs.", pattern="^[a-z0-9_]+$"),
+        "requestId": STRING,
+        "error": string(description="The same as title."),
+        "errors": array(ref("Mistake")),
+        "existingId": string(description="The id of what exists already, if the caller may read it."),
     }
-    return {"Problem": problem, "Mistake": mistake, "InvalidRequest": shown}
+    shown = {"error": {"const": Invalid.title}}
+    return {
+        "Problem": response(problem, optional={"errors", "existingId"}),
+        "Mistake": response({"pointer": pointer, "code": STRING, "detail": STRING}),
+        "InvalidRequest": {**response(shown), "additionalProperties": False},
+    }

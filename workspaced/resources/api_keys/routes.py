@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Final
+from typing import Any, Final
 
 from workspaced.core.json_body import encode
+from workspaced.core.members import read_body
 from workspaced.core.problems import Conflict, NotFound, Unprocessable
-from workspaced.core.timestamps import stamp
 from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.pagination import read_page
 from workspaced.http.responses import Response, json_response
-from workspaced.resources.api_keys.rules import read_grace_ms, read_new_key
+from workspaced.resources.api_keys.records import ApiKeyRecord, ShownApiKeyRecord, key_members
+from workspaced.resources.api_keys.rules import KeyRotation, read_new_key
 from workspaced.security import key_store
 from workspaced.security.audit_log import AuditAction
 from workspaced.security.key_format import key_id_of
@@ -49,7 +50,7 @@ async def list_keys(call: Call) -> Response:
     """Every key, oldest first; the revoked ones too."""
     page = read_page(call.query, longest=call.settings.limits.page_length, sortable=SORTABLE)
 
-    def question(reader: Reader) -> tuple[int, list[dict[str, object]]]:
+    def question(reader: Reader) -> tuple[int, list[ApiKeyRecord]]:
         found = key_store.list_keys(reader)
         if page.sorted_by in {"name", "id"}:
             found.sort(key=lambda key: (getattr(key, page.sorted_by), key.id))
@@ -87,22 +88,24 @@ def create_key(call: Call) -> Work:
         key_id = key_id_of(key) or ""
         call.note(tx, AuditAction(action="api_key.created", resource_id=key_id, workspace_id=new.workspace_id))
         headers = (("Location", f"{_COLLECTION}/{key_id}"), *_SECRET)
-        return json_response({**_record(tx, _stored(tx, key_id)), "key": key}, status=201, headers=headers)
+        return json_response(
+            ShownApiKeyRecord(**_members(tx, _stored(tx, key_id)), key=key), status=201, headers=headers
+        )
 
     return Work(act=act, ignored=ignored, secret_box=_WITHHELD)
 
 
 def rotate_key(call: Call) -> Work:
     """A new secret under the same id; the old ones hold for a while (contract A4)."""
-    grace_ms, ignored = read_grace_ms(call.json() if call.body else {})
+    rotation, ignored = read_body(KeyRotation, call.json() if call.body else {}, call.settings.limits)
 
     def act(tx: Transaction) -> Response:
         found = _found(tx, call)
         if found.revoked_at is not None:
             raise Conflict("key_revoked", "A revoked key can't be rotated: create another one.")
-        key = key_store.rotate_key(tx, key_id=found.id, now=call.now, overlap_ms=grace_ms)
+        key = key_store.rotate_key(tx, key_id=found.id, now=call.now, overlap_ms=rotation.seconds * 1_000)
         call.note(tx, AuditAction(action="api_key.rotated", resource_id=found.id))
-        return json_response({**_record(tx, _stored(tx, found.id)), "key": key}, headers=_SECRET)
+        return json_response(ShownApiKeyRecord(**_members(tx, _stored(tx, found.id)), key=key), headers=_SECRET)
 
     return Work(act=act, ignored=ignored, secret_box=_WITHHELD)
 
@@ -132,28 +135,12 @@ def _stored(reader: Reader, key_id: str) -> StoredKey:
     return key
 
 
-def _record(reader: Reader, key: StoredKey) -> dict[str, object]:
-    """A key without the key. ``grants`` are those of its principal, of which the scopes take their part."""
-    return {
-        "id": key.id,
-        "name": key.name,
-        "principal": key.principal,
-        "lastFour": key.last_four,
-        "scopes": list(key.scopes),
-        "grants": [
-            {"workspaceId": grant.workspace_id or None, "role": grant.role}
-            for grant in key_store.all_grants(reader, key.principal)
-        ],
-        "guest": key.guest,
-        "createdAt": stamp(key.created_at),
-        "expiresAt": _instant(key.expires_at),
-        "lastUsedAt": _instant(key.last_used_at),
-        "revokedAt": _instant(key.revoked_at),
-    }
+def _record(reader: Reader, key: StoredKey) -> ApiKeyRecord:
+    return ApiKeyRecord(**_members(reader, key))
 
 
-def _instant(milliseconds: int | None) -> str | None:
-    return None if milliseconds is None else stamp(milliseconds)
+def _members(reader: Reader, key: StoredKey) -> dict[str, Any]:
+    return key_members(key, key_store.all_grants(reader, key.principal))
 
 
 def operations(limits: Limits) -> tuple[Operation, ...]:

@@ -1,87 +1,126 @@
-"""What a new key may be (contract A2, A3, A4, A5). Pure."""
+"""The request bodies of API keys: their members validate them and are their JSON Schema (contract A2, A3, A4, A5). Pure."""
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
-
-from msgspec import UNSET
+from typing import Annotated, Any, Final
 
 from workspaced.core.fields import Fields
+from workspaced.core.json_schema import TIMESTAMP, Schema, array, choice, described, nullable
+from workspaced.core.members import (
+    Flag,
+    Identifier,
+    Label,
+    Member,
+    Slot,
+    Strings,
+    Text,
+    Whole,
+    Word,
+    body_schema,
+    read_members,
+)
 from workspaced.core.timestamps import microseconds
 from workspaced.security.permissions import EVERYWHERE, ROLES
 from workspaced.settings.model import Limits
 
-DAY_MS = 86_400_000
-_GRACE_SECONDS = 86_400
-LONGEST_GRACE_SECONDS = 7 * 86_400
+DAY_MS: Final = 86_400_000
+LONGEST_GRACE_SECONDS: Final = 7 * 86_400
+
+
+class PrincipalName(Label):
+    """The name of a principal: one line, trimmed, not blank."""
+
+    def _check(self, slot: Slot, value: Any) -> Any:
+        text = Text(longest=self.longest, one_line=True, trimmed=True).read(slot, value)
+        return slot.refuse("blank", "can't be blank") if text == "" else text
+
+
+class Expiry(Member):
+    """A date-time as milliseconds since 1970, or "never", which no key gets by default (contract A3).
+
+    What is not an instant reads as 0, which is in the past like other instants that the caller refuses.
+    """
+
+    def _check(self, slot: Slot, value: Any) -> Any:
+        del slot
+        try:
+            return "never" if value == "never" else microseconds(value) // 1_000
+        except (TypeError, ValueError, OverflowError):
+            return 0
+
+    def _form(self, limits: Any) -> Schema:
+        about = f"In the future; in {limits.key_days} days by default."
+        return described({"anyOf": [TIMESTAMP, {"const": "never"}]}, about)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewKey:
-    """A checked create body. ``workspace_id`` empty: all; ``expires_at`` None: never."""
+class NewApiKey:
+    """A create body. ``workspace_id`` empty: all; ``expires_at`` None: never; ``scopes`` None: all of the role."""
 
-    name: str
-    role: str
-    workspace_id: str
-    scopes: frozenset[str]
-    expires_at: int | None
-    guest: bool
-
-
-def read_new_key(body: object, limits: Limits, *, now: int) -> tuple[NewKey, tuple[str, ...]]:
-    """The create body and the ignored names.
-
-    Raises:
-        Invalid: something is wrong; a scope that the role does not have would never hold, so it is a mistake.
-    """
-    fields = Fields(body)
-    name = fields.text("name", longest=limits.label_length, required=True, one_line=True)
-    name = name.strip() if isinstance(name, str) else None
-    if name == "":
-        fields.mistake("name", "blank", "can't be blank")
-    role = fields.text("role", longest=limits.label_length, required=True)
-    if isinstance(role, str) and role not in ROLES:
-        fields.mistake("role", "unknown_role", f"must be one of {', '.join(ROLES)}")
-    allowed = ROLES.get(role, frozenset()) if isinstance(role, str) else frozenset[str]()
-    scopes = allowed
-    if fields.raw("scopes") not in (UNSET, None):
-        scopes = frozenset(fields.texts("scopes", most=100, longest=100))
-        if allowed and (unknown := sorted(scopes - allowed)):
-            fields.mistake("scopes", "unknown_scope", f"names what the role {role} has not: {', '.join(unknown)}")
-    new = NewKey(
-        name=name or "",
-        role=role if isinstance(role, str) else "",
-        workspace_id=fields.identifier("workspaceId") or EVERYWHERE,
-        scopes=scopes,
-        expires_at=_expiry(fields, now=now, days=limits.key_days),
-        guest=fields.flag("guest", default=False),
+    name: Annotated[str, PrincipalName(longest="label_length", description="The name of the principal.")]
+    role: Annotated[
+        str,
+        Word(
+            longest="label_length", words=tuple(ROLES), mistake=("unknown_role", f"must be one of {', '.join(ROLES)}")
+        ),
+    ]
+    scopes: Annotated[
+        Any,
+        Strings(most=100, longest=100, description="Some of the role's scopes; all of them by default."),
+    ] = None
+    workspace_id: Annotated[
+        str, Identifier(description="The one workspace that the key is for; all workspaces by default.")
+    ] = EVERYWHERE
+    expires_at: Annotated[int | None, Expiry()] = None
+    guest: Annotated[bool, Flag(description="Whether the key is accepted only by workspaces with guests enabled.")] = (
+        False
     )
-    return new, fields.finish()
 
 
-def read_grace_ms(body: object) -> tuple[int, tuple[str, ...]]:
-    """A rotation's body: how many milliseconds the secrets so far stay valid, 24 hours unless it says otherwise (contract A4).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRotation:
+    """The optional body of a rotation (contract A4)."""
+
+    seconds: Annotated[
+        int,
+        Whole(
+            name="gracePeriodSeconds",
+            highest=LONGEST_GRACE_SECONDS,
+            description="How long the old key is still valid; a day by default.",
+        ),
+    ] = 86_400
+
+
+def read_new_key(body: object, limits: Limits, *, now: int) -> tuple[NewApiKey, tuple[str, ...]]:
+    """Return the create body with its defaults, and the names of ignored members.
 
     Raises:
-        Invalid: ``gracePeriodSeconds`` is no whole number from 0 to seven days.
+        Invalid: something is wrong. A scope that the role does not have is a mistake, because it would never apply.
     """
     fields = Fields(body)
-    seconds = fields.whole("gracePeriodSeconds", lowest=0, highest=LONGEST_GRACE_SECONDS)
-    ignored = fields.finish()
-    return (_GRACE_SECONDS if seconds is None else seconds) * 1_000, ignored
-
-
-def _expiry(fields: Fields, *, now: int, days: int) -> int | None:
-    """A date-time, or the word "never", which nobody gets by leaving something out (contract A3)."""
-    value = fields.raw("expiresAt")
-    if value is UNSET or value is None:
-        return now + days * DAY_MS
-    if value == "never":
-        return None
-    try:
-        at = microseconds(value) // 1_000 if isinstance(value, str) else 0
-    except (ValueError, OverflowError):
-        at = 0
-    if at <= now:
+    new = read_members(NewApiKey, fields, limits)
+    allowed = ROLES.get(new.role, frozenset())
+    scopes = allowed if new.scopes is None else frozenset(new.scopes or ())
+    if allowed and (unknown := sorted(scopes - allowed)):
+        fields.mistake("scopes", "unknown_scope", f"names what the role {new.role} has not: {', '.join(unknown)}")
+    expires_at: Any = now + limits.key_days * DAY_MS if new.expires_at is None else new.expires_at
+    if expires_at != "never" and expires_at <= now:
         fields.mistake("expiresAt", "bad_timestamp", 'must be an RFC 3339 date-time in the future, or "never"')
-    return at
+    ignored = fields.finish()
+    expires_at = None if expires_at == "never" else expires_at
+    return dataclasses.replace(new, scopes=scopes, expires_at=expires_at), ignored
+
+
+def new_key_schema(limits: Limits) -> Schema:
+    """Return the schema of a create body, with the scopes that each role has."""
+    return {
+        **body_schema(NewApiKey, limits),
+        "anyOf": [_fitting(role, sorted(scopes)) for role, scopes in ROLES.items()],
+    }
+
+
+def _fitting(role: str, scopes: list[str]) -> Schema:
+    one = choice(*scopes)
+    return {"properties": {"role": {"const": role}, "scopes": nullable({"anyOf": [array(one), one]})}}

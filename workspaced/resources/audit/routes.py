@@ -6,6 +6,9 @@ import json
 import re
 from collections.abc import Mapping
 
+import msgspec
+
+from workspaced.core.json_schema import Count, Timestamp, Uuid
 from workspaced.core.problems import Forbidden, Invalid
 from workspaced.core.text import as_uuid
 from workspaced.core.timestamps import microseconds, stamp
@@ -19,6 +22,24 @@ from workspaced.security.permissions import AUDIT_READ
 _ACTION = re.compile(r"[a-z_]+(?:\.[a-z_]+)*(?:\.\*)?", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 _TAKE = 100
+
+
+class AuditRowRecord(msgspec.Struct, kw_only=True, rename="camel"):
+    """A row of the audit log."""
+
+    id: str
+    time: Timestamp
+    principal: str
+    key_id: str | None
+    client_id: str | None
+    request_id: str | None
+    ip: str | None
+    action: str
+    resource_type: str
+    resource_id: str | None
+    workspace_id: Uuid | None
+    changed: list[str]
+    counts: dict[str, Count]
 
 
 async def read_log(call: Call) -> Response:
@@ -88,22 +109,22 @@ def _instant(query: Mapping[str, str], name: str, default: int) -> int:
         raise Invalid(f"bad_{name}", f"{name} must be an RFC 3339 date-time with an offset.") from error
 
 
-def _record(row: AuditRow) -> dict[str, object]:
-    return {
-        "id": str(row.number),
-        "time": stamp(row.at),
-        "principal": row.principal,
-        "keyId": row.key_id or None,
-        "clientId": row.client_id or None,
-        "requestId": row.request_id or None,
-        "ip": row.address or None,
-        "action": row.action,
-        "resourceType": row.action.rpartition(".")[0],
-        "resourceId": row.resource_id or None,
-        "workspaceId": row.workspace_id or None,
-        "changed": json.loads(row.changed),
-        "counts": json.loads(row.counts),
-    }
+def _record(row: AuditRow) -> AuditRowRecord:
+    return AuditRowRecord(
+        id=str(row.number),
+        time=stamp(row.at),
+        principal=row.principal,
+        key_id=row.key_id or None,
+        client_id=row.client_id or None,
+        request_id=row.request_id or None,
+        ip=row.address or None,
+        action=row.action,
+        resource_type=row.action.rpartition(".")[0],
+        resource_id=row.resource_id or None,
+        workspace_id=row.workspace_id or None,
+        changed=json.loads(row.changed),
+        counts=json.loads(row.counts),
+    )
 
 
 def operations() -> tuple[Operation, ...]:

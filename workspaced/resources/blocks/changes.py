@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from workspaced.events.outbox import listening
 from workspaced.http.operations import Call
 from workspaced.resources.blocks import events, store
-from workspaced.resources.blocks.values import BlockChanges, Placed
+from workspaced.resources.blocks.values import Placed
 from workspaced.storage.port import Transaction
 
 
-def change_block(tx: Transaction, call: Call, before: Placed, changes: BlockChanges) -> Placed:
+def change_block(tx: Transaction, call: Call, before: Placed, changes: Mapping[str, Any]) -> Placed:
     """The block after the changes.
 
     Raises:
@@ -25,7 +28,7 @@ def change_block(tx: Transaction, call: Call, before: Placed, changes: BlockChan
     return after
 
 
-def change_root(tx: Transaction, call: Call, root_id: str, *, promoted: str | None, changes: BlockChanges) -> None:
+def change_root(tx: Transaction, call: Call, root_id: str, *, promoted: str | None, changes: Mapping[str, Any]) -> None:
     """Change the root block or, where another block is named, make that the root and change it (contract W5).
 
     Raises:

@@ -1,47 +1,57 @@
-"""A block as the document shows it, with the additional members (contract B3)."""
+"""A block in responses, with the additive members of B3."""
 
 from __future__ import annotations
 
-import msgspec
+from typing import Annotated
 
+import msgspec
+from msgspec import Meta
+
+from workspaced.core.json_schema import RawNumber, RawStrings, Timestamp, Uuid
 from workspaced.core.timestamps import stamp
 from workspaced.resources.blocks.values import Placed
 
 
 class BlockRecord(msgspec.Struct, rename="camel"):
-    """The document's block; what is JSON already is passed on as it is."""
+    """A block."""
 
-    id: str
+    id: Uuid
     label: str
     description: str
-    parent_block: str
-    multiplicity: msgspec.Raw
+    parent_block: Annotated[str, Meta(description="Empty for the root block.")]
+    multiplicity: RawNumber
     children: tuple[str, ...]
     pdm_enabled: bool
-    property_groups: msgspec.Raw
+    property_groups: RawStrings
     preview_custom_link: str
     preview_source: str
-    figures: msgspec.Raw
+    figures: RawStrings
     icon: str
     interfaces: tuple[str, ...]
-    attachments: msgspec.Raw
-    external_links: msgspec.Raw
+    attachments: RawStrings
+    external_links: RawStrings
     pdm_thumbnail: str
-    block_statuses: msgspec.Raw
-    order_index: int | float
+    block_statuses: RawStrings
+    order_index: float
     path: str
-    type: msgspec.Raw
+    type: RawStrings
     part_number: str
-    instances: msgspec.Raw
-    workspace: str
-    created_at: str
-    updated_at: str
+    instances: RawStrings
+    workspace: Uuid
+    created_at: Timestamp
+    updated_at: Timestamp
     created_by: str
     updated_by: str
 
 
+class BlockTypesRecord(msgspec.Struct):
+    """The types of a block."""
+
+    type: RawStrings
+
+
 def record(placed: Placed) -> BlockRecord:
-    """A block."""
+    """Return the block with what follows from the tree."""
     block = placed.block
     return BlockRecord(
         id=block.id,
@@ -79,5 +89,5 @@ def _raw(text: str) -> msgspec.Raw:
 
 
 def _number(value: float) -> int | float:
-    """A whole number without its ``.0``, as clients count."""
+    """The number, without ``.0`` if it is whole."""
     return int(value) if value.is_integer() and abs(value) < 2**53 else value

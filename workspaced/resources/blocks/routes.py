@@ -6,8 +6,11 @@ import uuid
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+import msgspec
+
 from ingestd.wire import names
 from workspaced.core.json_body import decode, encode
+from workspaced.core.members import read_body, read_changes
 from workspaced.core.problems import Invalid
 from workspaced.core.text import as_uuid
 from workspaced.http.operations import Call, Operation, Work
@@ -15,10 +18,9 @@ from workspaced.http.pagination import Page, read_page
 from workspaced.http.responses import Response, etag, json_response
 from workspaced.http.streamed_response import Contents, sent
 from workspaced.resources.blocks import changes, events, store
-from workspaced.resources.blocks.records import record
-from workspaced.resources.blocks.rules import read_block_changes, read_new_block
+from workspaced.resources.blocks.records import BlockTypesRecord, record
 from workspaced.resources.blocks.tree import Place, Tree
-from workspaced.resources.blocks.values import Placed
+from workspaced.resources.blocks.values import BlockChanges, NewBlock, Placed
 from workspaced.security.permissions import BLOCKS_READ, BLOCKS_WRITE
 from workspaced.settings.model import Limits
 from workspaced.storage.port import Reader, Transaction
@@ -53,7 +55,9 @@ async def list_blocks(call: Call) -> Response:
 def create_block(call: Call) -> Work:
     """Create a block (contract BL2)."""
     limits = call.settings.limits
-    new, ignored = read_new_block(call.json(), limits, workspace_id=call.workspace_id)
+    new, ignored = read_body(NewBlock, call.json(), limits)
+    if new.workspace != call.workspace_id:
+        raise Invalid.at("/workspace", "workspace_mismatch", "/workspace must be the id of the workspace in the path.")
     block_id = new.id or str(uuid.uuid4())
 
     def act(tx: Transaction) -> Response:
@@ -91,7 +95,7 @@ def delete_block(call: Call) -> Work:
 
 def update_block(call: Call) -> Work:
     """Update a block (contract BL5): answers the types only, as the document has it, unless the whole record is preferred."""
-    wanted, ignored = read_block_changes(call.json(), call.settings.limits)
+    wanted, ignored = read_changes(BlockChanges, call.json(), call.settings.limits)
     whole = call.prefers_representation()
 
     def act(tx: Transaction) -> Response:
@@ -100,7 +104,7 @@ def update_block(call: Call) -> Work:
         placed = changes.change_block(tx, call, before, wanted)
         tag = etag(placed.block.version)
         if not whole:
-            return json_response({"type": decode(placed.block.type.encode())}, headers=(tag,))
+            return json_response(BlockTypesRecord(msgspec.Raw(placed.block.type.encode())), headers=(tag,))
         return json_response(record(placed), headers=((names.PREFERENCE_APPLIED, names.RETURN_REPRESENTATION), tag))
 
     return Work(act=act, ignored=ignored)

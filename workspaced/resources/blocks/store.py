@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-from msgspec import UNSET
+from typing import Any
 
 from ingestd.process.statements import load_statements
 from workspaced.core.problems import Conflict, NotFound, Unprocessable
 from workspaced.resources.blocks.tree import Place, Tree
-from workspaced.resources.blocks.values import BlockChanges, Content, NewBlock, Placed, StoredBlock
+from workspaced.resources.blocks.values import Content, NewBlock, Placed, StoredBlock
 from workspaced.settings.model import Limits
 from workspaced.storage.port import Reader, Transaction
 
@@ -93,7 +92,7 @@ def create_block(
             "order_index": _last(tx, home, parent_id),
             "now": now,
             "actor": actor,
-            **dataclasses.asdict(new.content),
+            **{name: getattr(new, name) for name in _CONTENT},
         },
     )
     tx.run(_SQL["show_anew"], {"id": parent_id})
@@ -101,24 +100,24 @@ def create_block(
 
 
 def update_block(
-    tx: Transaction, block: StoredBlock, changes: BlockChanges, *, actor: str, now: int, limits: Limits
+    tx: Transaction, block: StoredBlock, changes: Mapping[str, Any], *, actor: str, now: int, limits: Limits
 ) -> tuple[StoredBlock, tuple[str, ...]]:
     """The block after the changes, and the names of the fields that are others now; equal values change nothing.
 
     Raises:
         Unprocessable: the new parent is no block of this workspace, is below the block, or is too deep for its subtree.
     """
-    content = {name: value for name, value in changes.given.items() if getattr(block, name) != value}
+    content = {name: changes[name] for name in changes if name in _CONTENT and getattr(block, name) != changes[name]}
     parent_id, order_index = block.parent_id, block.order_index
-    if changes.parent_id is not UNSET and not (changes.parent_id is None and block.parent_id is None):
+    if "parent_id" in changes and not (changes["parent_id"] is None and block.parent_id is None):
         home = _home(tx.one(_SQL["lock_workspace"], {"workspace_id": block.workspace_id}))
-        parent_id = changes.parent_id or home.root_block
+        parent_id = changes["parent_id"] or home.root_block
         if parent_id != block.parent_id:
             height = 1 + tx.all(_SQL["subtree"], {"workspace": home.number, "id": block.id})[0][1]
             _require_place(tx, home, parent_id, below=block.id, height=height, limits=limits)
             order_index = _last(tx, home, parent_id)
-    if changes.order_index is not UNSET:
-        order_index = changes.order_index
+    if "order_index" in changes:
+        order_index = float(changes["order_index"])
     moved = tuple(
         name
         for name, before, after in (

@@ -1,79 +1,96 @@
-"""What the rules hand to the store, and what the store hands back."""
+"""Blocks: the members of request bodies, and what the store returns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias
 
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
+
+from workspaced.core.json_body import encode
+from workspaced.core.json_schema import UUID, Schema
+from workspaced.core.members import Flag, Identifier, Number, Slot, Strings, Text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class StringList(Strings):
+    """Strings, as the compact JSON that the store keeps."""
+
+    def _check(self, slot: Slot, value: Any) -> Any:
+        texts = super()._check(slot, value)
+        return UNSET if texts is UNSET else encode(texts).decode()
+
+
+class JsonNumber(Number):
+    """A number, as the JSON that the store keeps."""
+
+    def _check(self, slot: Slot, value: Any) -> Any:
+        number = super()._check(slot, value)
+        return UNSET if number is UNSET else encode(number).decode()
+
+
+class Parent(Identifier):
+    """A parent block; an empty string stands for the root block, as null does."""
+
+    form: ClassVar[Schema] = {"anyOf": [UUID, {"const": ""}]}
+
+    def _check(self, slot: Slot, value: Any) -> Any:
+        return None if value == "" else super()._check(slot, value)
+
+
+_Parent: TypeAlias = Annotated[
+    str | None, Parent(name="parentBlock", description="The root block if it is empty, null or absent.")
+]
+_Line: TypeAlias = Annotated[str, Text(longest="block_text_length", one_line=True)]
+_Text: TypeAlias = Annotated[str, Text(longest="block_text_length")]
+_List: TypeAlias = Annotated[str, StringList(most="block_list_items", longest="block_list_item_length", distinct=False)]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Content:
-    """What a block holds besides its place in the tree, with the defaults of what was not given (contract G4, B5).
+    """What a block holds besides its place in the tree (contract G4, B5). Lists and ``multiplicity`` are JSON."""
 
-    Lists are compact JSON; ``multiplicity`` is the text of a JSON number.
-    """
-
-    label: str = ""
-    description: str = ""
-    part_number: str = ""
-    multiplicity: str = "1"
-    pdm_enabled: bool = False
-    property_groups: str = "[]"
-    instances: str = "[]"
-    preview_custom_link: str = ""
-    preview_source: str = ""
-    figures: str = "[]"
-    icon: str = ""
-    attachments: str = "[]"
-    external_links: str = "[]"
-    pdm_thumbnail: str = ""
-    block_statuses: str = "[]"
-    type: str = "[]"
-
-
-Given: TypeAlias = Mapping[str, str | bool]
-"""Some fields of `Content`, by name."""
-
-MEMBERS: Mapping[str, str] = {
-    "label": "label",
-    "description": "description",
-    "partNumber": "part_number",
-    "multiplicity": "multiplicity",
-    "pdmEnabled": "pdm_enabled",
-    "propertyGroups": "property_groups",
-    "instances": "instances",
-    "previewCustomLink": "preview_custom_link",
-    "previewSource": "preview_source",
-    "figures": "figures",
-    "icon": "icon",
-    "attachments": "attachments",
-    "externalLinks": "external_links",
-    "pdmThumbnail": "pdm_thumbnail",
-    "blockStatuses": "block_statuses",
-    "type": "type",
-}
-"""The document's names of the fields of `Content`."""
+    label: Annotated[str, Text(longest="label_length", one_line=True, trimmed=True)] = ""
+    description: Annotated[str, Text(longest="description_length")] = ""
+    part_number: _Line = ""
+    multiplicity: Annotated[
+        str, JsonNumber(lowest=0, description="How often it occurs in its parent; 1 by default.")
+    ] = "1"
+    pdm_enabled: Annotated[bool, Flag()] = False
+    property_groups: _List = "[]"
+    instances: _List = "[]"
+    preview_custom_link: _Text = ""
+    preview_source: _Text = ""
+    figures: _List = "[]"
+    icon: _Text = ""
+    attachments: _List = "[]"
+    external_links: _List = "[]"
+    pdm_thumbnail: _Text = ""
+    block_statuses: _List = "[]"
+    type: Annotated[str, StringList(most="block_list_items", longest="block_list_item_length")] = "[]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewBlock:
-    """A checked create body. ``parent_id`` None: the root block is the parent."""
+@dataclass(frozen=True, kw_only=True)
+class NewBlockPlace:
+    """Where a new block goes. ``parent_id`` None: the root block is the parent."""
 
-    id: str | None
-    parent_id: str | None
-    content: Content
+    workspace: Annotated[str, Identifier()]
+    id: Annotated[str | None, Identifier()] = None
+    parent_id: _Parent = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockChanges:
-    """A checked update body. ``parent_id``: UNSET stays, None is the root block; ``order_index`` UNSET stays."""
+@dataclass(frozen=True, kw_only=True)
+class NewBlock(Content, NewBlockPlace):
+    """A create body; the members of the place come first."""
 
-    given: Given
-    parent_id: str | UnsetType | None
-    order_index: float | UnsetType
+
+@dataclass(frozen=True, kw_only=True)
+class BlockChanges(Content):
+    """An update body; null gives a member its default again."""
+
+    parent_id: _Parent = None
+    order_index: Annotated[
+        float | UnsetType, Number(nullable=False, description="The place among the children of its parent.")
+    ] = UNSET
 
 
 class StoredBlock(NamedTuple):

@@ -1,222 +1,226 @@
-"""Cloud storage's section of the API description; `workspaced.resources.cloud_storage.rules` is what validates."""
+"""Cloud storage's section of the API description; `workspaced.resources.cloud_storage.rules` describes the bodies."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from workspaced.http.openapi.description import ApiSection, Body, Link, OperationDescription, Parameter, Success
-from workspaced.http.openapi.schema import NAME, OBJECT, UUID, listed, ref, text
-from workspaced.http.openapi.shared import LISTED, paging
+from workspaced.core.json_schema import OBJECT, STRING, UUID, described, record_schemas, ref
+from workspaced.core.members import body_schema, body_schemas
+from workspaced.http.openapi.description import (
+    ApiSection,
+    Body,
+    OperationDescription,
+    Parameter,
+    Success,
+    links,
+    listed,
+)
+from workspaced.http.openapi.shared import paging
 from workspaced.resources.cloud_storage.file_routes import SORTABLE, SORTABLE_VERSIONS
-from workspaced.resources.cloud_storage.schemas import SHA256, file_name, media_type, schemas
+from workspaced.resources.cloud_storage.records import FileRecord, FileVersionRecord, UploadLinkRecord, UploadRecord
+from workspaced.resources.cloud_storage.rules import (
+    ConversionRetry,
+    FileChanges,
+    FileName,
+    MediaType,
+    NewUpload,
+    Sha256,
+    UploadCompletion,
+)
 from workspaced.settings.model import Limits
 
-_FILE: Final = Parameter(name="id", description="The file.", schema=UUID)
-_UPLOAD: Final = Parameter(name="uploadId", description="The upload that the link is for.", schema=UUID)
-_WORKSPACE: Final = Parameter(name="workspaceId", description="The workspace.", schema=UUID, required=True)
+_WORKSPACE: Final = Parameter("workspaceId", "The workspace.", UUID, required=True)
 _ABOUT: Final = """\
-Files belong to a workspace. Bytes come by a signed link in three steps (`upload-link`, PUT, `upload-complete`) or in one
-request; each upload is a version. What a file is converted to can be downloaded as its outputs.
+Files belong to a workspace. Bytes are sent to a signed link in three steps (`upload-link`, PUT, `upload-complete`), or in
+one request. Each upload is a version. The outputs of a file's conversion can be downloaded.
 
-A file that is not there is refused like one that the caller may not see: 403.
+A file that does not exist is refused like a file that the caller may not see: 403.
 """
 _OF_FILE: Final = {"id": "$response.body#/id"}
-_ROOM: Final = "`id_in_use`: the id is taken. `quota_exceeded`: there is no room for more."
-_FULL: Final = "`storage_full`, `storage_failed`: the bytes can't be kept."
-_RAW: Final = "application/octet-stream"
-_FOLLOWING: Final = {
-    "get": "get",
-    "getMetadata": "get_metadata",
-    "replaceMetadata": "replace_metadata",
-    "update": "update",
-    "listVersions": "list_versions",
-    "download": "download",
-    "retryConversion": "retry_conversion",
-}
+_CONFLICTS: Final = "`id_in_use`: the id is in use. `quota_exceeded`: the workspace or file holds as much as it may."
+_FULL: Final = "`storage_full`, `storage_failed`: the bytes can't be stored."
+_RAW: Final = Body({}, None, media="application/octet-stream")
+_LINKS: Final = links(
+    _OF_FILE,
+    get="cloud_storage.get",
+    getMetadata="cloud_storage.get_metadata",
+    replaceMetadata="cloud_storage.replace_metadata",
+    update="cloud_storage.update",
+    listVersions="cloud_storage.list_versions",
+    download="cloud_storage.download",
+    retryConversion="cloud_storage.retry_conversion",
+)
 
 
 def api_section(limits: Limits) -> ApiSection:
-    """The document's five rows, and how files come to exist and are read."""
+    """Return the section: reading, changing and uploading files."""
+    about = f"Any object of at most {limits.metadata_bytes} bytes, nested {limits.metadata_depth} levels deep."
     return ApiSection(
         title="Cloud storage",
         description=_ABOUT,
-        operations=(*_reads(limits), _download(), *_changes(), *_uploads(limits)),
-        path={"file": _FILE, "upload": _UPLOAD},
-        schemas=schemas(limits),
+        operations=(*_reads(limits), *_changes(), *_uploads(limits)),
+        path={
+            "file": Parameter("id", "The file.", UUID),
+            "upload": Parameter("uploadId", "The upload that the link is for.", UUID),
+        },
+        schemas={
+            **record_schemas(FileRecord, FileVersionRecord, UploadLinkRecord, UploadRecord),
+            **body_schemas(limits, NewUpload, UploadCompletion, ConversionRetry),
+            "FileChanges": body_schema(FileChanges, limits, changes=True),
+            "Metadata": described(OBJECT, about),
+        },
     )
 
 
 def _reads(limits: Limits) -> tuple[OperationDescription, ...]:
+    headers = ("Disposition", "Ranges")
     return (
         OperationDescription(
-            name="cloud_storage.list",
-            summary="List files",
-            description="The files of a workspace, the oldest first.",
+            "cloud_storage.list",
+            "List files",
+            "The files of a workspace, the oldest first.",
+            listed("The files.", "File"),
             query=(_WORKSPACE, *paging(limits, SORTABLE)),
-            success=(Success(description="The files.", schema=listed(ref("File")), headers=LISTED),),
         ),
         OperationDescription(
-            name="cloud_storage.get",
-            summary="Get a file's storage information",
-            description="Also of a file that is still to be uploaded.",
-            success=(Success(description="The file.", schema=ref("File"), headers=("ETag",)),),
+            "cloud_storage.get",
+            "Get a file's storage information",
+            "Also before anything is uploaded.",
+            Success("The file.", ref("File")),
             etag=True,
         ),
         OperationDescription(
-            name="cloud_storage.list_versions",
-            summary="List the versions of a file",
-            description="Every upload of the file, the newest first.",
+            "cloud_storage.list_versions",
+            "List the versions of a file",
+            "Every upload of the file, the newest first.",
+            listed("The versions.", "FileVersion"),
             query=paging(limits, SORTABLE_VERSIONS, order="DESC"),
-            success=(Success(description="The versions.", schema=listed(ref("FileVersion")), headers=LISTED),),
         ),
         OperationDescription(
-            name="cloud_storage.get_metadata",
-            summary="Get a file's metadata",
-            description="The object that users keep with the file; `{}` at first.",
-            success=(Success(description="The metadata.", schema=OBJECT, headers=("ETag",)),),
+            "cloud_storage.get_metadata",
+            "Get a file's metadata",
+            "The object that users store with the file; `{}` at first.",
+            Success("The metadata.", OBJECT),
             etag=True,
         ),
-    )
-
-
-def _download() -> OperationDescription:
-    headers = ("ETag", "Disposition", "Ranges")
-    return OperationDescription(
-        name="cloud_storage.download",
-        summary="Download a file",
-        description="The bytes of the current version, of another one, or of an output of the conversion.",
-        query=(
-            Parameter(name="versionId", description="Another version than the current one.", schema=UUID),
-            Parameter(name="output", description="An output of the conversion, by its name.", schema=NAME),
-        ),
-        success=(
-            Success(description="The bytes.", schema={}, media="*/*", headers=headers),
-            Success(
-                status=206, description="The range of them.", schema={}, media="*/*", headers=(*headers, "ContentRange")
+        OperationDescription(
+            "cloud_storage.download",
+            "Download a file",
+            "The bytes of the current version, of another version, or of an output of the conversion.",
+            Success("The bytes.", {}, media="*/*", headers=headers),
+            partial=Success("A range of them.", {}, status=206, media="*/*", headers=(*headers, "ContentRange")),
+            query=(
+                Parameter("versionId", "Another version than the current one.", UUID),
+                Parameter("output", "An output of the conversion, by its name.", STRING),
             ),
+            refusals={
+                403: "`exports_disabled`: files of the workspace may not be downloaded.",
+                412: "If-Match names other bytes.",
+                416: "`range_not_satisfiable`: it begins after the end.",
+                503: "`bytes_missing`, `storage_failed`: the bytes can't be read.",
+            },
+            etag=True,
+            headers=("IfMatch", "Range", "IfRange"),
         ),
-        refusals={
-            403: "`exports_disabled`: the workspace gives no files away.",
-            412: "If-Match names other bytes.",
-            416: "`range_not_satisfiable`: it begins after the end.",
-            503: "`bytes_missing`, `storage_failed`: the bytes can't be read.",
-        },
-        etag=True,
-        headers=("IfMatch", "Range", "IfRange"),
     )
 
 
 def _changes() -> tuple[OperationDescription, ...]:
     return (
         OperationDescription(
-            name="cloud_storage.update",
-            summary="Change a file's storage information",
-            description="Only the members that are given change.",
-            body=Body(schema=ref("FileChanges"), example={"description": "As measured"}, required=False),
-            success=(Success(description="Done."),),
+            "cloud_storage.update",
+            "Change a file's storage information",
+            "Only the given members change.",
+            Success("Done."),
+            body=Body(ref("FileChanges"), {"description": "As measured"}, required=False),
             etag=True,
         ),
         OperationDescription(
-            name="cloud_storage.delete",
-            summary="Delete a file",
-            description="The query must name the file's workspace.",
+            "cloud_storage.delete",
+            "Delete a file",
+            "The query must name the file's workspace.",
+            Success("It is deleted."),
             query=(_WORKSPACE,),
-            success=(Success(description="It is gone."),),
             etag=True,
         ),
         OperationDescription(
-            name="cloud_storage.replace_metadata",
-            summary="Replace a file's metadata",
-            description="The whole object; without a body it stays as it is.",
-            body=Body(schema=ref("Metadata"), example={"material": "AlSi10Mg"}, required=False),
-            success=(Success(description="Done."),),
+            "cloud_storage.replace_metadata",
+            "Replace a file's metadata",
+            "The whole object; without a body it does not change.",
+            Success("Done."),
+            body=Body(ref("Metadata"), {"material": "AlSi10Mg"}, required=False),
             etag=True,
         ),
         OperationDescription(
-            name="cloud_storage.retry_conversion",
-            summary="Convert a file again",
-            description="What is pending or under way is not begun twice, unless `force` is true.",
-            body=Body(schema=ref("ConversionRetry"), example={"force": True}, required=False),
-            success=(Success(description="It is pending."),),
+            "cloud_storage.retry_conversion",
+            "Convert a file again",
+            "A conversion that is pending or under way is not started twice, unless `force` is true.",
+            Success("It is pending."),
+            body=Body(ref("ConversionRetry"), {"force": True}, required=False),
         ),
     )
 
 
 def _uploads(limits: Limits) -> tuple[OperationDescription, ...]:
-    raw = Body(schema={}, example=None, media=_RAW)
-    links = {
-        name: Link(operation=f"cloud_storage.{operation}", parameters=_OF_FILE)
-        for name, operation in _FOLLOWING.items()
-    }
     return (
         OperationDescription(
-            name="cloud_storage.upload_link",
-            summary="Ask for an upload link",
-            description="Announces a file, or another version of one; the link holds once, and for some minutes.",
+            "cloud_storage.upload_link",
+            "Ask for an upload link",
+            "Announces a file, or another version of a file. The link is valid once, and for some minutes.",
+            Success(
+                "Where to send the bytes.",
+                ref("UploadLink"),
+                status=201,
+                headers=("Location", "Cache"),
+                links=links(_OF_FILE, get="cloud_storage.get"),
+            ),
             body=Body(
-                schema=ref("NewUpload"),
-                example={"workspaceId": "0f8b3c0e-6f3c-4b57-9f3e-2a1f4d7f9f10", "fileName": "masses.csv"},
+                ref("NewUpload"), {"workspaceId": "0f8b3c0e-6f3c-4b57-9f3e-2a1f4d7f9f10", "fileName": "masses.csv"}
             ),
-            success=(
-                Success(
-                    status=201,
-                    description="Where to send the bytes.",
-                    schema=ref("UploadLink"),
-                    headers=("Location", "Cache"),
-                    links={"get": Link(operation="cloud_storage.get", parameters=_OF_FILE)},
-                ),
-            ),
-            refusals={409: _ROOM},
+            refusals={409: _CONFLICTS},
         ),
         OperationDescription(
-            name="cloud_storage.receive",
-            summary="Send bytes by a link",
-            description=(
-                "The body is the file, of any type. Packed with gzip, it is stored unpacked. Needs no key: the link is signed."
-            ),
+            "cloud_storage.receive",
+            "Send bytes to a link",
+            "The body is the file, of any type. If it is compressed with gzip, it is stored uncompressed. "
+            "No key is needed: the link is signed.",
+            Success("The bytes that arrived.", ref("Upload")),
             query=(
-                Parameter(name="expires", description="As in the link.", schema=NAME, required=True),
-                Parameter(name="signature", description="As in the link.", schema=NAME, required=True),
+                Parameter("expires", "As in the link.", STRING, required=True),
+                Parameter("signature", "As in the link.", STRING, required=True),
             ),
-            body=raw,
-            success=(Success(description="What arrived.", schema=ref("Upload")),),
+            body=_RAW,
             refusals={
-                403: "`bad_upload_link`, `upload_link_expired`, or the file is gone.",
-                409: "`upload_link_used`: bytes have come by this link.",
+                403: "`bad_upload_link`, `upload_link_expired`, or the file is deleted.",
+                409: "`upload_link_used`: bytes were sent to this link before.",
                 503: _FULL,
             },
         ),
         OperationDescription(
-            name="cloud_storage.upload_complete",
-            summary="Complete an upload",
-            description="Makes what was sent by a link the file's current version.",
-            body=Body(schema=ref("UploadCompletion"), example={}, required=False),
-            success=(Success(description="The file.", schema=ref("File"), headers=("ETag",), links=links),),
+            "cloud_storage.upload_complete",
+            "Complete an upload",
+            "Makes the bytes that were sent to a link the file's current version.",
+            Success("The file.", ref("File"), headers=("ETag",), links=_LINKS),
+            body=Body(ref("UploadCompletion"), {}, required=False),
             refusals={
-                409: "`quota_exceeded`: there is no room for more. `not_uploaded`: nothing has been sent yet.",
-                422: "`sha256_mismatch`, `size_mismatch`: other bytes came.",
+                409: "`quota_exceeded`: the workspace or file holds as much as it may. `not_uploaded`: nothing was sent yet.",
+                422: "`sha256_mismatch`, `size_mismatch`: other bytes were sent.",
             },
         ),
         OperationDescription(
-            name="cloud_storage.upload",
-            summary="Upload a file",
-            description=(
-                "A file, or another version of one, in one request: the body is its bytes, of any type. Packed with gzip, they "
-                "are stored unpacked."
-            ),
+            "cloud_storage.upload",
+            "Upload a file",
+            "A file, or another version of a file, in one request: the body is its bytes, of any type. If they are "
+            "compressed with gzip, they are stored uncompressed.",
+            Success("The file.", ref("File"), status=201, headers=("ETag", "Location"), links=_LINKS),
             query=(
                 _WORKSPACE,
-                Parameter(name="fileName", description="Its name.", schema=file_name(limits), required=True),
-                Parameter(name="contentType", description="Its type; else the header's.", schema=media_type()),
-                Parameter(name="id", description="Of a file that gets another version.", schema=UUID),
-                Parameter(name="sha256", description="What the bytes must have.", schema=text(pattern=SHA256)),
+                Parameter("fileName", "Its name.", FileName().schema(limits), required=True),
+                Parameter("contentType", "Its type; by default that of the header.", MediaType().schema(limits)),
+                Parameter("id", "The id of a file that gets another version.", UUID),
+                Parameter("sha256", "The SHA-256 that the bytes must have.", Sha256(description="").schema(limits)),
             ),
-            body=raw,
-            success=(
-                Success(
-                    status=201, description="The file.", schema=ref("File"), headers=("ETag", "Location"), links=links
-                ),
-            ),
-            refusals={409: _ROOM, 503: _FULL, 422: "`sha256_mismatch`: other bytes came."},
+            body=_RAW,
+            refusals={409: _CONFLICTS, 503: _FULL, 422: "`sha256_mismatch`: other bytes were sent."},
         ),
     )

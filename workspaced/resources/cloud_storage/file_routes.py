@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from ingestd.wire import names
+from workspaced.core.members import read_changes
 from workspaced.core.problems import Forbidden, Unauthenticated
 from workspaced.core.text import as_uuid
 from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.pagination import read_page
 from workspaced.http.responses import NO_CONTENT, Response, etag, json_response
 from workspaced.resources.cloud_storage import conversion_store, events, permission, store
-from workspaced.resources.cloud_storage.records import FileRecord, VersionRecord, version_record
-from workspaced.resources.cloud_storage.rules import read_file_changes, read_metadata, read_workspace_id, type_of
+from workspaced.resources.cloud_storage.records import FileRecord, FileVersionRecord, version_record
+from workspaced.resources.cloud_storage.rules import FileChanges, read_metadata, read_workspace_id, type_of
 from workspaced.resources.cloud_storage.upload_routes import COLLECTION
 from workspaced.resources.cloud_storage.values import StoredFile, StoredVersion
 from workspaced.security.permissions import FILES_READ, FILES_WRITE
@@ -52,7 +53,7 @@ def delete_file(call: Call) -> Work:
 
 def update_file(call: Call) -> Work:
     """Update the storage information of a file (contract CS2). No body at all is an empty one (contract C3)."""
-    given, ignored = read_file_changes(call.json() if call.body else {}, call.settings.limits)
+    given, ignored = read_changes(FileChanges, call.json() if call.body else {}, call.settings.limits)
 
     def act(tx: Transaction) -> Response:
         file = permission.writable_file(tx, call)
@@ -132,7 +133,7 @@ async def list_versions(call: Call) -> Response:
     """The versions of a file, the newest first unless another order is asked for."""
     page = read_page(call.query, longest=call.settings.limits.page_length, sortable=SORTABLE_VERSIONS)
 
-    def question(reader: Reader) -> tuple[int, list[VersionRecord]]:
+    def question(reader: Reader) -> tuple[int, list[FileVersionRecord]]:
         file = permission.readable_file(reader, call)
         found = store.list_versions(reader, file)
         if page.sorted_by:

@@ -1,103 +1,107 @@
-"""What cloud storage shows of itself (contract C1, C2, C6). Every shape stands here."""
+"""Files in responses (contract C1, C2, C6)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
+from msgspec import Meta
 
+from workspaced.core.json_schema import Count, RawObject, Timestamp, Uuid
 from workspaced.core.timestamps import stamp
 from workspaced.resources.cloud_storage.values import StoredFile, StoredOutput, StoredVersion
 
+Digest: TypeAlias = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+
 
 class OutputRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A file that a conversion made; ``download/{id}?output=<name>`` has its bytes."""
+    """A file that a conversion made; `download/{id}?output=<name>` has its bytes."""
 
     name: str
     content_type: str
-    size: int
-    sha256: str
+    size: Count
+    sha256: Digest
 
 
 class ConversionRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How far a conversion is. ``error`` is a sentence about the last attempt that failed."""
+    """The progress of a conversion. `error` is a sentence about the last failed attempt."""
 
     state: Literal["not_required", "pending", "in_progress", "succeeded", "failed"]
-    attempt: int
+    attempt: Count
     error_class: Literal["user", "unsupported", "internal", "timeout"] | None
     error: str | None
-    started_at: str | None
-    finished_at: str | None
+    started_at: Timestamp | None
+    finished_at: Timestamp | None
     outputs: list[OutputRecord]
 
 
 class FileRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Storage information of a file (contract C2). ``version`` counts uploads; before one, some members are null."""
+    """The storage information of a file. `version` counts uploads; before the first, size, sha256 and versionId are null."""
 
-    id: str
-    workspace_id: str
+    id: Uuid
+    workspace_id: Uuid
     file_name: str
     content_type: str
-    size: int | None
-    sha256: str | None
-    version: int
-    version_id: str | None
+    size: Count | None
+    sha256: Digest | None
+    version: Count
+    version_id: Uuid | None
     status: Literal["uploading", "available"]
     description: str | None
     tags: str | None
     conversion: ConversionRecord
-    created_at: str
-    updated_at: str
+    created_at: Timestamp
+    updated_at: Timestamp
     created_by: str
     updated_by: str
 
 
-class VersionRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One upload of a file; ``download/{id}?versionId=<versionId>`` has its bytes."""
+class FileVersionRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One upload of a file; `download/{id}?versionId=<versionId>` has its bytes."""
 
-    version_id: str
-    version: int
+    version_id: Uuid
+    version: Count
     current: bool
     file_name: str
     content_type: str
-    size: int
-    sha256: str
-    created_at: str
+    size: Count
+    sha256: Digest
+    created_at: Timestamp
     created_by: str
 
 
 class UploadLinkRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Where to send the bytes of the file ``id``: by ``method``, once, without an API key, until ``expiresAt``."""
+    """Where to send the bytes of the file `id`: by `method`, once, without an API key, until `expiresAt`."""
 
-    id: str
-    upload_id: str
+    id: Uuid
+    upload_id: Uuid
     upload_url: str
     method: Literal["PUT"]
     headers: dict[str, str]
-    expires_at: str
-    max_size: int
+    expires_at: Timestamp
+    max_size: Count
 
 
 class UploadRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What arrived by a link; nobody sees it before upload-complete."""
+    """Bytes that arrived by a link; they are not visible before upload-complete."""
 
-    id: str
-    upload_id: str
-    size: int
-    sha256: str
+    id: Uuid
+    upload_id: Uuid
+    size: Count
+    sha256: Digest
 
 
 class MetadataRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The metadata of a file as its event shows it."""
+    """The metadata of a file, in its event."""
 
-    id: str
-    workspace_id: str
-    metadata: msgspec.Raw
+    id: Uuid
+    workspace_id: Uuid
+    metadata: RawObject
 
 
 def file_record(file: StoredFile, outputs: Sequence[StoredOutput]) -> FileRecord:
-    """A file with what the conversion of its current version made."""
+    """Return the file, with the outputs of the conversion of its current version."""
     return FileRecord(
         id=file.id,
         workspace_id=file.workspace_id,
@@ -133,9 +137,9 @@ def _conversion(file: StoredFile, outputs: Sequence[StoredOutput]) -> Conversion
     )
 
 
-def version_record(version: StoredVersion, *, current: bool) -> VersionRecord:
-    """A version of a file."""
-    return VersionRecord(
+def version_record(version: StoredVersion, *, current: bool) -> FileVersionRecord:
+    """Return the version."""
+    return FileVersionRecord(
         version_id=version.id,
         version=version.ordinal,
         current=current,
@@ -149,7 +153,7 @@ def version_record(version: StoredVersion, *, current: bool) -> VersionRecord:
 
 
 def metadata_record(file: StoredFile) -> MetadataRecord:
-    """The metadata, with the digits of its numbers."""
+    """Return the metadata, with the digits of its numbers."""
     return MetadataRecord(id=file.id, workspace_id=file.workspace_id, metadata=msgspec.Raw(file.metadata.encode()))
 
 

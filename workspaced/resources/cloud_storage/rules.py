@@ -1,28 +1,28 @@
-"""What may be said of files (contract C1, C3, C4). Pure: bodies and queries in, checked values or every mistake out."""
+"""The request bodies and queries of files: their members validate them and are their JSON Schema (contract C1, C3, C4)."""
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from mimetypes import MimeTypes
-from typing import Final
+from typing import Annotated, Any, Final
 
 import msgspec
-from msgspec import UNSET
 
-from workspaced.core.fields import Fields
+from workspaced.core.json_schema import Schema, string
+from workspaced.core.members import Flag, Identifier, Slot, Text, Whole, bound, read_body
 from workspaced.core.problems import Invalid
 from workspaced.core.text import as_uuid
-from workspaced.resources.cloud_storage.values import Given, NewUpload
 from workspaced.settings.model import Limits
 
 UNKNOWN_TYPE: Final = "application/octet-stream"
-# What curl and forms say of bytes that they know nothing about.
+# The types that curl and forms send with bytes of unknown type.
 _SAYS_NOTHING = frozenset({"", "application/x-www-form-urlencoded"})
 _WORD = r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"
 _MEDIA_TYPE = re.compile(rf'{_WORD}/{_WORD}(?:[ \t]*;[ \t]*{_WORD}=(?:{_WORD}|"[\x20-\x21\x23-\x5b\x5d-\x7e]*"))*')
-_MEDIA_TYPE_LENGTH = 255
-_SHA256 = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
+_NAME = r"^[^\x00-\x1f\x7f-\x9f/\\]*[^\s\x00-\x1f\x7f-\x9f/\\][^\x00-\x1f\x7f-\x9f/\\]*$"
 _CANONICAL = msgspec.json.Encoder(decimal_format="number", order="sorted")
 # The standard library's own table, not the machine's: the same name must not mean another type elsewhere.
 _BY_NAME = MimeTypes(filenames=())
@@ -40,68 +40,123 @@ for _ending, _type in (
     _BY_NAME.add_type(_type, _ending)
 
 
+@dataclass(frozen=True, kw_only=True)
+class FileName(Text):
+    """A name, never a path: neither slash nor backslash, and not one of the two names that mean folders."""
+
+    longest: int | str = "file_name_length"
+    one_line: bool = True
+    trimmed: bool = True
+    description: str = "A name without a path."
+
+    def refuse_null(self, slot: Slot, *, required: bool) -> None:
+        """Note that the name is missing; in an update, too, it is required if it is given."""
+        del required
+        super().refuse_null(slot, required=True)
+
+    def _check(self, slot: Slot, value: Any) -> Any:
+        name = super()._check(slot, value)
+        if name == "":
+            slot.refuse("blank", "can't be blank")
+        elif isinstance(name, str) and ("/" in name or "\\" in name or name in {".", ".."}):
+            slot.refuse("bad_file_name", "must be a name without a path: no / and no \\, not . and not ..")
+        return name
+
+    def _form(self, limits: Any) -> Schema:
+        schema = string(shortest=1, longest=bound(limits, self.longest), pattern=_NAME)
+        return {**schema, "not": {"enum": [".", ".."]}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MediaType(Text):
+    """A media type as in RFC 9110."""
+
+    longest: int | str = 255
+    exact: bool = True
+    pattern: re.Pattern[str] | None = _MEDIA_TYPE
+    mistake: tuple[str, str] = ("bad_media_type", "must be a media type like text/csv")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sha256(Text):
+    """A SHA-256 in hexadecimal digits, in lower case after reading."""
+
+    longest: int | str = 64
+    pattern: re.Pattern[str] | None = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
+    mistake: tuple[str, str] = ("bad_sha256", "must have 64 hexadecimal digits")
+    description: str = "The SHA-256 that the bytes must have."
+
+    def _check(self, slot: Slot, value: Any) -> Any:
+        text = super()._check(slot, value)
+        return text.lower() if isinstance(text, str) else text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewUpload:
+    """A request for a link, or for an upload in one request. ``id`` None: a new file."""
+
+    file_name: Annotated[str, FileName()]
+    content_type: Annotated[str, MediaType(description="Follows from the name by default.")] = ""
+    id: Annotated[
+        str | None, Identifier(description="The id of a file that gets another version, or for a new file.")
+    ] = None
+    workspace_id: Annotated[str, Identifier()]
+    size: Annotated[int | None, Whole(highest="file_bytes", description="The number of bytes to be sent.")] = None
+    sha256: Annotated[str | None, Sha256()] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChanges:
+    """An update body."""
+
+    file_name: Annotated[str, FileName()]
+    content_type: Annotated[str | None, MediaType(description="null: it follows from the name.")] = None
+    description: Annotated[str | None, Text(longest="description_length")] = None
+    tags: Annotated[str | None, Text(longest="tags_length", description="Separated by commas.")] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadCompletion:
+    """The optional body of upload-complete."""
+
+    upload_id: Annotated[str | None, Identifier(description="The last upload by default.")] = None
+    sha256: Annotated[str | None, Sha256()] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversionRetry:
+    """The optional body of retry-conversion (contract C7)."""
+
+    force: Annotated[bool, Flag(description="Stop a conversion that is under way, and begin again.")] = False
+
+
 def read_upload_link(body: object, limits: Limits) -> tuple[NewUpload, tuple[str, ...]]:
-    """The body of upload-link and the ignored names.
+    """Return the body of upload-link, and the names of ignored members.
 
     Raises:
         Invalid: something is wrong.
     """
-    fields = Fields(body)
-    return _upload(fields, limits, content_type=""), fields.finish()
+    new, ignored = read_body(NewUpload, body, limits)
+    return dataclasses.replace(new, content_type=new.content_type or type_of(new.file_name)), ignored
 
 
 def read_one_shot(query: Mapping[str, str], content_type: str, limits: Limits) -> NewUpload:
-    """The query of an upload in one request. ``content_type``: what the request's header says, if anything.
+    """Return the query of an upload in one request. ``content_type``: the header of the request, or empty.
 
     Raises:
         Invalid: something is wrong.
     """
     known = {"id", "workspaceId", "fileName", "contentType", "sha256"}
-    fields = Fields({name: value for name, value in query.items() if name in known})
-    new = _upload(fields, limits, content_type=content_type)
-    fields.finish()
-    return new
-
-
-def _upload(fields: Fields, limits: Limits, *, content_type: str) -> NewUpload:
-    file_name = _file_name(fields, limits, required=True) or ""
-    said = _media_type(fields)
-    if said is None and _MEDIA_TYPE.fullmatch(content_type) and content_type.lower() not in _SAYS_NOTHING:
-        said = content_type
-    return NewUpload(
-        id=fields.identifier("id"),
-        workspace_id=fields.identifier("workspaceId", required=True) or "",
-        file_name=file_name,
-        content_type=said or type_of(file_name),
-        size=fields.whole("size", lowest=0, highest=limits.file_bytes),
-        sha256=_sha256(fields),
-    )
-
-
-def read_file_changes(body: object, limits: Limits) -> tuple[Given, tuple[str, ...]]:
-    """The checked body (contract CS2, C3) and the ignored names. Null clears a text; the type then follows the name.
-
-    Raises:
-        Invalid: something is wrong.
-    """
-    fields = Fields(body)
-    given: dict[str, str | None] = {}
-    if fields.raw("fileName") is not UNSET:
-        given["file_name"] = _file_name(fields, limits, required=True)
-    if fields.raw("contentType") is not UNSET:
-        given["content_type"] = _media_type(fields)
-    for name, longest in (("description", limits.description_length), ("tags", limits.tags_length)):
-        text = fields.text(name, longest=longest)
-        if text is None or isinstance(text, str):
-            given[name] = text
-    return given, fields.finish()
+    new, _ = read_body(NewUpload, {name: value for name, value in query.items() if name in known}, limits)
+    declared = content_type if _MEDIA_TYPE.fullmatch(content_type) and content_type.lower() not in _SAYS_NOTHING else ""
+    return dataclasses.replace(new, content_type=new.content_type or declared or type_of(new.file_name))
 
 
 def read_metadata(body: object, limits: Limits) -> str:
-    """The body (contract CS4) as the text that is kept: an object of bounded size and depth.
+    """Return the body (contract CS4) as the text that is stored: an object of bounded size and depth.
 
     Raises:
-        Invalid: it is not.
+        Invalid: it is not such an object.
     """
     if not isinstance(body, dict):
         raise Invalid.at("", "wrong_type", "The body must be a JSON object.")
@@ -113,34 +168,11 @@ def read_metadata(body: object, limits: Limits) -> str:
     return text.decode()
 
 
-def read_completion(body: object) -> tuple[str | None, str | None, tuple[str, ...]]:
-    """The body of upload-complete: the upload's id and the digest, as far as it names them, and the ignored names.
-
-    Raises:
-        Invalid: something is wrong.
-    """
-    fields = Fields(body)
-    upload_id = fields.identifier("uploadId")
-    sha256 = _sha256(fields)
-    return upload_id, sha256, fields.finish()
-
-
-def read_force(body: object) -> tuple[bool, tuple[str, ...]]:
-    """The body of retry-conversion (contract C7) and the ignored names.
-
-    Raises:
-        Invalid: something is wrong.
-    """
-    fields = Fields(body)
-    force = fields.flag("force", default=False)
-    return force, fields.finish()
-
-
 def read_workspace_id(query: Mapping[str, str]) -> str:
-    """The query parameter ``workspaceId`` in lower case.
+    """Return the query parameter ``workspaceId`` in lower case.
 
     Raises:
-        Invalid: it is missing, or no UUID.
+        Invalid: it is missing, or not a UUID.
     """
     found = as_uuid(query.get("workspaceId", ""))
     if found is None:
@@ -149,42 +181,12 @@ def read_workspace_id(query: Mapping[str, str]) -> str:
 
 
 def type_of(file_name: str) -> str:
-    """The media type that a name stands for."""
+    """Return the media type that follows from a file name."""
     return _BY_NAME.guess_type(f"x{file_name}", strict=True)[0] or UNKNOWN_TYPE
 
 
-def _file_name(fields: Fields, limits: Limits, *, required: bool) -> str | None:
-    """A name, never a path: neither slash nor backslash, and none of the two names that mean folders."""
-    text = fields.text("fileName", longest=limits.file_name_length, required=required, one_line=True)
-    if not isinstance(text, str):
-        return None
-    if not text.strip():
-        fields.mistake("fileName", "blank", "can't be blank")
-    if "/" in text or "\\" in text or text.strip() in {".", ".."}:
-        fields.mistake("fileName", "bad_file_name", "must be a name without a path: no / and no \\, not . and not ..")
-    return text.strip()
-
-
-def _media_type(fields: Fields) -> str | None:
-    text = fields.text("contentType", longest=_MEDIA_TYPE_LENGTH, exact=True)
-    if not isinstance(text, str):
-        return None
-    if not _MEDIA_TYPE.fullmatch(text):
-        fields.mistake("contentType", "bad_media_type", "must be a media type like text/csv")
-    return text
-
-
-def _sha256(fields: Fields) -> str | None:
-    text = fields.text("sha256", longest=64)
-    if not isinstance(text, str):
-        return None
-    if not _SHA256.fullmatch(text):
-        fields.mistake("sha256", "bad_sha256", "must have 64 hexadecimal digits")
-    return text.lower()
-
-
 def _depth(value: object, most: int) -> int:
-    """How deep a value is nested, looked at no further than one level below ``most``."""
+    """Return how deep a value is nested; nothing below one level more than ``most`` is counted."""
     if not isinstance(value, dict | list) or most < 0:
         return 0
     inner = value.values() if isinstance(value, dict) else value

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from ingestd.process.statements import load_statements
 from workspaced.core.problems import Conflict, Forbidden
+from workspaced.resources.cloud_storage.rules import NewUpload
 from workspaced.resources.cloud_storage.values import (
     Content,
     Given,
     Home,
-    NewUpload,
     StoredFile,
     StoredOutput,
     StoredVersion,

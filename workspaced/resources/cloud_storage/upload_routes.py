@@ -6,6 +6,7 @@ import uuid
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 
+from workspaced.core.members import read_body
 from workspaced.core.problems import Forbidden, Unprocessable
 from workspaced.core.text import as_uuid
 from workspaced.core.timestamps import stamp
@@ -16,8 +17,8 @@ from workspaced.resources.cloud_storage import conversion_store, events, links, 
 from workspaced.resources.cloud_storage.kept_links import UnsignedLinks
 from workspaced.resources.cloud_storage.links import UploadLinks
 from workspaced.resources.cloud_storage.records import UploadLinkRecord, UploadRecord
-from workspaced.resources.cloud_storage.rules import read_completion, read_one_shot, read_upload_link
-from workspaced.resources.cloud_storage.values import Content, NewUpload, StoredFile, StoredUpload
+from workspaced.resources.cloud_storage.rules import NewUpload, UploadCompletion, read_one_shot, read_upload_link
+from workspaced.resources.cloud_storage.values import Content, StoredFile, StoredUpload
 from workspaced.security.permissions import FILES_WRITE
 from workspaced.settings.model import Limits
 from workspaced.storage.blobs.port import Blobs, Incoming
@@ -86,11 +87,11 @@ class _Uploads:
     def complete(self, call: Call) -> Work:
         """Make what was sent by a link the file's current version."""
         limits = call.settings.limits
-        upload_id, sha256, ignored = read_completion(call.json() if call.body else {})
+        named, ignored = read_body(UploadCompletion, call.json() if call.body else {}, limits)
 
         def act(tx: Transaction) -> Response:
             file = permission.writable_file(tx, call, uploading=True)
-            upload = upload_store.to_complete(tx, file, upload_id=upload_id, sha256=sha256)
+            upload = upload_store.to_complete(tx, file, upload_id=named.upload_id, sha256=named.sha256)
             if upload_store.complete(tx, upload, now=call.now):
                 home = store.locked_home(tx, file.workspace_id)
                 size = upload.size or 0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ingestd.process.statements import load_statements
 from workspaced.core.problems import Conflict, Unprocessable
-from workspaced.resources.cloud_storage.values import NewUpload, StoredFile, StoredUpload
+from workspaced.resources.cloud_storage.rules import NewUpload
+from workspaced.resources.cloud_storage.values import StoredFile, StoredUpload
 from workspaced.storage.port import Reader, Transaction
 
 _SQL = load_statements("workspaced.resources.cloud_storage", "queries.sql")

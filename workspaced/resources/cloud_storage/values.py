@@ -1,4 +1,4 @@
-"""What the rules hand to the store, and what the store hands back. Instants are milliseconds since 1970."""
+"""Files as the store returns them. Instants are milliseconds since 1970."""
 
 from __future__ import annotations
 
@@ -10,20 +10,8 @@ Given: TypeAlias = Mapping[str, str | None]
 """Some of a file's fields that can be changed, by name: file_name, content_type, description, tags."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewUpload:
-    """A checked request for a link, or for an upload in one request. ``id`` None: a new file."""
-
-    id: str | None
-    workspace_id: str
-    file_name: str
-    content_type: str
-    size: int | None = None
-    sha256: str | None = None
-
-
 class Home(NamedTuple):
-    """A workspace as far as its files ask."""
+    """The part of a workspace that its files need."""
 
     number: int
     id: str
@@ -34,7 +22,7 @@ class Home(NamedTuple):
 class StoredFile(NamedTuple):
     """A file with its current version and the conversion of that, in the order of every SELECT of files.
 
-    ``current_version`` is 0, and what follows ``updated_by`` is None, as long as nothing was uploaded.
+    ``current_version`` is 0, and the fields after ``updated_by`` are None, until something is uploaded.
     """
 
     number: int
@@ -68,7 +56,7 @@ class StoredFile(NamedTuple):
 
     @property
     def available(self) -> bool:
-        """Whether there is anything to download."""
+        """Whether there are bytes to download."""
         return self.current_version > 0
 
 
@@ -113,7 +101,7 @@ class StoredOutput(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """Bytes that are kept, under the name and the type that they are to have."""
+    """Stored bytes, with the name and the type of the file that they become."""
 
     file_name: str
     content_type: str

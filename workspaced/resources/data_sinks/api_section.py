@@ -1,108 +1,117 @@
-"""The data sinks' section of the API description."""
+"""The data sinks' section of the API description; `workspaced.resources.data_sinks.rules` describes the bodies."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from workspaced.http.openapi.description import ApiSection, Body, Link, OperationDescription, Parameter, Success
-from workspaced.http.openapi.schema import FLAG, NAME, UUID, choice, listed, ref, text
-from workspaced.http.openapi.shared import LISTED, paging
+from workspaced.core.json_schema import FLAG, STRING, UUID, choice, ref, string
+from workspaced.http.openapi.description import (
+    ApiSection,
+    Body,
+    OperationDescription,
+    Parameter,
+    Success,
+    links,
+    listed,
+)
+from workspaced.http.openapi.shared import paging
 from workspaced.resources.data_sinks.entry_pages import FORMATS
 from workspaced.resources.data_sinks.entry_pages import SORTABLE as ENTRY_SORTABLE
-from workspaced.resources.data_sinks.schemas import SINK_NAME, key_schema, schemas
+from workspaced.resources.data_sinks.rules import Key
+from workspaced.resources.data_sinks.schemas import schemas
 from workspaced.resources.data_sinks.sink_routes import SORTABLE
 from workspaced.settings.model import Limits
 
-_WORKSPACE: Final = Parameter(name="workspaceId", description="The workspace.", schema=UUID)
-_SINK: Final = Parameter(
-    name="dataSinkId", description="The sink's id, or its visibleId such as SNK-7.", schema=SINK_NAME
-)
-_KEY: Final = Parameter(
-    name="key",
-    description="The entry's key, percent-encoded (`a/b` is `a%2Fb`). Where no entry has it, an entry's id.",
-    schema={**NAME, "minLength": 1},
-)
+_SINK_NAME: Final = r"^([0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|[A-Za-z]{1,8}-[1-9][0-9]{0,8})$"
+_PATH: Final = {
+    "workspace": Parameter("workspaceId", "The workspace.", UUID),
+    "sink": Parameter("dataSinkId", "The sink's id, or its visibleId such as SNK-7.", string(pattern=_SINK_NAME)),
+    "key": Parameter(
+        "key",
+        "The entry's key, percent-encoded (`a/b` is `a%2Fb`). If no entry has this key, an entry's id.",
+        string(shortest=1),
+    ),
+}
 _ABOUT: Final = """\
-A data sink is a named container of key/value entries inside a workspace. A value is text and is kept byte for byte.
-Many entries at once go through `mass`: one object, a list, or `{"entries": […]}`.
+A data sink is a named container of key/value entries inside a workspace. A value is text and is stored byte for byte.
+`mass` sets many entries with one request: the body is one object, a list, or `{"entries": […]}`.
 """
 _NO_SINK: Final = "`data_sink_not_found`: the workspace has no such sink."
 _NO_ENTRY: Final = f"{_NO_SINK} `entry_not_found`: the sink has no such entry."
-_QUOTA: Final = "`quota_exceeded`: there is no room for more."
-_OF_SINK: Final = {"workspaceId": "$request.path.workspaceId", "dataSinkId": "$response.body#/id"}
-_OF_ENTRY: Final = {
-    "workspaceId": "$request.path.workspaceId",
-    "dataSinkId": "$response.body#/dataSinkId",
-    "key": "$response.body#/key",
-}
+_CONFLICTS: Final = "`id_in_use`: the id is in use. `quota_exceeded`: the workspace or sink holds as many as it may."
+_SINK_LINKS: Final = links(
+    {"workspaceId": "$request.path.workspaceId", "dataSinkId": "$response.body#/id"},
+    get="data_sinks.get",
+    update="data_sinks.update",
+    delete="data_sinks.delete",
+    createEntry="data_sinks.create_entry",
+    mass="data_sinks.mass",
+)
+_ENTRY_LINKS: Final = links(
+    {
+        "workspaceId": "$request.path.workspaceId",
+        "dataSinkId": "$response.body#/dataSinkId",
+        "key": "$response.body#/key",
+    },
+    get="data_sinks.get_entry",
+    update="data_sinks.update_entry",
+    delete="data_sinks.delete_entry",
+    mass="data_sinks.mass_by_key",
+)
+_ENTRY: Final = ref("DataSinkEntry")
+_TANK: Final = {"key": "tank.mass", "value": "15 kg", "dataType": "scalar"}
 
 
 def api_section(limits: Limits) -> ApiSection:
-    """The document's eleven rows, and row 11 under an entry's key."""
+    """Return the section: sinks, entries, and mass updates."""
+    new_key = Parameter("key", "The entry's key, percent-encoded.", Key().schema(limits))
     return ApiSection(
         title="Data sinks",
         description=_ABOUT,
         operations=(*_reads(limits), *_sink_writes(), *_entry_writes(), *_mass(limits)),
-        path={"workspace": _WORKSPACE, "sink": _SINK, "key": _KEY, "data_sinks.mass_by_key:key": _new_key(limits)},
+        path={**_PATH, "data_sinks.mass_by_key:key": new_key},
         schemas=schemas(limits),
     )
 
 
-def _new_key(limits: Limits) -> Parameter:
-    return Parameter(name="key", description="The entry's key, percent-encoded.", schema=key_schema(limits))
-
-
 def _reads(limits: Limits) -> tuple[OperationDescription, ...]:
-    query = paging(limits, SORTABLE)
+    search = string(longest=limits.key_length)
     return (
         OperationDescription(
-            name="data_sinks.get",
-            summary="Get a data sink",
-            description=(
-                "The sink with all its entries in the order of their creation, those of one request by key; or with those of "
-                "a search, in another order, a page of them, or as CSV. A page of a search passes over "
-                f"{limits.walked_rows} entries at the most: it may have fewer than `take`, or none, and still a Link "
-                "rel=next. Of a sink with more entries than that, a search is not counted, and sortedBy=updatedAt is refused."
-            ),
+            "data_sinks.get",
+            "Get a data sink",
+            "The sink with all its entries in the order of their creation, those of one request by key. The query selects "
+            "the entries of a search, another order, a page, or CSV. A page of a search examines at most "
+            f"{limits.walked_rows} entries: it may have fewer than `take`, or none, and still a Link rel=next. "
+            "For a sink with more entries than that, a search is not counted, and sortedBy=updatedAt is refused.",
+            Success("The sink.", ref("DataSink"), also={"text/csv": STRING}, headers=("PartCount", "Links")),
             query=(
-                Parameter(
-                    name="search",
-                    description="Only entries whose key has this in it, in any case of A-Z.",
-                    schema=text(longest=limits.key_length),
-                ),
-                Parameter(name="format", description="csv: the entries only, with a heading.", schema=choice(*FORMATS)),
+                Parameter("search", "Only entries that have this in their key, in any case of A-Z.", search),
+                Parameter("format", "csv: the entries only, with a header line.", choice(*FORMATS)),
                 *paging(limits, ENTRY_SORTABLE, most_skipped=limits.walked_rows, cursors=True),
-            ),
-            success=(
-                Success(
-                    description="The sink.",
-                    schema=ref("DataSink"),
-                    also={"text/csv": NAME},
-                    headers=("ETag", "PartCount", "Links"),
-                ),
             ),
             refusals={404: _NO_SINK},
             etag=True,
         ),
         OperationDescription(
-            name="data_sinks.list_whole",
-            summary="List data sinks with their entries",
-            description="Every sink of the workspace, by serial, with all its entries.",
-            query=query,
-            success=(Success(description="The sinks.", schema=listed(ref("DataSink")), headers=LISTED),),
+            "data_sinks.list_whole",
+            "List data sinks with their entries",
+            "Every sink of the workspace, by serial, with all its entries.",
+            listed("The sinks.", "DataSink"),
+            query=paging(limits, SORTABLE),
         ),
         OperationDescription(
-            name="data_sinks.list",
-            summary="List data sinks",
-            description="Every sink of the workspace, by serial, without its entries.",
-            query=query,
-            success=(Success(description="The sinks.", schema=listed(ref("DataSinkOnly")), headers=LISTED),),
+            "data_sinks.list",
+            "List data sinks",
+            "Every sink of the workspace, by serial, without its entries.",
+            listed("The sinks.", "DataSinkOnly"),
+            query=paging(limits, SORTABLE),
         ),
         OperationDescription(
-            name="data_sinks.get_entry",
-            summary="Get an entry",
-            description="One entry by its key.",
-            success=(Success(description="The entry.", schema=ref("DataSinkEntry"), headers=("ETag",)),),
+            "data_sinks.get_entry",
+            "Get an entry",
+            "One entry by its key.",
+            Success("The entry.", _ENTRY),
             refusals={404: _NO_ENTRY},
             etag=True,
         ),
@@ -110,50 +119,36 @@ def _reads(limits: Limits) -> tuple[OperationDescription, ...]:
 
 
 def _sink_writes() -> tuple[OperationDescription, ...]:
+    new = {"label": "Mass budget", "description": "From the CAD export", "entries": [_TANK]}
     return (
         OperationDescription(
-            name="data_sinks.create",
-            summary="Create a data sink",
-            description="A sink, with entries where they are given; all of it or nothing.",
-            body=Body(
-                schema=ref("NewDataSink"),
-                example={
-                    "label": "Mass budget",
-                    "description": "From the CAD export",
-                    "entries": [{"key": "tank.mass", "value": "15 kg", "dataType": "scalar"}],
-                },
+            "data_sinks.create",
+            "Create a data sink",
+            "A sink, with entries if they are given; all of it or nothing.",
+            Success(
+                "The sink with its entries, in the order of the request.",
+                ref("DataSink"),
+                status=201,
+                headers=("ETag", "Location"),
+                links=_SINK_LINKS,
             ),
-            success=(
-                Success(
-                    status=201,
-                    description="The sink with its entries, in the order of the request.",
-                    schema=ref("DataSink"),
-                    headers=("ETag", "Location"),
-                    links={
-                        "get": Link(operation="data_sinks.get", parameters=_OF_SINK),
-                        "update": Link(operation="data_sinks.update", parameters=_OF_SINK),
-                        "delete": Link(operation="data_sinks.delete", parameters=_OF_SINK),
-                        "createEntry": Link(operation="data_sinks.create_entry", parameters=_OF_SINK),
-                        "mass": Link(operation="data_sinks.mass", parameters=_OF_SINK),
-                    },
-                ),
-            ),
-            refusals={409: f"`id_in_use`: the id is taken. {_QUOTA}"},
+            body=Body(ref("NewDataSink"), new),
+            refusals={409: _CONFLICTS},
         ),
         OperationDescription(
-            name="data_sinks.update",
-            summary="Change a data sink",
-            description="Only the members that are given change; null clears one. Entries are not touched.",
-            body=Body(schema=ref("DataSinkChanges"), example={"label": "Mass budget, flight model"}),
-            success=(Success(description="Done."),),
+            "data_sinks.update",
+            "Change a data sink",
+            "Only the given members change; null clears one. Entries do not change.",
+            Success("Done."),
+            body=Body(ref("DataSinkChanges"), {"label": "Mass budget, flight model"}),
             refusals={404: _NO_SINK},
             etag=True,
         ),
         OperationDescription(
-            name="data_sinks.delete",
-            summary="Delete a data sink",
-            description="The sink and all its entries.",
-            success=(Success(description="It is gone."),),
+            "data_sinks.delete",
+            "Delete a data sink",
+            "The sink and all its entries.",
+            Success("It is deleted."),
             refusals={404: _NO_SINK},
             etag=True,
         ),
@@ -161,48 +156,29 @@ def _sink_writes() -> tuple[OperationDescription, ...]:
 
 
 def _entry_writes() -> tuple[OperationDescription, ...]:
-    entry = ref("DataSinkEntry")
     return (
         OperationDescription(
-            name="data_sinks.create_entry",
-            summary="Create an entry",
-            description="A new entry; a key that the sink has already is a conflict. `mass` overwrites instead.",
-            body=Body(
-                schema=ref("NewDataSinkEntry"), example={"key": "tank.mass", "value": "15 kg", "dataType": "scalar"}
-            ),
-            success=(
-                Success(
-                    status=201,
-                    description="The entry.",
-                    schema=entry,
-                    headers=("ETag", "Location"),
-                    links={
-                        "get": Link(operation="data_sinks.get_entry", parameters=_OF_ENTRY),
-                        "update": Link(operation="data_sinks.update_entry", parameters=_OF_ENTRY),
-                        "delete": Link(operation="data_sinks.delete_entry", parameters=_OF_ENTRY),
-                        "mass": Link(operation="data_sinks.mass_by_key", parameters=_OF_ENTRY),
-                    },
-                ),
-            ),
-            refusals={
-                404: _NO_SINK,
-                409: f"`duplicate_key`: `existingId` has the key already. `id_in_use`: the id is taken. {_QUOTA}",
-            },
+            "data_sinks.create_entry",
+            "Create an entry",
+            "A new entry; a key that exists in the sink is a conflict. `mass` overwrites instead.",
+            Success("The entry.", _ENTRY, status=201, headers=("ETag", "Location"), links=_ENTRY_LINKS),
+            body=Body(ref("NewDataSinkEntry"), _TANK),
+            refusals={404: _NO_SINK, 409: f"`duplicate_key`: `existingId` has the key. {_CONFLICTS}"},
         ),
         OperationDescription(
-            name="data_sinks.update_entry",
-            summary="Change an entry",
-            description="Only the members that are given change; a null value clears it. The key can't change.",
-            body=Body(schema=ref("DataSinkEntryChanges"), example={"value": "14.2 kg"}),
-            success=(Success(description="The entry.", schema=entry, headers=("ETag",)),),
+            "data_sinks.update_entry",
+            "Change an entry",
+            "Only the given members change; a null value clears it. The key can't change.",
+            Success("The entry.", _ENTRY, headers=("ETag",)),
+            body=Body(ref("DataSinkEntryChanges"), {"value": "14.2 kg"}),
             refusals={404: _NO_ENTRY},
             etag=True,
         ),
         OperationDescription(
-            name="data_sinks.delete_entry",
-            summary="Delete an entry",
-            description="One entry.",
-            success=(Success(description="It is gone."),),
+            "data_sinks.delete_entry",
+            "Delete an entry",
+            "One entry.",
+            Success("It is deleted."),
             refusals={404: _NO_ENTRY},
             etag=True,
         ),
@@ -210,43 +186,34 @@ def _entry_writes() -> tuple[OperationDescription, ...]:
 
 
 def _mass(limits: Limits) -> tuple[OperationDescription, ...]:
-    create = Parameter(name="create", description="false: an unknown key is 404 instead of a new entry.", schema=FLAG)
-    partial = Parameter(
-        name="partial",
-        description="true: write what is right of a bulk, and tell of each item what became of it.",
-        schema=FLAG,
-    )
+    create = Parameter("create", "false: an unknown key is 404 instead of a new entry.", FLAG)
+    partial = Parameter("partial", "true: write the valid items of a bulk, and report the result of each item.", FLAG)
     headers = ("SingleETag", "Stale", "Applied")
-    refusals = {404: _NO_ENTRY, 409: f"`id_in_use`: an item's id is taken. {_QUOTA}"}
+    refusals = {404: _NO_ENTRY, 409: _CONFLICTS}
     return (
         OperationDescription(
-            name="data_sinks.mass",
-            summary="Set entries",
-            description=(
-                "Sets the value of one entry or of many; unknown keys become entries. A bulk is written whole or not at "
-                f"all, unless `partial=true`, and has {limits.bulk_items} items and {limits.bulk_body_bytes} bytes at the "
-                'most. A bulk item may be `{"key": …, "delete": true}`. A value that was observed before the stored one '
-                "is left out."
+            "data_sinks.mass",
+            "Set entries",
+            "Sets the value of one entry or of many; unknown keys become entries. A bulk is written whole or not at all, "
+            f"unless `partial=true`. It has at most {limits.bulk_items} items and {limits.bulk_body_bytes} bytes. "
+            'A bulk item may be `{"key": …, "delete": true}`. A value that was observed before the stored one is ignored.',
+            Success(
+                "The entry; or the entries in the order of the items; or counts, or results.",
+                ref("MassAnswer"),
+                headers=headers,
             ),
             query=(create, partial),
-            body=Body(schema=ref("Mass"), example={"key": "tank.mass", "value": "15 kg"}),
-            success=(
-                Success(
-                    description="The entry; or the entries in the order of the items; or counts, or results.",
-                    schema=ref("MassAnswer"),
-                    headers=headers,
-                ),
-            ),
+            body=Body(ref("Mass"), {"key": "tank.mass", "value": "15 kg"}),
             refusals=refusals,
             headers=("PreferMinimal",),
         ),
         OperationDescription(
-            name="data_sinks.mass_by_key",
-            summary="Set an entry",
-            description="Sets the value of the entry that the path names; an unknown key becomes an entry.",
+            "data_sinks.mass_by_key",
+            "Set an entry",
+            "Sets the value of the entry that the path names; an unknown key becomes an entry.",
+            Success("The entry.", _ENTRY, headers=headers[:2]),
             query=(create,),
-            body=Body(schema=ref("KeyedValue"), example={"value": "15 kg"}),
-            success=(Success(description="The entry.", schema=ref("DataSinkEntry"), headers=headers[:2]),),
+            body=Body(ref("KeyedValue"), {"value": "15 kg"}),
             refusals=refusals,
         ),
     )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 from urllib.parse import quote
 
+from workspaced.core.members import read_body, read_changes
 from workspaced.http.operations import Call, Work
 from workspaced.http.responses import NO_CONTENT, Response, etag, json_response
 from workspaced.resources.data_sinks import entry_store, store
 from workspaced.resources.data_sinks.actions import note_entry
 from workspaced.resources.data_sinks.events import emit_entry
 from workspaced.resources.data_sinks.records import entry_record
-from workspaced.resources.data_sinks.rules import read_entry_changes, read_new_entry
+from workspaced.resources.data_sinks.rules import DataSinkEntryChanges, NewDataSinkEntry
 from workspaced.resources.data_sinks.sink_routes import named
 from workspaced.resources.data_sinks.values import StoredEntry, StoredSink, written
 from workspaced.storage.port import Reader, Transaction
@@ -27,7 +28,7 @@ async def get_entry(call: Call) -> Response:
 
 def create_entry(call: Call) -> Work:
     """Create an entry (contract DS8)."""
-    new, ignored = read_new_entry(call.json(), call.settings.limits)
+    new, ignored = read_body(NewDataSinkEntry, call.json(), call.settings.limits)
 
     def act(tx: Transaction) -> Response:
         sink = store.get_sink(tx, call.workspace_id, named(call))
@@ -44,7 +45,7 @@ def create_entry(call: Call) -> Work:
 
 def update_entry(call: Call) -> Work:
     """Update an entry (contract DS9)."""
-    changes, ignored = read_entry_changes(call.json(), call.settings.limits)
+    changes, ignored = read_changes(DataSinkEntryChanges, call.json(), call.settings.limits)
 
     def act(tx: Transaction) -> Response:
         sink, before = _found(tx, call)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from msgspec import UNSET
+from collections.abc import Iterator, Mapping
 
 from ingestd.process.statements import load_statements
 from workspaced.core.problems import Conflict, NotFound
 from workspaced.core.text import as_uuid
+from workspaced.resources.data_sinks.rules import NewDataSinkEntry
 from workspaced.resources.data_sinks.sink_address import ID_MULTIPLIER, row_number
 from workspaced.resources.data_sinks.values import (
     DEFAULT_DATA_TYPE,
     SINKS,
     Change,
-    EntryChanges,
-    NewEntry,
     StoredEntry,
     StoredSink,
 )
@@ -102,7 +99,7 @@ def require_room(sink: StoredSink, added: int, limits: Limits) -> None:
 
 
 def create_entry(
-    tx: Transaction, sink: StoredSink, new: NewEntry, *, actor: str, now: int, limits: Limits
+    tx: Transaction, sink: StoredSink, new: NewDataSinkEntry, *, actor: str, now: int, limits: Limits
 ) -> StoredEntry:
     """A new entry.
 
@@ -164,21 +161,13 @@ def upsert_entry(
 
 
 def update_entry(
-    tx: Transaction, sink: StoredSink, entry: StoredEntry, changes: EntryChanges, *, actor: str, now: int
+    tx: Transaction, sink: StoredSink, entry: StoredEntry, changes: Mapping[str, str | None], *, actor: str, now: int
 ) -> StoredEntry:
     """Merge the changes; nothing given, nothing changed (contract S11)."""
-    if changes.value is UNSET and changes.data_type is UNSET:
+    if not changes:
         return entry
-    tx.run(
-        _SQL["update_entry"],
-        {
-            "number": entry.number,
-            "value": entry.value if changes.value is UNSET else changes.value,
-            "data_type": entry.data_type if changes.data_type is UNSET else changes.data_type,
-            "now": now,
-            "actor": actor,
-        },
-    )
+    current = {"value": entry.value, "data_type": entry.data_type}
+    tx.run(_SQL["update_entry"], {**current, **changes, "number": entry.number, "now": now, "actor": actor})
     touch_sink(tx, sink, added=0, actor=actor, now=now)
     return get_entry(tx, sink, entry.key)
 

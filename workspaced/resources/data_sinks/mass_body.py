@@ -17,10 +17,11 @@ from msgspec import UNSET, UnsetType
 
 from workspaced.core.fields import Fields
 from workspaced.core.json_body import MALFORMED, decode, without_bom
+from workspaced.core.members import Flag, Slot, read_members
 from workspaced.core.problems import Invalid, Mistake
 from workspaced.core.text import as_uuid, byte_length, normalised
 from workspaced.core.timestamps import microseconds
-from workspaced.resources.data_sinks.rules import data_type_of, is_data_type, key_fault, key_of, value_of
+from workspaced.resources.data_sinks.rules import MassRemoval, MassSetting, is_data_type, key_fault
 from workspaced.resources.data_sinks.values import Change
 from workspaced.settings.model import Limits
 
@@ -203,27 +204,7 @@ def _carefully(value: object, limits: Limits) -> Bulk:
 
 
 def _change(fields: Fields, limits: Limits) -> Change:
-    remove = fields.flag("delete", default=False)
-    value = value_of(fields, limits, required=not remove)
-    data_type = data_type_of(fields, limits)
-    return (
-        key_of(fields, limits),
-        value if isinstance(value, str) and not remove else None,
-        data_type if isinstance(data_type, str) else None,
-        fields.identifier("id"),
-        _observed_at(fields),
-        remove,
-    )
-
-
-def _observed_at(fields: Fields) -> int | None:
-    value = fields.raw("observedAt")
-    if value is UNSET or value is None:
-        return None
-    try:
-        if isinstance(value, str):
-            return microseconds(value)
-    except (ValueError, OverflowError):
-        pass
-    fields.mistake("observedAt", "bad_timestamp", "must be an RFC 3339 date-time with an offset")
-    return None
+    delete = fields.raw("delete")
+    remove = False if delete is UNSET or delete is None else Flag().read(Slot(fields, "delete", limits), delete) is True
+    item = read_members(MassRemoval if remove else MassSetting, fields, limits)
+    return (item.key, None if remove else item.value, item.data_type, item.id, item.observed_at, remove)

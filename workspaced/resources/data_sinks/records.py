@@ -1,12 +1,15 @@
-"""Sinks and entries as the document shows them."""
+"""Sinks and entries in responses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from workspaced.core.json_body import encode
+from workspaced.core.json_schema import Timestamp, Uuid, ref
 from workspaced.core.timestamps import stamp
 from workspaced.resources.data_sinks.sink_address import visible_id
 from workspaced.resources.data_sinks.values import StoredEntry, StoredSink
@@ -14,51 +17,60 @@ from workspaced.settings.model import Settings
 from workspaced.storage.port import Row
 
 
-class EntryRecord(msgspec.Struct, rename="camel", gc=False):
-    """The document's data sink entry."""
+class DataSinkEntryRecord(msgspec.Struct, rename="camel", gc=False):
+    """An entry of a data sink."""
 
-    id: str
+    id: Uuid
     key: str
-    data_sink_id: str
+    data_sink_id: Uuid
     value: str | None
     data_type: str
-    created_at: str
-    updated_at: str
+    created_at: Timestamp
+    updated_at: Timestamp
     created_by: str
     updated_by: str
 
 
-class SinkRecord(msgspec.Struct, rename="camel"):
-    """The document's data sink without its entries. ``icon`` is JSON already."""
+class IconRecord(msgspec.Struct):
+    """An icon, with the members that were given."""
 
-    id: str
-    workspace_id: str
+    source: str | UnsetType | None = UNSET
+    name: str | UnsetType | None = UNSET
+    color: str | UnsetType | None = UNSET
+    metadata: dict[str, Any] | UnsetType | None = UNSET
+
+
+class DataSinkOnlyRecord(msgspec.Struct, rename="camel"):
+    """A data sink without its entries."""
+
+    id: Uuid
+    workspace_id: Uuid
     label: str
     description: str | None
-    tags: str | None
-    icon: msgspec.Raw | str | None
-    visible_id: str
-    serial: int
-    created_at: str
-    updated_at: str
+    tags: Annotated[str | None, Meta(description="Separated by commas; stored as it was sent.")]
+    icon: Annotated[msgspec.Raw, Meta(extra_json_schema=ref("Icon"))] | str | None
+    visible_id: Annotated[str, Meta(extra_json_schema={"pattern": "^[A-Z]{1,8}-[1-9][0-9]*$"})]
+    serial: Annotated[int, Meta(ge=1)]
+    created_at: Timestamp
+    updated_at: Timestamp
     created_by: str
     updated_by: str
 
 
-def entry_record(row: Row | StoredEntry, sink_id: str) -> EntryRecord:
+def entry_record(row: Row | StoredEntry, sink_id: str) -> DataSinkEntryRecord:
     """``row`` is in `StoredEntry`'s order."""
     _, entry_id, key, value, data_type, _, _, created_at, updated_at, created_by, updated_by = row
-    return EntryRecord(
+    return DataSinkEntryRecord(
         entry_id, key, sink_id, value, data_type, stamp(created_at), stamp(updated_at), created_by, updated_by
     )
 
 
-def sink_record(sink: StoredSink, settings: Settings) -> SinkRecord:
+def sink_record(sink: StoredSink, settings: Settings) -> DataSinkOnlyRecord:
     """A sink."""
     icon: msgspec.Raw | str | None = sink.icon
     if sink.icon is not None and not settings.icon_as_text:
         icon = msgspec.Raw(sink.icon.encode())
-    return SinkRecord(
+    return DataSinkOnlyRecord(
         id=sink.id,
         workspace_id=sink.workspace_id,
         label=sink.label,

@@ -1,23 +1,40 @@
-"""What sinks and entries may be (contract S1, S3, S7, S9, S10, S14). Pure: bodies in, checked values or every mistake out."""
+"""The request bodies of sinks and entries: their members validate them and are their JSON Schema.
+
+They are what the interface asks for (contract S1, S3, S7, S9, S10, S14).
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
-from workspaced.core.fields import Fields, Text
 from workspaced.core.json_body import MALFORMED, decode, encode
+from workspaced.core.json_schema import STRING, TIMESTAMP, TRIMMED, Schema, array, described, ref, string
+from workspaced.core.members import (
+    Identifier,
+    JsonObject,
+    Label,
+    Member,
+    Slot,
+    Text,
+    body_schema,
+    read_given,
+    read_members,
+)
 from workspaced.core.problems import Invalid
 from workspaced.core.text import byte_length, has_controls, normalised
-from workspaced.resources.data_sinks.values import EntryChanges, NewEntry, NewSink, SinkChanges
+from workspaced.core.timestamps import microseconds
+from workspaced.resources.data_sinks.values import Change
 from workspaced.settings.model import Limits
 
 _DATA_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*", re.ASCII)
 
 
 def key_fault(key: str, limits: Limits) -> str | None:
-    """Why a text (in NFC) can't be a key, as the end of a sentence; None where it can (contract S7).
+    """Return why a text (in NFC) can't be a key, as the end of a sentence; None if it can (contract S7).
 
     "." and ".." are refused because clients collapse them in URLs.
     """
@@ -37,179 +54,235 @@ def is_data_type(text: str, limits: Limits) -> bool:
     return len(text) <= limits.data_type_length and _DATA_TYPE.fullmatch(text) is not None
 
 
-def read_new_sink(body: object, limits: Limits) -> tuple[NewSink, tuple[str, ...]]:
-    """The checked body (contract DS5) and the ignored names.
+class Key(Member):
+    """The key of an entry, in NFC."""
 
-    Raises:
-        Invalid: something is wrong; a second entry with a key is pointed at.
-    """
-    fields = Fields(body)
-    label = fields.label(longest=limits.label_length, required=True)
-    new = NewSink(
-        id=fields.identifier("id"),
-        label=label if isinstance(label, str) else "",
-        description=_given(fields.text("description", longest=limits.description_length)),
-        tags=_given(fields.text("tags", longest=limits.tags_length)),
-        icon=_given(_icon(fields, limits)),
-        entries=_entries(fields, limits),
-    )
-    return new, fields.finish()
+    def refuse_null(self, slot: Slot, *, required: bool) -> None:
+        """Note that the key is missing."""
+        del required
+        slot.refuse("required", "must be a string")
 
+    def _check(self, slot: Slot, value: Any) -> Any:
+        if not isinstance(value, str):
+            return slot.refuse("wrong_type", "must be a string")
+        key = normalised(value)
+        fault = key_fault(key, slot.limits)
+        return slot.refuse("bad_key", fault) if fault else key
 
-def read_sink_changes(body: object, limits: Limits) -> tuple[SinkChanges, tuple[str, ...]]:
-    """The checked body (contract DS6) and the ignored names.
-
-    Raises:
-        Invalid: something is wrong.
-    """
-    fields = Fields(body)
-    changes = SinkChanges(
-        label=fields.label(longest=limits.label_length, required=False),
-        description=fields.text("description", longest=limits.description_length),
-        tags=fields.text("tags", longest=limits.tags_length),
-        icon=_icon(fields, limits),
-    )
-    return changes, fields.finish()
+    def _form(self, limits: Any) -> Schema:
+        about = f"Unique in its sink, at most {limits.key_bytes} bytes in UTF-8, neither `.` nor `..`."
+        schema = string(shortest=1, longest=limits.key_length, pattern=TRIMMED, description=about)
+        return {**schema, "not": {"enum": [".", ".."]}}
 
 
-def read_new_entry(body: object, limits: Limits) -> tuple[NewEntry, tuple[str, ...]]:
-    """The checked body (contract DS8) and the ignored names.
+class Value(Member):
+    """The value of an entry, byte for byte as it was sent."""
 
-    Raises:
-        Invalid: something is wrong.
-    """
-    fields = Fields(body)
-    entry = _entry(fields, limits)
-    return entry, fields.finish()
+    def _check(self, slot: Slot, value: Any) -> Any:
+        if not isinstance(value, str):
+            return slot.refuse("wrong_type", "must be a string")
+        most = slot.limits.value_bytes
+        return slot.refuse("too_long", f"may have {most} bytes at the most") if byte_length(value) > most else value
 
-
-def read_entry_changes(body: object, limits: Limits) -> tuple[EntryChanges, tuple[str, ...]]:
-    """The checked body (contract DS9) and the ignored names. Null clears the value; the data type can't be cleared.
-
-    Raises:
-        Invalid: something is wrong.
-    """
-    fields = Fields(body)
-    data_type = data_type_of(fields, limits)
-    if data_type is None:
-        fields.mistake("dataType", "wrong_type", "can't be null")
-    changes = EntryChanges(value=value_of(fields, limits), data_type=UNSET if data_type is None else data_type)
-    return changes, fields.finish()
+    def _form(self, limits: Any) -> Schema:
+        about = f"Stored as it is sent; at most {limits.value_bytes} bytes in UTF-8."
+        return string(longest=limits.value_bytes, description=about)
 
 
-def key_of(fields: Fields, limits: Limits) -> str:
-    """The required member ``key``; empty where it is wrong."""
-    key = fields.raw("key")
-    if not isinstance(key, str):
-        fields.mistake("key", "required" if key is UNSET or key is None else "wrong_type", "must be a string")
-        return ""
-    text = normalised(key)
-    if fault := key_fault(text, limits):
-        fields.mistake("key", "bad_key", fault)
-        return ""
-    return text
+class DataType(Member):
+    """The data type of an entry."""
+
+    def _check(self, slot: Slot, value: Any) -> Any:
+        if not isinstance(value, str):
+            return slot.refuse("wrong_type", "must be a string")
+        if is_data_type(value, slot.limits):
+            return value
+        must = f"must be a letter and up to {slot.limits.data_type_length - 1} of A-Z a-z 0-9 _ . -"
+        return slot.refuse("bad_data_type", must)
+
+    def _form(self, limits: Any) -> Schema:
+        return string(shortest=1, longest=limits.data_type_length, pattern=f"^{_DATA_TYPE.pattern}$")
 
 
-def value_of(fields: Fields, limits: Limits, *, required: bool = False) -> Text:
-    """The member ``value``, byte for byte as it was sent."""
-    value = fields.raw("value")
-    if value is UNSET or value is None:
-        if required:
-            fields.mistake("value", "required", "is required and must be a string")
-        return UNSET if value is UNSET else None
-    if not isinstance(value, str):
-        fields.mistake("value", "wrong_type", "must be a string")
-        return UNSET
-    if byte_length(value) > limits.value_bytes:
-        fields.mistake("value", "too_long", f"may have {limits.value_bytes} bytes at the most")
-        return UNSET
-    return value
+class ObservedAt(Member):
+    """An instant, as microseconds since 1970 after reading."""
 
+    form = TIMESTAMP
 
-def data_type_of(fields: Fields, limits: Limits, *, required: bool = False) -> Text:
-    """The member ``dataType``."""
-    value = fields.raw("dataType")
-    if value is UNSET or value is None:
-        if required:
-            fields.mistake("dataType", "required", "is required and must be a string")
-        return UNSET if value is UNSET else None
-    if not isinstance(value, str):
-        fields.mistake("dataType", "wrong_type", "must be a string")
-    elif not is_data_type(value, limits):
-        fields.mistake(
-            "dataType",
-            "bad_data_type",
-            f"must be a letter and up to {limits.data_type_length - 1} of A-Z a-z 0-9 _ . -",
-        )
-    else:
-        return value
-    return UNSET
-
-
-def _entry(fields: Fields, limits: Limits) -> NewEntry:
-    data_type = data_type_of(fields, limits, required=True)
-    return NewEntry(
-        key=key_of(fields, limits),
-        value=_given(value_of(fields, limits)),
-        data_type=data_type if isinstance(data_type, str) else "",
-        id=fields.identifier("id"),
-    )
-
-
-def _entries(fields: Fields, limits: Limits) -> tuple[NewEntry, ...]:
-    items = fields.raw("entries")
-    if items is UNSET or items is None:
-        return ()
-    if not isinstance(items, list):
-        fields.mistake("entries", "wrong_type", "must be a list of entries")
-        return ()
-    if len(items) > limits.new_sink_entries:
-        fields.mistake("entries", "too_many_items", f"may have {limits.new_sink_entries} items at the most")
-        return ()
-    entries: list[NewEntry] = []
-    keys: set[str] = set()
-    for index, item in enumerate(items):
-        child = fields.child(f"entries/{index}", item)
-        entry = _entry(child, limits)
-        if entry.key in keys:
-            child.mistake("key", "duplicate_key", "is the key of an earlier entry of this request")
-        elif entry.key:
-            keys.add(entry.key)
-        child.close()
-        entries.append(entry)
-    return tuple(entries)
-
-
-def _icon(fields: Fields, limits: Limits) -> Text:
-    """The icon as compact JSON with the given members only; an object, or a string that holds one (contract S3)."""
-    value = fields.raw("icon")
-    if value is UNSET or value is None:
-        return UNSET if value is UNSET else None
-    if isinstance(value, str):
+    def _check(self, slot: Slot, value: Any) -> Any:
         try:
-            value = decode(value.encode())
-        except (Invalid, *MALFORMED):
-            fields.mistake("icon", "wrong_type", "must be an icon object, or a string holding one as JSON")
+            return microseconds(value)
+        except (TypeError, ValueError, OverflowError):
+            return slot.refuse("bad_timestamp", "must be an RFC 3339 date-time with an offset")
+
+
+_Key: TypeAlias = Annotated[str, Key()]
+_Value: TypeAlias = Annotated[str | None, Value()]
+_DataType: TypeAlias = Annotated[
+    str, DataType(description="An open vocabulary: scalar, text, boolean, date, datetime, vector, matrix, json, url…")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewDataSinkEntry:
+    """A create body of an entry."""
+
+    data_type: _DataType
+    key: _Key
+    value: _Value = None
+    id: Annotated[str | None, Identifier()] = None
+
+    def as_change(self) -> Change:
+        """Return the same as an item of a mass update."""
+        return (self.key, self.value, self.data_type, self.id, None, False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSinkEntryChanges:
+    """An update body of an entry."""
+
+    data_type: _DataType
+    value: _Value = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MassRemoval:
+    """An item of a mass update that removes an entry."""
+
+    value: _Value = None
+    data_type: Annotated[
+        str | None, DataType(description="If absent: scalar for a new entry, else the data type does not change.")
+    ] = None
+    key: _Key
+    id: Annotated[str | None, Identifier(description="The id of a new entry.")] = None
+    observed_at: Annotated[
+        int | None,
+        ObservedAt(description="When the value was true. It does not replace a value that was observed later."),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MassSetting(MassRemoval):
+    """An item of a mass update that sets a value."""
+
+    value: Annotated[str, Value()]
+
+
+class IconText(Text):
+    """A string of an icon. Its schema has no length, because the icon as a whole is limited."""
+
+    def _form(self, _limits: Any) -> Schema:
+        return STRING
+
+
+_IconText: TypeAlias = Annotated[str | None, IconText(longest="icon_bytes")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Icon:
+    """An icon."""
+
+    source: _IconText = None
+    name: _IconText = None
+    color: _IconText = None
+    metadata: Annotated[dict[str, Any] | None, JsonObject()] = None
+
+
+class IconMember(Member):
+    """An icon as compact JSON with the given members only; an object, or a string that holds one (contract S3)."""
+
+    def _check(self, slot: Slot, value: Any) -> Any:
+        if isinstance(value, str):
+            try:
+                value = decode(value.encode())
+            except (Invalid, *MALFORMED):
+                return slot.refuse("wrong_type", "must be an icon object, or a string holding one as JSON")
+        child = slot.fields.child(slot.name, value)
+        if not isinstance(value, dict):
             return UNSET
-    child = fields.child("icon", value)
-    if not isinstance(value, dict):
-        return UNSET
-    icon: dict[str, object] = {}
-    for name in ("source", "name", "color"):
-        text = child.text(name, longest=limits.icon_bytes)
-        if isinstance(text, str):
-            icon[name] = text
-    metadata = child.raw("metadata")
-    if isinstance(metadata, dict):
-        icon["metadata"] = metadata
-    elif metadata is not UNSET and metadata is not None:
-        child.mistake("metadata", "wrong_type", "must be a JSON object")
-    child.close()
-    text = encode(icon).decode()
-    if byte_length(text) > limits.icon_bytes:
-        fields.mistake("icon", "too_long", f"may have {limits.icon_bytes} bytes as JSON at the most")
-    return text
+        icon = read_given(Icon, child, slot.limits)
+        child.close()
+        text = encode({name: part for name, part in icon.items() if part is not None and part is not UNSET}).decode()
+        if byte_length(text) > slot.limits.icon_bytes:
+            slot.refuse("too_long", f"may have {slot.limits.icon_bytes} bytes as JSON at the most")
+        return text
+
+    def _form(self, limits: Any) -> Schema:
+        about = f"At most {limits.icon_bytes} bytes as JSON. A string that holds such JSON is accepted, too."
+        return described(body_schema(Icon, limits), about)
 
 
-def _given(text: str | UnsetType | None) -> str | None:
-    return None if isinstance(text, UnsetType) else text
+class Entries(Member):
+    """New entries, each key once."""
+
+    def _check(self, slot: Slot, value: Any) -> Any:
+        most = slot.limits.new_sink_entries
+        if not isinstance(value, list):
+            return slot.refuse("wrong_type", "must be a list of entries")
+        if len(value) > most:
+            return slot.refuse("too_many_items", f"may have {most} items at the most")
+        entries: list[NewDataSinkEntry] = []
+        keys: set[str] = set()
+        for index, item in enumerate(value):
+            child = slot.fields.child(f"{slot.name}/{index}", item)
+            entry = read_members(NewDataSinkEntry, child, slot.limits)
+            if entry.key in keys:
+                child.mistake("key", "duplicate_key", "is the key of an earlier entry of this request")
+            elif entry.key:
+                keys.add(entry.key)
+            child.close()
+            entries.append(entry)
+        return tuple(entries)
+
+    def _form(self, limits: Any) -> Schema:
+        return array(ref("NewDataSinkEntry"), most=limits.new_sink_entries)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSinkChanges:
+    """What can be set when a sink is created and when it is changed; ``icon`` is JSON."""
+
+    label: Annotated[str, Label(longest="label_length", description="Its name; need not be unique.")]
+    description: Annotated[str | None, Text(longest="description_length")] = None
+    tags: Annotated[str | None, Text(longest="tags_length", description="Separated by commas.")] = None
+    icon: Annotated[str | None, IconMember()] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewDataSink(DataSinkChanges):
+    """A create body of a sink."""
+
+    id: Annotated[str | None, Identifier()] = None
+    entries: Annotated[tuple[NewDataSinkEntry, ...], Entries()] = ()
+
+
+def request_schemas(limits: Limits) -> dict[str, Schema]:
+    """Return the schemas of the bodies of sinks and entries; those of mass updates say more than types can."""
+    setting = body_schema(MassSetting, limits)
+    setting["properties"]["delete"] = {"anyOf": [{"const": False}, {"type": "null"}]}
+    removal = body_schema(MassRemoval, limits)
+    removal["properties"]["delete"] = {"const": True}
+    removal["required"].append("delete")
+    keyed = {name: schema for name, schema in setting["properties"].items() if name != "key"}
+    bulk = array(ref("MassItem"), least=1, most=limits.bulk_items)
+    return {
+        "NewDataSink": body_schema(NewDataSink, limits),
+        "DataSinkChanges": body_schema(DataSinkChanges, limits, changes=True),
+        "NewDataSinkEntry": body_schema(NewDataSinkEntry, limits),
+        "DataSinkEntryChanges": body_schema(DataSinkEntryChanges, limits, changes=True),
+        "MassItem": {"anyOf": [setting, removal]},
+        "MassSingle": {**setting, "not": {"required": ["entries"]}},
+        "MassBulk": {
+            "type": "object",
+            "properties": {"entries": bulk},
+            "required": ["entries"],
+            "not": {"required": ["key"]},
+        },
+        "Mass": {"anyOf": [ref("MassSingle"), bulk, ref("MassBulk")]},
+        "KeyedValue": {
+            "type": "object",
+            "properties": keyed,
+            "required": ["value"],
+            "not": {"anyOf": [{"required": ["entries"]}, {"required": ["key"]}]},
+        },
+    }

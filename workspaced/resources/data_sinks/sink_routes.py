@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 
 from ingestd.wire import names
+from workspaced.core.members import read_body, read_changes
 from workspaced.http.operations import Call, Work
 from workspaced.http.pagination import Page, read_page
 from workspaced.http.responses import NO_CONTENT, Headers, Response, etag, json_response
@@ -16,7 +17,7 @@ from workspaced.resources.data_sinks.csv_form import csv_parts
 from workspaced.resources.data_sinks.entry_pages import read_entries, read_listing
 from workspaced.resources.data_sinks.events import emit_changed_sink, emit_deleted_sink, emit_new_sink
 from workspaced.resources.data_sinks.records import joined_entries, open_sink, sink_record, whole_sink
-from workspaced.resources.data_sinks.rules import read_new_sink, read_sink_changes
+from workspaced.resources.data_sinks.rules import DataSinkChanges, NewDataSink
 from workspaced.resources.data_sinks.sink_address import SinkName, sink_name
 from workspaced.resources.data_sinks.values import StoredSink
 from workspaced.storage.port import Reader, Row, Transaction
@@ -77,7 +78,7 @@ async def list_sinks(call: Call) -> Response:
 
 def create_sink(call: Call) -> Work:
     """Create a sink (contract DS5)."""
-    new, ignored = read_new_sink(call.json(), call.settings.limits)
+    new, ignored = read_body(NewDataSink, call.json(), call.settings.limits)
     sink_id = new.id or str(uuid.uuid4())
 
     def act(tx: Transaction) -> Response:
@@ -104,7 +105,7 @@ def create_sink(call: Call) -> Work:
 
 def update_sink(call: Call) -> Work:
     """Update a sink (contract DS6)."""
-    changes, ignored = read_sink_changes(call.json(), call.settings.limits)
+    changes, ignored = read_changes(DataSinkChanges, call.json(), call.settings.limits)
 
     def act(tx: Transaction) -> Response:
         sink = store.get_sink(tx, call.workspace_id, named(call))

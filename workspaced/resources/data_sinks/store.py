@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET
+from collections.abc import Mapping
 
 from ingestd.process.statements import load_statements
 from workspaced.core.problems import Conflict, NotFound
 from workspaced.resources.data_sinks.mass_store import apply_changes, fault_of
+from workspaced.resources.data_sinks.rules import NewDataSink
 from workspaced.resources.data_sinks.sink_address import SinkName
-from workspaced.resources.data_sinks.values import DELETED_SINKS, SINKS, NewSink, SinkChanges, StoredSink
+from workspaced.resources.data_sinks.values import DELETED_SINKS, SINKS, StoredSink
 from workspaced.settings.model import Limits
 from workspaced.storage.port import Reader, Row, Transaction
 
@@ -44,7 +45,7 @@ def list_sinks(reader: Reader, workspace_id: str) -> list[StoredSink]:
 
 
 def create_sink(
-    tx: Transaction, new: NewSink, *, workspace_id: str, sink_id: str, actor: str, now: int, limits: Limits
+    tx: Transaction, new: NewDataSink, *, workspace_id: str, sink_id: str, actor: str, now: int, limits: Limits
 ) -> StoredSink:
     """The sink with its entries.
 
@@ -85,17 +86,12 @@ def create_sink(
     return get_sink(tx, workspace_id, name)
 
 
-def update_sink(tx: Transaction, sink: StoredSink, changes: SinkChanges, *, actor: str, now: int) -> None:
+def update_sink(tx: Transaction, sink: StoredSink, changes: Mapping[str, str | None], *, actor: str, now: int) -> None:
     """Merge the changes; nothing given, nothing changed (contract S11)."""
-    given = {
-        name: value
-        for name in ("label", "description", "tags", "icon")
-        if (value := getattr(changes, name)) is not UNSET
-    }
-    if not given:
+    if not changes:
         return
     current = {"label": sink.label, "description": sink.description, "tags": sink.tags, "icon": sink.icon}
-    tx.run(_SQL["update_sink"], {**current, **given, "number": sink.number, "now": now, "actor": actor})
+    tx.run(_SQL["update_sink"], {**current, **changes, "number": sink.number, "now": now, "actor": actor})
     tx.notify(SINKS)
 
 

@@ -1,12 +1,10 @@
-"""What the rules hand to the store."""
+"""Sinks and entries as the store returns them, and the counts of mass updates."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
-
-from msgspec import UnsetType
 
 Change: TypeAlias = tuple[str, str | None, str | None, str | None, int | None, bool]
 """One item of a mass update: key, value, data type (None: keep, or the default), id for a new entry, observed at
@@ -18,50 +16,6 @@ SINKS = "data_sinks"
 """The channel on which a commit says that a sink or an entry is another now."""
 DELETED_SINKS = "deleted_sinks"
 """The channel on which a commit says that a sink was deleted, and its rows are to be removed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewEntry:
-    """A checked create body of an entry."""
-
-    key: str
-    value: str | None
-    data_type: str
-    id: str | None
-
-    def as_change(self) -> Change:
-        """The same as an item of a mass update."""
-        return (self.key, self.value, self.data_type, self.id, None, False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewSink:
-    """A checked create body of a sink; ``icon`` is JSON."""
-
-    id: str | None
-    label: str
-    description: str | None
-    tags: str | None
-    icon: str | None
-    entries: tuple[NewEntry, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SinkChanges:
-    """A checked update body of a sink; UNSET leaves a member as it is, None clears it."""
-
-    label: str | UnsetType
-    description: str | UnsetType | None
-    tags: str | UnsetType | None
-    icon: str | UnsetType | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryChanges:
-    """A checked update body of an entry."""
-
-    value: str | UnsetType | None
-    data_type: str | UnsetType
 
 
 class StoredSink(NamedTuple):

@@ -4,49 +4,41 @@ from __future__ import annotations
 
 from typing import Final
 
+from workspaced.core.json_schema import OBJECT, STRING, choice, response
 from workspaced.http.openapi.description import ApiSection, OperationDescription, Success
-from workspaced.http.openapi.schema import NAME, OBJECT, choice, record
 
-_FINE: Final = Success(description="It is.", schema=record({"status": choice("ok")}))
-_STOPPING: Final = "`stopping`, `schema_behind`, or the database can't be reached."
-
-
-_DOCUMENT: Final = OperationDescription(
-    name="openapi.document",
-    summary="Get this description",
-    description="The OpenAPI 3.1 document, with what is sent to webhooks.",
-    success=(Success(description="The document.", schema=OBJECT, headers=("ETag",)),),
-    etag=True,
-)
-_PAGES: Final = OperationDescription(
-    name="openapi.pages",
-    summary="Read this description",
-    description="The same as pages for people.",
-    success=(Success(description="The pages.", schema=NAME, media="text/html", headers=("ETag",)),),
-    etag=True,
-)
+_FINE: Final = Success("It is.", response({"status": choice("ok")}))
+_NOT_READY: Final = "`stopping`, `schema_behind`, or the database can't be reached."
 
 
 def api_section(*, pages: bool) -> ApiSection:
-    """Is the process up, can it serve, and what does it offer; ``pages``: there are pages for people."""
+    """Return the section: the state of the process, and the description of the API; ``pages``: also as HTML."""
+    html = OperationDescription(
+        "openapi.pages",
+        "Read this description",
+        "The same as HTML.",
+        Success("The page.", STRING, media="text/html"),
+        etag=True,
+    )
     return ApiSection(
         title="Operating",
-        description="For those who run the service; open to everybody who reaches it.",
+        description="For operators of the service; open to every caller that reaches it.",
         operations=(
+            OperationDescription("health.live", "Is the process up", "Does not use the database.", _FINE),
             OperationDescription(
-                name="health.live",
-                summary="Is the process up",
-                description="Asks nothing of the database.",
-                success=(_FINE,),
+                "health.ready",
+                "Can the service serve",
+                "Reads and writes the database.",
+                _FINE,
+                refusals={503: _NOT_READY},
             ),
             OperationDescription(
-                name="health.ready",
-                summary="Can the service serve",
-                description="Reads and writes the database.",
-                success=(_FINE,),
-                refusals={503: _STOPPING},
+                "openapi.document",
+                "Get this description",
+                "The OpenAPI 3.1 document, with what is sent to webhooks.",
+                Success("The document.", OBJECT),
+                etag=True,
             ),
-            _DOCUMENT,
-            *((_PAGES,) if pages else ()),
+            *((html,) if pages else ()),
         ),
     )

@@ -1,307 +1,170 @@
-"""The webhooks' section of the API description; `workspaced.resources.webhooks.rules` is what validates."""
+"""The webhooks' section of the API description; `workspaced.resources.webhooks.values` describes the bodies."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, get_args
 
-from workspaced.events.catalogue import PATTERN_LENGTH
-from workspaced.http.openapi.description import ApiSection, Body, Link, OperationDescription, Parameter, Success
-from workspaced.http.openapi.schema import (
-    COUNT,
-    FLAG,
-    NAME,
-    NAMES,
-    NOT_BLANK,
-    OBJECT,
-    STAMP,
-    UUID,
-    Schema,
-    choice,
-    given,
+from workspaced.core.json_schema import STRING, UUID, array, choice, record_schemas, ref
+from workspaced.core.members import body_schema, body_schemas
+from workspaced.http.openapi.description import (
+    ApiSection,
+    Body,
+    OperationDescription,
+    Parameter,
+    Success,
+    links,
     listed,
-    nullable,
-    record,
-    ref,
-    text,
-    texts,
-    told,
 )
-from workspaced.http.openapi.shared import LISTED, WALKED, WALKED_LIST, paging
-from workspaced.resources.webhooks.delivery_routes import STATUSES
+from workspaced.http.openapi.shared import WALKED, paging
+from workspaced.resources.webhooks import records
 from workspaced.resources.webhooks.routes import SORTABLE
-from workspaced.resources.webhooks.rules import LONGEST_GRACE
+from workspaced.resources.webhooks.values import NewWebhook, SecretRotation, WebhookChanges
 from workspaced.settings.model import Limits
 
-_ID: Final = Parameter(name="id", description="The webhook.", schema=UUID)
-_DELIVERY: Final = Parameter(name="deliveryId", description="The delivery.", schema=UUID)
-
 _ABOUT: Final = """\
-A webhook is a receiver that is told of changes: at least once, signed by Standard Webhooks 1.0. It belongs to the
-principal of the key that made it. What is sent stands under the document's `webhooks`.
+A webhook receives events at least once, signed by Standard Webhooks 1.0. It belongs to the principal of the key that
+created it. The document's `webhooks` describe what is sent.
 """
-_NO_WEBHOOK: Final = "`webhook_not_found`: there is none, or it is another's."
+_NO_WEBHOOK: Final = "`webhook_not_found`: there is none, or it belongs to another principal."
 _NO_DELIVERY: Final = f"{_NO_WEBHOOK} `delivery_not_found`: it has no such delivery."
-_UNSAFE: Final = "`unsafe_url`: a URL leads to what deliveries may not reach."
+_UNSAFE: Final = "`unsafe_url`: deliveries may not be sent to the address of a URL."
 _DISABLED: Final = "`webhook_disabled`: enable it first."
-_CACHE: Final = "Cache"
-_FOLLOWING: Final = {
-    "get": "get",
-    "update": "update",
-    "delete": "delete",
-    "rotateSecret": "rotate_secret",
-    "test": "test",
-    "listDeliveries": "list_deliveries",
-}
+_LINKS: Final = links(
+    {"id": "$request.body#/id"},
+    get="webhooks.get",
+    update="webhooks.update",
+    delete="webhooks.delete",
+    rotateSecret="webhooks.rotate_secret",
+    test="webhooks.test",
+    listDeliveries="webhooks.list_deliveries",
+)
+_QUEUED: Final = Success(
+    "The delivery, which is tried soon.",
+    ref("Delivery"),
+    status=202,
+    headers=("Location",),
+    links=links({"id": "$request.path.id", "deliveryId": "$response.body#/id"}, get="webhooks.get_delivery"),
+)
+_SHOWN: Final = Success("The webhook.", ref("Webhook"), headers=("ETag", "Cache"))
 
 
 def api_section(limits: Limits) -> ApiSection:
-    """The document's six rows, the kinds of events, and the log of deliveries."""
+    """Return the section: webhooks, the types of events, and the log of deliveries."""
     return ApiSection(
         title="Webhooks",
         description=_ABOUT,
         operations=(*_reads(limits), *_writes(), *_deliveries(limits)),
-        path={"webhook": _ID, "delivery": _DELIVERY},
-        schemas={**_records(), **_requests(limits)},
-    )
-
-
-def _records() -> dict[str, Schema]:
-    webhook = {
-        "id": UUID,
-        "label": NAME,
-        "url": NAME,
-        "signingSecret": told(NAME, "Masked for who may read the webhook only."),
-        "headers": told(NAMES, "Their values are masked for who may read the webhook only."),
-        "dataEvents": NAMES,
-        "oauthConnection": told(OBJECT, "Without its clientSecret; `{}` where there is none."),
-        "createdBy": NAME,
-        "createdAt": STAMP,
-        "updatedAt": STAMP,
-        "updatedBy": NAME,
-        "enabled": FLAG,
-        "disabledReason": told(NAME, "Why it was disabled; empty where it was not."),
-        "workspaceIds": NAMES,
-        "ignoreClientIds": NAMES,
-        "coalesce": FLAG,
-        "inOrder": FLAG,
-        "batchEntries": FLAG,
-        "unknownDataEvents": told(NAMES, "Of dataEvents those that stand for no event there is."),
-    }
-    delivery = {
-        "id": UUID,
-        "eventId": NAME,
-        "type": NAME,
-        "workspaceId": nullable(UUID),
-        "sequence": COUNT,
-        "status": choice(*STATUSES),
-        "attemptCount": COUNT,
-        "nextAttemptAt": nullable(STAMP),
-        "createdAt": STAMP,
-        "finishedAt": nullable(STAMP),
-    }
-    attempt = {
-        "number": COUNT,
-        "at": STAMP,
-        "milliseconds": COUNT,
-        "statusCode": nullable({"type": "integer"}),
-        "error": nullable(NAME),
-        "answer": nullable(told(NAME, "The beginning of what came back; for the webhook's owner only.")),
-    }
-    whole = {**delivery, "attempts": listed(record(attempt)), "event": told(OBJECT, "For the webhook's owner only.")}
-    return {
-        "Webhook": record(webhook),
-        "Delivery": record(delivery),
-        "DeliveryWithAttempts": record(whole, optional={"event"}),
-        "EventType": record({"type": NAME, "description": NAME, "schema": OBJECT}),
-    }
-
-
-def _requests(limits: Limits) -> dict[str, Schema]:
-    most = limits.webhook_list_items
-    short = text(longest=limits.webhook_url_length)
-    oauth = given(
-        {"tokenUrl": short, "clientId": short, "clientSecret": short, "scope": short, "audience": short},
-        required={"tokenUrl", "clientId"},
-    )
-    url = text(longest=limits.webhook_url_length, about="https, to a public host unless the service allows more.")
-    fields = {
-        "url": url,
-        "label": text(longest=limits.label_length, pattern=NOT_BLANK, about="The URL's host unless given."),
-        "dataEvents": texts(
-            most=most,
-            longest=PATTERN_LENGTH,
-            item=text(shortest=1, longest=PATTERN_LENGTH, pattern="^[A-Za-z0-9_.*:/-]+$"),
-            about="Names of events, `prefix.*` or `*`; everything unless given.",
-        ),
-        "headers": texts(
-            most=limits.webhook_headers,
-            longest=limits.webhook_header_length,
-            item=text(
-                longest=limits.webhook_header_length,
-                pattern=r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\x00-\x08\x0a-\x1f\x7f]*$",
-            ),
-            about="`Name: value`, sent with each delivery; not those that the delivery itself sets.",
-        ),
-        "oauthConnection": {
-            "anyOf": [oauth, {"type": "object", "maxProperties": 0}],
-            "description": "Client credentials for a bearer token; the clientSecret is kept where it is left out.",
+        path={
+            "webhook": Parameter("id", "The webhook.", UUID),
+            "delivery": Parameter("deliveryId", "The delivery.", UUID),
         },
-        "signingSecret": text(
-            pattern="^whsec_([A-Za-z0-9+/]{4}){8,21}$|^whsec_([A-Za-z0-9+/]{4}){10}[A-Za-z0-9+/]{3}=$",
-            about="`whsec_` and base64 of 24 to 64 bytes; made by the service unless given.",
-        ),
-        "enabled": FLAG,
-        "coalesce": told(FLAG, "Whether a newer update of a resource replaces one that was not tried yet."),
-        "inOrder": told(
-            FLAG,
-            "Whether first attempts go one at a time, in the order of the events; else only those of one entry, by sink "
-            "and key, or of one other resource do.",
-        ),
-        "batchEntries": told(
-            FLAG,
-            "Whether events of entries share requests: up to 100 as `events` of a `data_sink.entry.batch`, in their order. "
-            "Each has the id that it would have alone; a request that failed is repeated with others.",
-        ),
-        "workspaceIds": texts(
-            most=most, longest=36, item=UUID, about="Only these; all that the owner may read unless given."
-        ),
-        "ignoreClientIds": texts(
-            most=most, longest=limits.client_id_length, about="Changes that came with these ClientIds are not told."
-        ),
-    }
-    changes = given(fields)
-    changes["properties"]["url"] = url
-    seconds: Schema = {"type": "integer", "minimum": 0, "maximum": LONGEST_GRACE}
-    return {
-        "NewWebhook": given({"id": UUID, **fields}, required={"url"}),
-        "WebhookChanges": changes,
-        "SecretRotation": given({"gracePeriodSeconds": told(seconds, "How long the old secret goes on signing.")}),
-    }
+        schemas={
+            **record_schemas(
+                records.WebhookRecord,
+                records.DeliveryRecord,
+                records.DeliveryWithAttemptsRecord,
+                records.EventTypeRecord,
+            ),
+            **body_schemas(limits, NewWebhook, SecretRotation),
+            "WebhookChanges": body_schema(WebhookChanges, limits, changes=True),
+        },
+    )
 
 
 def _reads(limits: Limits) -> tuple[OperationDescription, ...]:
-    search = Parameter(name="search", description="A part of the label or of the URL, in any case.", schema=NAME)
+    search = Parameter("search", "A part of the label or of the URL, in any case.", STRING)
     return (
         OperationDescription(
-            name="webhooks.list",
-            summary="List webhooks",
-            description="The caller's webhooks; everybody's for who administers the service. The newest first.",
+            "webhooks.list",
+            "List webhooks",
+            "The caller's webhooks, the newest first. An administrator of the service gets all webhooks.",
+            listed("The webhooks.", "Webhook", "Cache"),
             query=(search, *paging(limits, SORTABLE, take="10", order="DESC")),
-            success=(Success(description="The webhooks.", schema=listed(ref("Webhook")), headers=(*LISTED, _CACHE)),),
         ),
         OperationDescription(
-            name="webhooks.get",
-            summary="Get a webhook",
-            description="One webhook.",
-            success=(Success(description="The webhook.", schema=ref("Webhook"), headers=("ETag", _CACHE)),),
-            refusals={404: _NO_WEBHOOK},
-            etag=True,
+            "webhooks.get", "Get a webhook", "One webhook.", _SHOWN, refusals={404: _NO_WEBHOOK}, etag=True
         ),
         OperationDescription(
-            name="webhooks.event_types",
-            summary="List the kinds of events",
-            description="Every event there is, with the JSON Schema of what is sent.",
-            success=(Success(description="The kinds.", schema=listed(ref("EventType"))),),
+            "webhooks.event_types",
+            "List the types of events",
+            "Every type of events, with the JSON Schema of what is sent.",
+            Success("The types.", array(ref("EventType"))),
         ),
     )
 
 
 def _writes() -> tuple[OperationDescription, ...]:
-    shown = Success(description="The webhook.", schema=ref("Webhook"), headers=("ETag", _CACHE))
     return (
         OperationDescription(
-            name="webhooks.create",
-            summary="Create a webhook",
-            description="A receiver; only its URL is needed. `Location` names it.",
-            body=Body(
-                schema=ref("NewWebhook"),
-                example={"url": "https://example.com/hook", "dataEvents": ["data_sink.*"]},
-            ),
-            success=(
-                Success(
-                    status=201,
-                    description="It is there.",
-                    headers=("ETag", "Location"),
-                    links={
-                        name: Link(operation=f"webhooks.{operation}", parameters={"id": "$request.body#/id"})
-                        for name, operation in _FOLLOWING.items()
-                    },
-                ),
-            ),
-            refusals={409: "`id_in_use`: the id is taken. `quota_exceeded`: there is no room for more.", 422: _UNSAFE},
+            "webhooks.create",
+            "Create a webhook",
+            "A receiver; only its URL is required. `Location` has its path.",
+            Success("It is created.", status=201, headers=("ETag", "Location"), links=_LINKS),
+            body=Body(ref("NewWebhook"), {"url": "https://example.com/hook", "dataEvents": ["data_sink.*"]}),
+            refusals={
+                409: "`id_in_use`: the id is in use. `quota_exceeded`: the owner has as many as one may have.",
+                422: _UNSAFE,
+            },
         ),
         OperationDescription(
-            name="webhooks.update",
-            summary="Change a webhook",
-            description="Only the members that are given change; lists are replaced whole.",
-            body=Body(schema=ref("WebhookChanges"), example={"enabled": True}),
-            success=(shown,),
+            "webhooks.update",
+            "Change a webhook",
+            "Only the given members change; a list is replaced as a whole.",
+            _SHOWN,
+            body=Body(ref("WebhookChanges"), {"enabled": True}),
             refusals={404: _NO_WEBHOOK, 422: _UNSAFE},
             etag=True,
         ),
         OperationDescription(
-            name="webhooks.delete",
-            summary="Delete a webhook",
-            description="The webhook; what waits for it is not sent any more.",
-            success=(Success(description="The webhook as it was.", schema=ref("Webhook"), headers=(_CACHE,)),),
+            "webhooks.delete",
+            "Delete a webhook",
+            "The webhook. Deliveries that wait are not sent.",
+            Success("The webhook before it was deleted.", ref("Webhook"), headers=("Cache",)),
             refusals={404: _NO_WEBHOOK},
             etag=True,
         ),
         OperationDescription(
-            name="webhooks.rotate_secret",
-            summary="Rotate a webhook's secret",
-            description="A new secret; the old ones go on signing for 24 hours, or as the body says.",
-            body=Body(schema=ref("SecretRotation"), example={"gracePeriodSeconds": 3600}, required=False),
-            success=(shown,),
+            "webhooks.rotate_secret",
+            "Rotate a webhook's secret",
+            "A new secret. The old ones still sign for 24 hours, or as long as the body says.",
+            _SHOWN,
+            body=Body(ref("SecretRotation"), {"gracePeriodSeconds": 3600}, required=False),
             refusals={404: _NO_WEBHOOK},
         ),
         OperationDescription(
-            name="webhooks.test",
-            summary="Try a webhook",
-            description="Queues an event of the type webhook.test, whatever the webhook is subscribed to.",
-            success=(_queued(),),
+            "webhooks.test",
+            "Test a webhook",
+            "Queues an event of the type webhook.test, whatever the subscription.",
+            _QUEUED,
             refusals={404: _NO_WEBHOOK, 409: _DISABLED},
         ),
     )
 
 
 def _deliveries(limits: Limits) -> tuple[OperationDescription, ...]:
-    status = Parameter(name="status", description="Only those in this state.", schema=choice(*STATUSES))
+    status = Parameter("status", "Only deliveries in this state.", choice(*get_args(records.Status)))
     return (
         OperationDescription(
-            name="webhooks.list_deliveries",
-            summary="List deliveries",
-            description=(
-                "What was and will be sent to a webhook, the newest first. Events of a large change are among it a moment "
-                f"later. {WALKED.format(limits.walked_rows)}"
-            ),
+            "webhooks.list_deliveries",
+            "List deliveries",
+            "What was and will be sent to a webhook, the newest first. Events of a large change appear a moment later. "
+            f"{WALKED.format(limits.walked_rows)}",
+            listed("The deliveries.", "Delivery", counted=False),
             query=(status, *paging(limits, (), take="100", most_skipped=limits.walked_rows, cursors=True)),
-            success=(Success(description="The deliveries.", schema=listed(ref("Delivery")), headers=WALKED_LIST),),
             refusals={404: _NO_WEBHOOK},
         ),
         OperationDescription(
-            name="webhooks.get_delivery",
-            summary="Get a delivery",
-            description="One delivery with its attempts.",
-            success=(Success(description="The delivery.", schema=ref("DeliveryWithAttempts")),),
+            "webhooks.get_delivery",
+            "Get a delivery",
+            "One delivery with its attempts.",
+            Success("The delivery.", ref("DeliveryWithAttempts")),
             refusals={404: _NO_DELIVERY},
         ),
         OperationDescription(
-            name="webhooks.redeliver",
-            summary="Deliver once more",
-            description="Queues the same event again, under the same webhook-id.",
-            success=(_queued(),),
+            "webhooks.redeliver",
+            "Deliver again",
+            "Queues the same event again, under the same webhook-id.",
+            _QUEUED,
             refusals={404: _NO_DELIVERY, 409: _DISABLED},
         ),
-    )
-
-
-def _queued() -> Success:
-    both = {"id": "$request.path.id", "deliveryId": "$response.body#/id"}
-    return Success(
-        status=202,
-        description="The delivery, which will be tried soon.",
-        schema=ref("Delivery"),
-        headers=("Location",),
-        links={"get": Link(operation="webhooks.get_delivery", parameters=both)},
     )

@@ -14,8 +14,8 @@ from workspaced.events.payload import batch_of
 from workspaced.resources.webhooks.delivery_store import Claim, Outcome
 from workspaced.resources.webhooks.oauth import Tokens
 from workspaced.resources.webhooks.retry_rules import RETRY_AFTER_CAP_SECONDS
-from workspaced.resources.webhooks.rules import header_of
 from workspaced.resources.webhooks.signature import signature_headers
+from workspaced.resources.webhooks.values import header_of
 from workspaced.security.egress.client import EgressClient, Reply, Unreachable
 from workspaced.settings.workers import DeliverySettings
 

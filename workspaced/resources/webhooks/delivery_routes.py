@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
+from typing import Final, get_args
 
 import msgspec
+from msgspec import UNSET
 
 from workspaced.core.problems import Conflict, Invalid, NotFound
 from workspaced.core.text import as_uuid
-from workspaced.core.timestamps import stamp
 from workspaced.events.outbox import emit_to
 from workspaced.events.payload import Event
 from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.pagination import Cursor, read_page
 from workspaced.http.responses import Response, json_response
 from workspaced.resources.webhooks import delivery_store
-from workspaced.resources.webhooks.delivery_store import DeliveryPage, StoredAttempt, StoredDelivery
+from workspaced.resources.webhooks.delivery_store import DeliveryPage, StoredDelivery
+from workspaced.resources.webhooks.records import (
+    DeliveryRecord,
+    DeliveryWithAttemptsRecord,
+    Status,
+    attempt_record,
+    delivery_members,
+)
 from workspaced.resources.webhooks.routes import ONE, READ, WRITE, found
 from workspaced.resources.webhooks.values import StoredWebhook
 from workspaced.security.secret_box import SecretBox
 from workspaced.storage.port import Reader, Transaction
 
-STATUSES: Final = ("pending", "succeeded", "failed", "dead")
+_STATUSES: Final = get_args(Status)
 _LOG: Final = f"{ONE}/deliveries"
 _DEFAULT_TAKE: Final = "100"
 
@@ -34,8 +41,8 @@ async def list_deliveries(secret_box: SecretBox, call: Call) -> Response:
     page = read_page(query, longest=limits.page_length, sortable=frozenset(), walk=limits.walked_rows)
     behind = _behind(page.cursor) if page.cursor else None
     status = call.query.get("status", "")
-    if status and status not in STATUSES:
-        raise Invalid("bad_status", f"status must be one of {', '.join(STATUSES)}.")
+    if status and status not in _STATUSES:
+        raise Invalid("bad_status", f"status must be one of {', '.join(_STATUSES)}.")
 
     def question(reader: Reader) -> DeliveryPage:
         webhook = found(reader, secret_box, call)
@@ -59,7 +66,7 @@ async def list_deliveries(secret_box: SecretBox, call: Call) -> Response:
         path=call.path,
         query=call.query,
     )
-    return json_response([_record(one) for one in listed.deliveries], headers=headers)
+    return json_response([DeliveryRecord(**delivery_members(one)) for one in listed.deliveries], headers=headers)
 
 
 def _behind(cursor: Cursor) -> str:
@@ -77,12 +84,12 @@ def _behind(cursor: Cursor) -> str:
 async def get_delivery(secret_box: SecretBox, call: Call) -> Response:
     """With its attempts; what was sent and what came back is shown to the owner only (contract H13)."""
 
-    def question(reader: Reader) -> dict[str, object]:
+    def question(reader: Reader) -> DeliveryWithAttemptsRecord:
         webhook, delivery = _found(reader, secret_box, call)
         owned = call.actor == webhook.owner
-        attempts = [_attempt(one, owned=owned) for one in delivery_store.attempts_of(reader, delivery)]
-        sent = {"event": msgspec.Raw(delivery_store.body_of(reader, delivery))} if owned else {}
-        return {**_record(delivery), "attempts": attempts, **sent}
+        attempts = [attempt_record(one, owned=owned) for one in delivery_store.attempts_of(reader, delivery)]
+        event = msgspec.Raw(delivery_store.body_of(reader, delivery)) if owned else UNSET
+        return DeliveryWithAttemptsRecord(**delivery_members(delivery), attempts=attempts, event=event)
 
     return json_response(await call.store.read(question))
 
@@ -114,7 +121,7 @@ def test_webhook(secret_box: SecretBox, call: Call) -> Work:
 
 def _accepted(webhook: StoredWebhook, delivery: StoredDelivery) -> Response:
     location = f"/v1/webhooks/{webhook.id}/deliveries/{delivery.id}"
-    return json_response(_record(delivery), status=202, headers=(("Location", location),))
+    return json_response(DeliveryRecord(**delivery_members(delivery)), status=202, headers=(("Location", location),))
 
 
 def _require_enabled(webhook: StoredWebhook) -> None:
@@ -125,33 +132,6 @@ def _require_enabled(webhook: StoredWebhook) -> None:
 def _found(reader: Reader, secret_box: SecretBox, call: Call) -> tuple[StoredWebhook, StoredDelivery]:
     webhook = found(reader, secret_box, call)
     return webhook, delivery_store.get_delivery(reader, webhook, as_uuid(call.names["delivery"]))
-
-
-def _record(delivery: StoredDelivery) -> dict[str, object]:
-    waiting = delivery.status in {"pending", "failed"}
-    return {
-        "id": delivery.id,
-        "eventId": delivery.event_id,
-        "type": delivery.type,
-        "workspaceId": delivery.workspace_id or None,
-        "sequence": delivery.sequence,
-        "status": delivery.status,
-        "attemptCount": delivery.attempts,
-        "nextAttemptAt": stamp(delivery.due_at) if waiting else None,
-        "createdAt": stamp(delivery.created_at),
-        "finishedAt": stamp(delivery.finished_at) if delivery.finished_at is not None else None,
-    }
-
-
-def _attempt(attempt: StoredAttempt, *, owned: bool) -> dict[str, object]:
-    return {
-        "number": attempt.ordinal,
-        "at": stamp(attempt.at),
-        "milliseconds": attempt.milliseconds,
-        "statusCode": attempt.status_code,
-        "error": attempt.error,
-        "answer": attempt.answer if owned else None,
-    }
 
 
 def operations(secret_box: SecretBox) -> tuple[Operation, ...]:

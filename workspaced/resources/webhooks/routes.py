@@ -9,6 +9,7 @@ from functools import partial
 from typing import Final
 
 from workspaced.core.json_body import decode
+from workspaced.core.members import read_body
 from workspaced.core.text import as_uuid
 from workspaced.events.catalogue import EVENT_TYPES
 from workspaced.events.schemas import schema_of
@@ -16,16 +17,9 @@ from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.pagination import read_page
 from workspaced.http.responses import Headers, Response, etag, json_response
 from workspaced.resources.webhooks import store
-from workspaced.resources.webhooks.records import record
-from workspaced.resources.webhooks.rules import (
-    DEFAULT_GRACE,
-    default_label,
-    merged_oauth,
-    read_new_webhook,
-    read_rotation,
-    read_webhook_changes,
-)
-from workspaced.resources.webhooks.values import StoredWebhook
+from workspaced.resources.webhooks.records import EventTypeRecord, WebhookRecord, record
+from workspaced.resources.webhooks.rules import default_label, merged_oauth, read_new_webhook, read_webhook_changes
+from workspaced.resources.webhooks.values import DEFAULT_GRACE, SecretRotation, StoredWebhook
 from workspaced.security.audit_log import AuditAction
 from workspaced.security.permissions import ADMIN
 from workspaced.security.secret_box import SecretBox
@@ -38,6 +32,7 @@ ALL: Final = "/v1/webhooks"
 ONE: Final = f"{ALL}/{{webhook}}"
 SORTABLE = frozenset({"createdAt", "updatedAt", "createdBy", "updatedBy", "label", "url", "id"})
 NO_STORE: Headers = (("Cache-Control", "no-store"),)
+_ATTRIBUTES = dict(zip(WebhookRecord.__struct_encode_fields__, WebhookRecord.__struct_fields__, strict=True))
 _DEFAULTS = {"take": "10", "sortOrder": "DESC", "sortedBy": "createdAt"}
 
 
@@ -81,7 +76,7 @@ async def list_webhooks(secret_box: SecretBox, call: Call) -> Response:
         for webhook in await call.store.read(question)
         if wanted in webhook.definition.label.casefold() or wanted in webhook.definition.url.casefold()
     ]
-    matching.sort(key=lambda one: (str(one[0][page.sorted_by]), one[1].id), reverse=page.descending)
+    matching.sort(key=lambda one: (getattr(one[0], _ATTRIBUTES[page.sorted_by]), one[1].id), reverse=page.descending)
     shown = [one for one, _ in page.of(matching)]
     headers = page.headers(total=len(matching), path=call.path, query=call.query)
     return json_response(shown, headers=(*headers, *NO_STORE))
@@ -126,21 +121,22 @@ def update_webhook(secret_box: SecretBox, call: Call) -> Work:
     """Update a webhook (contract WH5)."""
     egress = call.settings.egress
     changes, ignored = read_webhook_changes(call.json(), call.settings.limits, egress)
+    secret = changes.pop("secret", None)
 
     def act(tx: Transaction) -> Response:
         webhook = found(tx, secret_box, call)
         call.require_match(webhook.version)
-        given = dict(changes.given)
+        given = dict(changes)
         if "oauth" in given:
             given["oauth"] = merged_oauth(webhook.definition.oauth, given["oauth"])
-        if "label" in given and given["label"] is None:
+        if given.get("label") == "":
             given["label"] = default_label(given.get("url", webhook.definition.url), egress)
         definition = dataclasses.replace(webhook.definition, **given)
         store.update_webhook(tx, secret_box, webhook, definition, actor=call.actor, now=call.now)
         if definition != webhook.definition:
             call.note(tx, AuditAction(action="webhook.updated", resource_id=webhook.id, changed=tuple(sorted(given))))
-        if changes.secret and not secrets.compare_digest(changes.secret, webhook.secret):
-            _rotate(tx, secret_box, webhook, call, secret=changes.secret, grace_seconds=DEFAULT_GRACE)
+        if secret and not secrets.compare_digest(secret, webhook.secret):
+            _rotate(tx, secret_box, webhook, call, secret=secret, grace_seconds=DEFAULT_GRACE)
         return _shown(found(tx, secret_box, call), call)
 
     return Work(act=act, ignored=ignored, secret_box=secret_box)
@@ -148,10 +144,11 @@ def update_webhook(secret_box: SecretBox, call: Call) -> Work:
 
 def rotate_secret(secret_box: SecretBox, call: Call) -> Work:
     """Rotate the secret of a webhook (contract WH6)."""
-    grace_seconds, ignored = read_rotation(decode(call.body) if call.body.strip() else {})
+    body = decode(call.body) if call.body.strip() else {}
+    rotation, ignored = read_body(SecretRotation, body, call.settings.limits)
 
     def act(tx: Transaction) -> Response:
-        _rotate(tx, secret_box, found(tx, secret_box, call), call, secret=None, grace_seconds=grace_seconds)
+        _rotate(tx, secret_box, found(tx, secret_box, call), call, secret=None, grace_seconds=rotation.seconds)
         return _shown(found(tx, secret_box, call), call)
 
     return Work(act=act, ignored=ignored, secret_box=secret_box)
@@ -161,7 +158,7 @@ async def list_event_types(_call: Call) -> Response:
     """Which events there are, and what is sent for each (contract H6)."""
     return json_response(
         [
-            {"type": kind.name, "description": kind.description, "schema": schema_of(kind)}
+            EventTypeRecord(type=kind.name, description=kind.description, schema=schema_of(kind))
             for kind in EVENT_TYPES.values()
         ]
     )

@@ -65,8 +65,8 @@ def create_webhook(
     (count,) = tx.one(_SQL["count_of_owner"], {"owner": actor}) or (0,)
     if limits.webhooks_per_owner and count >= limits.webhooks_per_owner:
         raise Conflict("quota_exceeded", f"One owner may have {limits.webhooks_per_owner} webhooks.")
-    reason = "" if new.definition.enabled else BY_REQUEST
-    values = {**_columns(new.definition, secret_box, webhook_id), "disabled_reason": reason, "now": now, "actor": actor}
+    reason = "" if new.enabled else BY_REQUEST
+    values = {**_columns(new, secret_box, webhook_id), "disabled_reason": reason, "now": now, "actor": actor}
     row = tx.one(_SQL["insert_webhook"], {**values, "id": webhook_id, "owner": actor})
     if row is None:
         raise LookupError(f"webhook {webhook_id} was not inserted")

@@ -1,10 +1,117 @@
-"""What the rules hand to the store, and the store to everybody."""
+"""Webhooks: the members of request bodies (contract H1, H4, H5, H6), and what the store returns. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Final, TypeAlias
+
+from workspaced.core.json_schema import UUID, Schema, string
+from workspaced.core.members import (
+    Flag,
+    Identifier,
+    Label,
+    Member,
+    Slot,
+    Strings,
+    Text,
+    Whole,
+    body_schema,
+    bound,
+    read_members,
+)
+from workspaced.core.text import as_uuid
+from workspaced.events.catalogue import PATTERN_LENGTH, is_well_formed
+from workspaced.resources.webhooks.signature import key_of
+
+_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*)", re.ASCII)
+_HEADER_CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+# Headers that frame the message, belong to the connection, or are set by the delivery itself.
+_RESERVED = re.compile(
+    "host|content-(length|type|encoding)|transfer-encoding|connection|keep-alive|upgrade|te|trailer|expect|proxy-.*|webhook-.*"
+)
+LONGEST_GRACE: Final = 604_800
+DEFAULT_GRACE: Final = 86_400
+
+
+def header_of(text: str) -> tuple[str, str] | None:
+    """Return name and value of a ``Name: value`` text; None if it is not one, or names a reserved header (contract H4)."""
+    match = _HEADER.fullmatch(text)
+    if not match or _HEADER_CONTROLS.search(match[2]):
+        return None
+    return None if _RESERVED.fullmatch(match[1].lower()) else (match[1], match[2].strip(" \t"))
+
+
+class EventPatterns(Strings):
+    """Names of events, or patterns of them."""
+
+    def _check(self, slot: Slot, value: Any) -> Any:
+        patterns = super()._check(slot, value)
+        if patterns and not all(map(is_well_formed, patterns)):
+            slot.refuse("bad_event_name", "may hold names of the characters A-Z a-z 0-9 _ . * : / - only")
+        return patterns
+
+
+class HeaderTexts(Strings):
+    """Headers as ``Name: value``, stored as they are sent."""
+
+    items = ("'Name: value' strings", "headers")
+
+    def _check(self, slot: Slot, value: Any) -> Any:
+        headers = super()._check(slot, value)
+        for index, header in enumerate(headers or ()):
+            if header_of(header) is None:
+                must = "must be 'Name: value' in one line, and may not name a header that the delivery itself sets"
+                slot.refuse("bad_header", f"{must} (item {index})")
+        return headers
+
+    def _form(self, limits: Any) -> Schema:
+        pattern = r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\x00-\x08\x0a-\x1f\x7f]*$"
+        item = string(longest=bound(limits, self.longest), pattern=pattern)
+        return Strings(most=self.most, longest=self.longest, item=item).schema(limits)
+
+
+class Identifiers(Strings):
+    """UUIDs."""
+
+    def _check(self, slot: Slot, value: Any) -> Any:
+        found = [as_uuid(text) for text in super()._check(slot, value) or ()]
+        if None in found:
+            slot.refuse("not_a_uuid", "must hold UUIDs")
+        return tuple(dict.fromkeys(text for text in found if text))
+
+
+class SigningSecret(Text):
+    """A secret of Standard Webhooks."""
+
+    form = string(pattern="^whsec_([A-Za-z0-9+/]{4}){8,21}$|^whsec_([A-Za-z0-9+/]{4}){10}[A-Za-z0-9+/]{3}=$")
+
+    def _check(self, slot: Slot, value: Any) -> Any:
+        secret = super()._check(slot, value)
+        if isinstance(secret, str) and key_of(secret) is None:
+            slot.refuse("bad_secret", "must be whsec_ and base64 of 24 to 64 bytes")
+        return secret
+
+    def _form(self, _limits: Any) -> Schema:
+        return self.form
+
+
+class Connection(Member):
+    """Client credentials; an empty object stands for none."""
+
+    def _check(self, slot: Slot, value: Any) -> Any:
+        if value == {}:
+            return None
+        child = slot.fields.child(slot.name, value)
+        given = read_members(GivenOAuth, child, slot.limits)
+        child.close()
+        return given
+
+    def _form(self, limits: Any) -> Schema:
+        return {"anyOf": [body_schema(GivenOAuth, limits), {"type": "object", "maxProperties": 0}]}
+
+
+_Short: TypeAlias = Annotated[str, Text(longest="webhook_url_length", exact=True)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,60 +126,130 @@ class OAuth:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Definition:
-    """What its owner decides about a webhook (contract H1). ``headers`` are ``Name: value`` texts.
-
-    ``in_order``: first attempts go one at a time, in the order of the events. ``batch_entries``: events of entries share
-    requests, which also keeps the order.
-    """
-
-    url: str
-    label: str
-    data_events: tuple[str, ...] = ("*",)
-    headers: tuple[str, ...] = field(default=(), repr=False)
-    oauth: OAuth | None = None
-    enabled: bool = True
-    workspace_ids: tuple[str, ...] = ()
-    ignore_client_ids: tuple[str, ...] = ()
-    coalesce: bool = False
-    in_order: bool = False
-    batch_entries: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewWebhook:
-    """A checked create body."""
-
-    id: str | None
-    definition: Definition
-    secret: str | None = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookChanges:
-    """A checked update body: the members of `Definition` that were given, and a secret of the caller's own.
-
-    ``oauth``, where given, is a `GivenOAuth` or None; ``label`` None stands for the default.
-    """
-
-    given: Mapping[str, Any] = field(repr=False)
-    secret: str | None = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GivenOAuth:
-    """An oauthConnection as it was sent; ``client_secret`` None: keep the stored one."""
+    """An oauthConnection as it was sent; without a ``client_secret``, the stored one is kept."""
 
-    token_url: str
-    client_id: str
-    client_secret: str | None = field(repr=False)
-    scope: str
-    audience: str
+    token_url: _Short
+    client_id: _Short
+    client_secret: Annotated[str | None, Text(longest="webhook_url_length", exact=True)] = field(
+        default=None, repr=False
+    )
+    scope: _Short = ""
+    audience: _Short = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Definition:
+    """What its owner decides about a webhook (contract H1). An empty ``label`` in a request stands for the host of the URL."""
+
+    url: Annotated[
+        str,
+        Text(
+            longest="webhook_url_length",
+            exact=True,
+            description="https, to a public host unless the service allows more.",
+        ),
+    ]
+    label: Annotated[str, Label(longest="label_length", description="The host of the URL by default.")] = ""
+    enabled: Annotated[bool, Flag()] = True
+    coalesce: Annotated[
+        bool, Flag(description="Whether a newer update of a resource replaces one that was not tried yet.")
+    ] = False
+    in_order: Annotated[
+        bool,
+        Flag(
+            description="Whether first attempts are made one at a time, in the order of the events. "
+            "If false, this holds only among the events of one entry, by sink and key, or of one other resource."
+        ),
+    ] = False
+    batch_entries: Annotated[
+        bool,
+        Flag(
+            description="Whether events of entries share requests: up to 100 as `events` of a `data_sink.entry.batch`, in "
+            "their order. Each has the id that it would have alone. A failed request is repeated with other events, too."
+        ),
+    ] = False
+    data_events: Annotated[
+        tuple[str, ...],
+        EventPatterns(
+            most="webhook_list_items",
+            longest=PATTERN_LENGTH,
+            item=string(shortest=1, longest=PATTERN_LENGTH, pattern="^[A-Za-z0-9_.*:/-]+$"),
+            description="Names of events, `prefix.*` or `*`; every event by default.",
+        ),
+    ] = ("*",)
+    headers: Annotated[
+        tuple[str, ...],
+        HeaderTexts(
+            most="webhook_headers",
+            longest="webhook_header_length",
+            exact=True,
+            distinct=False,
+            description="`Name: value`, sent with each delivery. Headers that the delivery itself sets are refused.",
+        ),
+    ] = field(default=(), repr=False)
+    workspace_ids: Annotated[
+        tuple[str, ...],
+        Identifiers(
+            most="webhook_list_items",
+            longest=64,
+            item=UUID,
+            description="Only events of these workspaces; of all that the owner may read by default.",
+        ),
+    ] = ()
+    ignore_client_ids: Annotated[
+        tuple[str, ...],
+        Strings(
+            most="webhook_list_items",
+            longest="client_id_length",
+            description="Changes that came with these ClientIds are not sent.",
+        ),
+    ] = ()
+    oauth: Annotated[
+        Any,
+        Connection(
+            name="oauthConnection",
+            description="Client credentials for a bearer token. Without a clientSecret, the stored one is kept.",
+        ),
+    ] = None
+    """An `OAuth` or None; in a request body, a `GivenOAuth` or None."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WebhookChanges(Definition):
+    """An update body."""
+
+    secret: Annotated[
+        str | None,
+        SigningSecret(
+            name="signingSecret",
+            longest=200,
+            exact=True,
+            description="`whsec_` and base64 of 24 to 64 bytes; made by the service by default.",
+        ),
+    ] = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewWebhook(WebhookChanges):
+    """A create body."""
+
+    id: Annotated[str | None, Identifier()] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecretRotation:
+    """The optional body of a rotation."""
+
+    seconds: Annotated[
+        int,
+        Whole(name="gracePeriodSeconds", highest=LONGEST_GRACE, description="How long the old secret still signs."),
+    ] = DEFAULT_GRACE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredWebhook:
-    """A webhook's row, opened. Instants are milliseconds since 1970."""
+    """A webhook's row, with its secrets opened. Instants are milliseconds since 1970."""
 
     number: int
     id: str

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from workspaced.events.outbox import emit
 from workspaced.events.payload import Event
 from workspaced.http.operations import Call
@@ -23,7 +25,7 @@ def emit_created(tx: Transaction, call: Call, workspace: StoredWorkspace) -> Non
 
 def emit_updated(tx: Transaction, call: Call, *, before: StoredWorkspace, after: StoredWorkspace) -> None:
     """A workspace whose own members changed."""
-    former, shown = record(before, Collections()), record(after, Collections())
+    former, shown = (msgspec.to_builtins(record(one, Collections())) for one in (before, after))
     previous = {
         name: value for name, value in former.items() if name not in {"blocks", "updatedAt"} and value != shown[name]
     }

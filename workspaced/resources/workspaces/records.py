@@ -1,54 +1,84 @@
-"""A workspace as the document shows it."""
+"""A workspace in responses."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Annotated, Final, TypeAlias
 
+import msgspec
+from msgspec import Meta, field
+
+from workspaced.core.json_schema import Timestamp, Uuid
 from workspaced.core.timestamps import stamp
 from workspaced.resources.workspaces.store import Collections, StoredWorkspace
 
-# No documented operation fills these yet (contract W4), and ids are never made up.
-_EMPTY: Final = (
-    "propertyDefinitions",
-    "propertyInstances",
-    "statusDefinitions",
-    "statusInstances",
-    "statusOptions",
-    "requirementsPages",
-    "requirementBlocks",
-    "reports",
-    "reportBlocks",
-    "attributes",
-    "interfaces",
-    "bomTables",
-    "bomColumns",
-    "codeBlocks",
-    "codeInputs",
-    "codeOutputs",
-)
-
-COLLECTIONS: Final = ("blocks", "attachments", *_EMPTY)
-"""The members that hold ids of what is in a workspace."""
+Ids: TypeAlias = tuple[str, ...]
 
 
-def record(workspace: StoredWorkspace, collections: Collections) -> dict[str, object]:
-    """The documented members, and the five create members that can be read back."""
-    return {
-        **filterable(workspace),
-        "blocks": list(collections.blocks),
-        "attachments": list(collections.attachments),
-        **{name: [] for name in _EMPTY},
-        "publicCanReadEnabled": workspace.public_can_read,
-        "currentWorkspaceVersion": workspace.current_version,
-        "exportsEnabled": workspace.exports_enabled,
-        "guestsEnabled": workspace.guests_enabled,
-        "statuses": list(workspace.statuses),
-    }
+class WorkspaceRecord(msgspec.Struct, kw_only=True, rename="camel"):
+    """A workspace. Its lists hold the ids of what is in it."""
+
+    id: Uuid
+    label: str
+    root_block: Uuid
+    created_at: Timestamp
+    updated_at: Timestamp
+    created_by: str
+    blocks: Ids
+    attachments: Ids
+    property_definitions: Ids
+    property_instances: Ids
+    status_definitions: Ids
+    status_instances: Ids
+    status_options: Ids
+    requirements_pages: Ids
+    requirement_blocks: Ids
+    reports: Ids
+    report_blocks: Ids
+    attributes: Ids
+    interfaces: Ids
+    bom_tables: Ids
+    bom_columns: Ids
+    code_blocks: Ids
+    code_inputs: Ids
+    code_outputs: Ids
+    public_can_read: bool = field(name="publicCanReadEnabled")
+    current_version: Annotated[str, Meta(description="Empty if none was given.")] = field(
+        name="currentWorkspaceVersion"
+    )
+    exports_enabled: bool
+    guests_enabled: bool
+    statuses: Ids
+
+
+# No operation fills these lists yet (contract W4).
+_EMPTY: Final = (names := WorkspaceRecord.__struct_fields__)[
+    names.index("property_definitions") : names.index("public_can_read")
+]
+
+
+def record(workspace: StoredWorkspace, collections: Collections) -> WorkspaceRecord:
+    """Return the members of the interface document, and the five members of a create body that can be read back."""
+    return WorkspaceRecord(
+        id=workspace.id,
+        label=workspace.label,
+        root_block=workspace.root_block,
+        created_at=stamp(workspace.created_at),
+        updated_at=stamp(workspace.updated_at),
+        created_by=workspace.created_by,
+        blocks=collections.blocks,
+        attachments=collections.attachments,
+        **dict.fromkeys(_EMPTY, ()),
+        public_can_read=workspace.public_can_read,
+        current_version=workspace.current_version,
+        exports_enabled=workspace.exports_enabled,
+        guests_enabled=workspace.guests_enabled,
+        statuses=workspace.statuses,
+    )
 
 
 def filterable(workspace: StoredWorkspace) -> Mapping[str, str]:
-    """The members that filters and sorting know."""
+    """Return the members that filters and sorting know."""
     return {
         "id": workspace.id,
         "label": workspace.label,

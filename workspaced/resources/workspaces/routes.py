@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 
+from workspaced.core.members import read_body, read_changes
 from workspaced.core.problems import Forbidden
 from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.pagination import read_page
@@ -13,8 +14,8 @@ from workspaced.resources.blocks.changes import change_root
 from workspaced.resources.cloud_storage.conversion_store import CONVERSIONS
 from workspaced.resources.workspaces import events, store
 from workspaced.resources.workspaces.filters import FIELDS, read_filters
-from workspaced.resources.workspaces.records import filterable, record
-from workspaced.resources.workspaces.rules import FLAGS, read_new_workspace, read_workspace_changes
+from workspaced.resources.workspaces.records import WorkspaceRecord, filterable, record
+from workspaced.resources.workspaces.rules import FLAGS, NewWorkspace, WorkspaceChanges
 from workspaced.security import key_store as access
 from workspaced.security.permissions import (
     ADMIN,
@@ -36,7 +37,7 @@ async def list_workspaces(call: Call) -> Response:
     accepts = read_filters(call.query.get("filters"))
     principal = call.principal
 
-    def question(reader: Reader) -> tuple[int, list[dict[str, object]]]:
+    def question(reader: Reader) -> tuple[int, list[WorkspaceRecord]]:
         found = [
             workspace
             for workspace in store.list_workspaces(reader)
@@ -55,7 +56,7 @@ async def list_workspaces(call: Call) -> Response:
 
 def create_workspace(call: Call) -> Work:
     """Create a workspace (contract WS2): the workspace, its root block and the creator's ownership in one transaction."""
-    new, ignored = read_new_workspace(call.json(), call.settings.limits)
+    new, ignored = read_body(NewWorkspace, call.json(), call.settings.limits)
     workspace_id = new.id or str(uuid.uuid4())
     root_block = str(uuid.uuid4())
 
@@ -101,16 +102,16 @@ def delete_workspace(call: Call) -> Work:
 
 def update_workspace(call: Call) -> Work:
     """Update a workspace (contract WS5). No body at all is an empty one (contract W5)."""
-    limits = call.settings.limits
-    changes, ignored = read_workspace_changes(call.json() if call.body else {}, limits)
+    given, ignored = read_changes(WorkspaceChanges, call.json() if call.body else {}, call.settings.limits)
+    root = given.pop("root", None)
 
     def act(tx: Transaction) -> Response:
         before = store.get_workspace(tx, call.workspace_id)
         call.require_match(before.version)
-        changed = {name: value for name, value in changes.given.items() if getattr(before, name) != value}
+        changed = {name: value for name, value in given.items() if getattr(before, name) != value}
         _require_ownership(call, changed)
-        if changes.root is not None:
-            change_root(tx, call, before.root_block, promoted=changes.root.id, changes=changes.root.changes)
+        if root is not None:
+            change_root(tx, call, before.root_block, promoted=root.id, changes=root.changes)
         after = store.get_workspace(tx, call.workspace_id)
         if changed or after.root_block != before.root_block:
             store.update_workspace(tx, after, changed, actor=call.actor, now=call.now)
@@ -127,8 +128,7 @@ def _require_ownership(call: Call, changed: Mapping[str, object]) -> None:
     Raises:
         Forbidden: a flag would change, and the key does not own the workspace.
     """
-    flags = {field for field, _ in FLAGS.values()}
-    if flags & changed.keys() and not (call.principal and call.principal.may(ADMIN, call.workspace_id)):
+    if FLAGS & changed.keys() and not (call.principal and call.principal.may(ADMIN, call.workspace_id)):
         raise Forbidden
 
 

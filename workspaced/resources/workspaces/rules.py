@@ -1,36 +1,41 @@
-"""What a workspace may be, and what it is with its defaults. Pure."""
+"""The request bodies of workspaces: their members, which validate them and are their JSON Schema. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated, Any, Final
 
 from msgspec import UNSET
 
-from workspaced.core.fields import Fields
-from workspaced.resources.blocks.rules import block_changes
+from workspaced.core.json_schema import UUID, Schema, nullable
+from workspaced.core.members import Flag, Identifier, Label, Member, Slot, Strings, body_schema, read_given
 from workspaced.resources.blocks.values import BlockChanges
-from workspaced.settings.model import Limits
-
-FLAGS: Mapping[str, tuple[str, bool]] = {
-    "publicCanReadEnabled": ("public_can_read", False),
-    "exportsEnabled": ("exports_enabled", True),
-    "guestsEnabled": ("guests_enabled", False),
-}
-"""Member, field and default of what opens or closes a workspace to others (contract A7)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewWorkspace:
-    """A checked create body (contract W3, A7)."""
+class WorkspaceMembers:
+    """What can be set when a workspace is created and when it is changed (contract A7)."""
 
-    id: str | None
-    label: str
-    public_can_read: bool
-    exports_enabled: bool
-    guests_enabled: bool
-    current_version: str
-    statuses: tuple[str, ...]
+    label: Annotated[str, Label(longest="label_length", description="Its name; need not be unique.")]
+    public_can_read: Annotated[
+        bool, Flag(name="publicCanReadEnabled", description="Whether everybody may read it without a key.")
+    ] = False
+    exports_enabled: Annotated[bool, Flag(description="Whether its files may be downloaded; true by default.")] = True
+    guests_enabled: Annotated[bool, Flag(description="Whether keys of guests are accepted on it.")] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewWorkspace(WorkspaceMembers):
+    """A create body (contract W3, A7)."""
+
+    id: Annotated[str | None, Identifier()] = None
+    current_version: Annotated[str, Identifier(name="currentWorkspaceVersion")] = ""
+    statuses: Annotated[tuple[str, ...], Strings(most="statuses", longest="status_length")] = ()
+
+
+FLAGS: Final = frozenset({"public_can_read", "exports_enabled", "guests_enabled"})
+"""The fields that open or close a workspace to others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,60 +43,37 @@ class RootChanges:
     """A checked ``rootBlock`` of an update body. ``id`` None: the block that is the root already."""
 
     id: str | None
-    changes: BlockChanges
+    changes: Mapping[str, Any]
+
+
+class RootBlock(Member):
+    """Changes of the root block, or only its id."""
+
+    def _check(self, slot: Slot, value: Any) -> Any:
+        if isinstance(value, str):
+            value = {"id": Identifier().read(slot, value)}
+        child = slot.fields.child(slot.name, value)
+        given = child.raw("id")
+        named = given is not UNSET and given is not None
+        root_id = Identifier().read(Slot(child, "id", slot.limits), given) if named else None
+        root = RootChanges(id=root_id, changes=read_given(BlockChanges, child, slot.limits))
+        child.close()
+        return root
+
+    def _form(self, limits: Any) -> Schema:
+        changes = body_schema(BlockChanges, limits)
+        changes["properties"]["id"] = nullable(UUID)
+        return {"anyOf": [changes, UUID]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkspaceChanges:
-    """A checked update body: the fields that are given, and what is to become of the root block."""
+class WorkspaceChanges(WorkspaceMembers):
+    """An update body (contract W5)."""
 
-    given: Mapping[str, str | bool]
-    root: RootChanges | None
-
-
-def read_workspace_changes(body: object, limits: Limits) -> tuple[WorkspaceChanges, tuple[str, ...]]:
-    """The update body and the names of members that were ignored (contract W5).
-
-    Raises:
-        Invalid: something is wrong with it.
-    """
-    fields = Fields(body)
-    given: dict[str, str | bool] = {}
-    label = fields.label(longest=limits.label_length, required=False)
-    if isinstance(label, str):
-        given["label"] = label
-    for member, (field, default) in FLAGS.items():
-        if fields.raw(member) is not UNSET:
-            given[field] = fields.flag(member, default=default)
-    root = _root(fields, limits)
-    return WorkspaceChanges(given=given, root=root), fields.finish()
-
-
-def _root(fields: Fields, limits: Limits) -> RootChanges | None:
-    value = fields.raw("rootBlock")
-    if value is UNSET or value is None:
-        return None
-    if isinstance(value, str):
-        value = {"id": fields.identifier("rootBlock")}
-    child = fields.child("rootBlock", value)
-    root = RootChanges(id=child.identifier("id"), changes=block_changes(child, limits))
-    child.close()
-    return root
-
-
-def read_new_workspace(body: object, limits: Limits) -> tuple[NewWorkspace, tuple[str, ...]]:
-    """The create body and the names of members that were ignored.
-
-    Raises:
-        Invalid: something is wrong with it.
-    """
-    fields = Fields(body)
-    label = fields.label(longest=limits.label_length, required=True)
-    new = NewWorkspace(
-        id=fields.identifier("id"),
-        label=label if isinstance(label, str) else "",
-        **{field: fields.flag(member, default=default) for member, (field, default) in FLAGS.items()},
-        current_version=fields.identifier("currentWorkspaceVersion") or "",
-        statuses=fields.texts("statuses", most=limits.statuses, longest=limits.status_length),
-    )
-    return new, fields.finish()
+    root: Annotated[
+        RootChanges | None,
+        RootBlock(
+            name="rootBlock",
+            description="Changes of the root block. The id of another block makes that block the root.",
+        ),
+    ] = None

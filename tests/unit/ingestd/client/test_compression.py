@@ -34,8 +34,8 @@ async def sent(service: Service, *, url: str = "http://service.test", compress: 
     """Whether each request of three mass-updates was packed."""
     async with ServiceClient(url=url, api_key="k", client_id="c", transport=service, compress=compress) as client:
         for number in range(3):
-            reply = await client.mass_update("w", "s", body=BODY, items=500, idempotency_key=str(number))
-            assert reply.ok
+            response = await client.mass_update("w", "s", body=BODY, items=500, idempotency_key=str(number))
+            assert response.ok
     return ["Content-Encoding" in request.headers for request in service.requests]
 
 

@@ -9,21 +9,22 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ingestd.client import AsyncClient, Client
+import ingestd.client
+from ingestd.client import AsyncClient, Client, ServiceResponse
 from ingestd.client import errors as kinds
 from ingestd.client.errors import Redirected, ServiceError, Unavailable, Unreachable, UnreadableResponse
 from ingestd.client.records import UploadLink
 from tests.support.client_calls import AnyClient, collected, done
 
 SECRET = "edw_very-secret-key"
-Answer = Callable[[httpx.Request], httpx.Response]
+Handler = Callable[[httpx.Request], httpx.Response]
 
 
 @pytest.fixture(params=["blocking", "asynchronous"])
-def client_of(request: pytest.FixtureRequest) -> Callable[[Answer], AnyClient]:
-    def make(answer: Answer) -> AnyClient:
+def client_of(request: pytest.FixtureRequest) -> Callable[[Handler], AnyClient]:
+    def make(handler: Handler) -> AnyClient:
         kind = Client if request.param == "blocking" else AsyncClient
-        return kind("http://user:hidden@service.test", api_key=SECRET, transport=httpx.MockTransport(answer))
+        return kind("http://user:hidden@service.test", api_key=SECRET, transport=httpx.MockTransport(handler))
 
     return make
 
@@ -52,7 +53,7 @@ def client_of(request: pytest.FixtureRequest) -> Callable[[Answer], AnyClient]:
     ],
 )
 async def test_each_status_is_an_error_of_its_kind(
-    client_of: Callable[[Answer], AnyClient], status: int, kind: str
+    client_of: Callable[[Handler], AnyClient], status: int, kind: str
 ) -> None:
     client = client_of(lambda _: httpx.Response(status, json={"detail": "It is so."}))
     with pytest.raises(ServiceError) as caught:
@@ -65,21 +66,21 @@ async def test_each_status_is_an_error_of_its_kind(
         assert "hidden" not in text
 
 
-async def test_how_long_to_wait_comes_along(client_of: Callable[[Answer], AnyClient]) -> None:
+async def test_how_long_to_wait_comes_along(client_of: Callable[[Handler], AnyClient]) -> None:
     client = client_of(lambda _: httpx.Response(503, headers={"Retry-After": "3600"}))
     with pytest.raises(Unavailable) as caught:
         await done(client.check_ready())
     assert caught.value.retry_after == 3600
 
 
-async def test_a_redirect_is_not_followed_and_says_where_it_leads(client_of: Callable[[Answer], AnyClient]) -> None:
+async def test_a_redirect_is_not_followed_and_says_where_it_leads(client_of: Callable[[Handler], AnyClient]) -> None:
     seen: list[str] = []
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def handler(request: httpx.Request) -> httpx.Response:
         seen.append(request.url.host)
         return httpx.Response(308, headers={"Location": "https://elsewhere.test/v1?token=hidden"})
 
-    client = client_of(answer)
+    client = client_of(handler)
     with pytest.raises(Redirected, match="Redirects are not followed") as caught:
         await done(client.list_workspaces())
     with pytest.raises(Redirected):
@@ -89,7 +90,9 @@ async def test_a_redirect_is_not_followed_and_says_where_it_leads(client_of: Cal
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"id": "s"}', b'{"id": "s", "label": 3}'])
-async def test_a_success_that_is_no_record_is_unreadable(client_of: Callable[[Answer], AnyClient], body: bytes) -> None:
+async def test_a_success_that_is_no_record_is_unreadable(
+    client_of: Callable[[Handler], AnyClient], body: bytes
+) -> None:
     client = client_of(lambda _: httpx.Response(200, content=body))
     with pytest.raises(UnreadableResponse) as caught:
         await done(client.get_sink("w", "s"))
@@ -98,7 +101,7 @@ async def test_a_success_that_is_no_record_is_unreadable(client_of: Callable[[An
         await collected(client.iter_entries("w", "s"))
 
 
-async def test_an_answer_about_another_key_is_unreadable(client_of: Callable[[Answer], AnyClient]) -> None:
+async def test_a_response_about_another_key_is_unreadable(client_of: Callable[[Handler], AnyClient]) -> None:
     stamp = "2026-01-01T00:00:00.000Z"
     entry = {
         **dict.fromkeys(("id", "key", "dataSinkId", "value", "dataType", "createdBy", "updatedBy"), "x"),
@@ -127,7 +130,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 async def test_a_download_that_breaks_off_or_is_other_bytes_leaves_nothing(
-    client_of: Callable[[Answer], AnyClient], tmp_path: Path
+    client_of: Callable[[Handler], AnyClient], tmp_path: Path
 ) -> None:
     broken = client_of(lambda _: httpx.Response(200, stream=_Cut()))
     with pytest.raises(Unreachable):
@@ -138,14 +141,14 @@ async def test_a_download_that_breaks_off_or_is_other_bytes_leaves_nothing(
     assert not _files(tmp_path)
 
 
-async def test_bytes_that_go_by_a_link_take_no_api_key_along(client_of: Callable[[Answer], AnyClient]) -> None:
+async def test_bytes_that_go_by_a_link_take_no_api_key_along(client_of: Callable[[Handler], AnyClient]) -> None:
     seen: list[httpx.Request] = []
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def handler(request: httpx.Request) -> httpx.Response:
         seen.append(request)
         return httpx.Response(200, json={"id": "f", "uploadId": "u", "size": 0, "sha256": "other"})
 
-    client = client_of(answer)
+    client = client_of(handler)
     link = UploadLink(
         id="f",
         upload_url="https://bucket.test/put?signature=hidden",
@@ -160,3 +163,10 @@ async def test_bytes_that_go_by_a_link_take_no_api_key_along(client_of: Callable
     assert "x-api-key" not in seen[0].headers
     assert SECRET not in str(seen[0].headers.raw)
     assert "hidden" not in str(caught.value)
+
+
+def test_the_former_names_work_with_a_warning() -> None:
+    with pytest.warns(DeprecationWarning, match="now UnreadableResponse"):
+        assert kinds.UnreadableAnswer is UnreadableResponse  # codespell:ignore answer
+    with pytest.warns(DeprecationWarning, match="now ServiceResponse"):
+        assert ingestd.client.Reply is ServiceResponse  # codespell:ignore reply

@@ -36,8 +36,8 @@ async def the_types_are_known(blocking: Client, asynchronous: AsyncClient) -> No
 @pytest.mark.parametrize("name", sorted(METHODS))
 def test_help_shows_what_a_method_takes_gives_and_does(name: str) -> None:
     function = METHODS[name].declaration.function
-    nobody = httpx.MockTransport(lambda _: httpx.Response(404))
-    for client in (Client("http://s", transport=nobody), AsyncClient("http://s", transport=nobody)):
+    anonymous = httpx.MockTransport(lambda _: httpx.Response(404))
+    for client in (Client("http://s", transport=anonymous), AsyncClient("http://s", transport=anonymous)):
         method = getattr(client, name)
         signature = inspect.signature(method)
         assert method.__doc__ == function.__doc__

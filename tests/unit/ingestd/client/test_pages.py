@@ -1,4 +1,4 @@
-"""Lists page by page, from services that tell more or less of their length."""
+"""Lists page by page, from services that announce more or less about their length."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ingestd.client import operations
 from ingestd.client.pages import PagedList, PageReader
 from ingestd.client.request import Request
 
-Answer = Callable[[int, int], tuple[Sequence[str], dict[str, str]]]
+Handler = Callable[[int, int], tuple[Sequence[str], dict[str, str]]]
 
 
 def listing(page_length: int, *, documented: bool = False) -> PagedList[str]:
@@ -24,35 +24,35 @@ def listing(page_length: int, *, documented: bool = False) -> PagedList[str]:
     return PagedList(whole=whole, page_length=page_length, identity=str, documented=documented)
 
 
-def read(pages: PageReader[str], answer: Answer) -> tuple[list[str], int]:
+def read(pages: PageReader[str], handler: Handler) -> tuple[list[str], int]:
     """All records, and how many requests they took."""
     found: list[str] = []
     requests = 0
     while pages.request is not None:
         query = pages.request.query or {}
         assert query["search"] == "x"
-        records, headers = answer(int(query["take"]), int(query["skip"]))
+        records, headers = handler(int(query["take"]), int(query["skip"]))
         found += pages.new_records(pages.request.read(" ".join(records).encode(), headers))
         requests += 1
         assert requests < 1_000
     return found, requests
 
 
-def stretch(records: Sequence[str], take: int, skip: int) -> Sequence[str]:
+def part(records: Sequence[str], take: int, skip: int) -> Sequence[str]:
     return records[skip : skip + take]
 
 
 NAMES = st.integers(0, 30).map(lambda count: [f"r{number}" for number in range(count)])
 
 
-@given(records=NAMES, page_length=st.integers(1, 12), told=st.sampled_from(["total", "link", "nothing"]))
-def test_every_record_comes_once_and_in_order(records: list[str], page_length: int, told: str) -> None:
-    def answer(take: int, skip: int) -> tuple[Sequence[str], dict[str, str]]:
+@given(records=NAMES, page_length=st.integers(1, 12), announced=st.sampled_from(["total", "link", "nothing"]))
+def test_every_record_comes_once_and_in_order(records: list[str], page_length: int, announced: str) -> None:
+    def handler(take: int, skip: int) -> tuple[Sequence[str], dict[str, str]]:
         link = '</x?take=1&skip=2>; rel="next"' if skip + take < len(records) else '</x?skip=0>; rel="prev"'
         headers = {"total": {"X-Total-Count": str(len(records))}, "link": {"Link": link}, "nothing": {}}
-        return stretch(records, take, skip), headers[told]
+        return part(records, take, skip), headers[announced]
 
-    found, requests = read(PageReader(listing(page_length, documented=True)), answer)
+    found, requests = read(PageReader(listing(page_length, documented=True)), handler)
     assert found == records
     assert requests <= len(records) // page_length + 1
 
@@ -69,13 +69,13 @@ def test_a_service_that_knows_no_pages_is_not_asked_for_ever(
 def test_a_record_that_others_pushed_to_the_next_page_is_not_given_again() -> None:
     records = ["e", "d", "c", "b", "a"]
 
-    def answer(take: int, skip: int) -> tuple[Sequence[str], dict[str, str]]:
-        found = stretch(records, take, skip)
+    def handler(take: int, skip: int) -> tuple[Sequence[str], dict[str, str]]:
+        found = part(records, take, skip)
         if skip == 0:
             records.insert(0, "f")
         return found, {"X-Total-Count": str(len(records))}
 
-    assert read(PageReader(listing(2)), answer)[0] == ["e", "d", "c", "b", "a"]
+    assert read(PageReader(listing(2)), handler)[0] == ["e", "d", "c", "b", "a"]
 
 
 def test_pages_by_cursor_miss_no_record_while_others_are_removed() -> None:
@@ -92,13 +92,13 @@ def test_pages_by_cursor_miss_no_record_while_others_are_removed() -> None:
 
 
 def test_a_page_without_records_is_followed_by_its_cursor() -> None:
-    replies: list[tuple[str, dict[str, str]]] = [
+    responses: list[tuple[str, dict[str, str]]] = [
         ("", {"Link": '</x?cursor=a>; rel="next"'}),
         ("one", {"Link": '</x?cursor=b>; rel="next", </x?skip=0>; rel="prev"'}),
         ("two", {}),
     ]
     pages, found = PageReader(listing(3)), list[str]()
-    for body, headers in replies:
+    for body, headers in responses:
         assert pages.request is not None
         found += pages.new_records(pages.request.read(body.encode(), headers))
     assert (found, pages.request) == (["one", "two"], None)

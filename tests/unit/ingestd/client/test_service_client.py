@@ -1,4 +1,4 @@
-"""The client against answers of all kinds: what comes back is a value, and no secret in it."""
+"""The client against responses of all kinds: each result is a value, and no secret in it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from ingestd.wire.bulk import BulkLimits
 SECRET = "edw_very-secret-key"
 
 
-def client(answer: Callable[[httpx.Request], httpx.Response], url: str = "http://service.test") -> ServiceClient:
+def client(handler: Callable[[httpx.Request], httpx.Response], url: str = "http://service.test") -> ServiceClient:
     return ServiceClient(
-        url=url, api_key=SECRET, client_id="bench-3", transport=httpx.MockTransport(answer), now=lambda: 0.0
+        url=url, api_key=SECRET, client_id="bench-3", transport=httpx.MockTransport(handler), now=lambda: 0.0
     )
 
 
@@ -32,10 +32,10 @@ def sends(response: httpx.Response) -> Callable[[httpx.Request], httpx.Response]
 
 
 def raises(error: Exception, cause: Exception | None = None) -> Callable[[httpx.Request], httpx.Response]:
-    def answer(_: httpx.Request) -> httpx.Response:
+    def handler(_: httpx.Request) -> httpx.Response:
         raise error from cause
 
-    return answer
+    return handler
 
 
 @pytest.mark.parametrize(
@@ -53,11 +53,11 @@ def raises(error: Exception, cause: Exception | None = None) -> Callable[[httpx.
 async def test_a_key_travels_in_a_path_percent_encoded_whole(key: str, segment: str) -> None:
     seen: list[bytes] = []
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def handler(request: httpx.Request) -> httpx.Response:
         seen.append(request.url.raw_path)
         return httpx.Response(200)
 
-    async with client(answer, "http://service.test/prefix/") as service:
+    async with client(handler, "http://service.test/prefix/") as service:
         assert (await service.delete_entry("w", "s", key=key)).ok
     assert seen == [f"/prefix/v1/workspace/w/data-sink/s/{segment}".encode()]
 
@@ -78,9 +78,9 @@ def test_a_key_that_no_path_can_hold_is_refused_with_a_sentence(key: str) -> Non
 )
 async def test_the_list_of_workspaces_may_be_a_record_or_a_list(body: object, labels: list[str]) -> None:
     async with client(sends(httpx.Response(200, json=body))) as service:
-        reply = await service.list_workspaces()
-    assert reply.value is not None
-    assert [workspace.label for workspace in reply.value] == labels
+        response = await service.list_workspaces()
+    assert response.value is not None
+    assert [workspace.label for workspace in response.value] == labels
 
 
 async def test_members_that_the_document_does_not_know_are_ignored_and_silences_are_let_be() -> None:
@@ -88,9 +88,9 @@ async def test_members_that_the_document_does_not_know_are_ignored_and_silences_
     sinks = [{"id": "s", "label": "L", "icon": "{ source: 'x' }", "serial": 1.0, "extra": {}}, {"id": "t"}]
     headers = {"X-Bulk-Mass": "max-items=5000, max-bytes=16777216"}
     async with client(sends(httpx.Response(200, json=sinks, headers=headers))) as service:
-        reply = await service.list_sinks("w")
-    assert reply.value == (SinkSummary(id="s", label="L"), SinkSummary(id="t"))
-    assert reply.bulk == BulkLimits(max_items=5000, max_bytes=16777216)
+        response = await service.list_sinks("w")
+    assert response.value == (SinkSummary(id="s", label="L"), SinkSummary(id="t"))
+    assert response.bulk == BulkLimits(max_items=5000, max_bytes=16777216)
 
 
 async def test_a_problem_keeps_all_that_it_says() -> None:
@@ -103,29 +103,29 @@ async def test_a_problem_keeps_all_that_it_says() -> None:
         "errors": [{"pointer": "/3/key", "code": "blank", "detail": "must not be blank"}, "noise"],
     }
     async with client(sends(httpx.Response(422, json=problem, headers={"Retry-After": "9"}))) as service:
-        reply = await service.delete_entry("w", "s", key="k")
-    assert not reply.ok
-    assert reply.problem is not None
-    assert (reply.problem.status, reply.problem.code, reply.problem.request_id) == (422, "blank", "r-7")
-    assert [(error.pointer, error.detail) for error in reply.problem.errors] == [("/3/key", "must not be blank")]
-    assert reply.outcome.retry_after_seconds == 9
-    assert "The service says: The key is blank. (/3/key: must not be blank)" in reply.outcome.sentence
+        response = await service.delete_entry("w", "s", key="k")
+    assert not response.ok
+    assert response.problem is not None
+    assert (response.problem.status, response.problem.code, response.problem.request_id) == (422, "blank", "r-7")
+    assert [(error.pointer, error.detail) for error in response.problem.errors] == [("/3/key", "must not be blank")]
+    assert response.outcome.retry_after_seconds == 9
+    assert "The service says: The key is blank. (/3/key: must not be blank)" in response.outcome.sentence
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"\xff\xfe", b'{"error":', b'{"error":7,"errors":{}}'])
 async def test_an_unreadable_problem_still_has_its_status(body: bytes) -> None:
     headers = {"X-Request-Id": "r-1", "X-Error-Code": "some_code"}
     async with client(sends(httpx.Response(400, content=body, headers=headers))) as service:
-        reply = await service.delete_entry("w", "s", key="k")
-    assert reply.problem is not None
-    assert (reply.problem.status, reply.problem.request_id, reply.problem.code) == (400, "r-1", "some_code")
-    assert reply.outcome.remedy == "reject"
+        response = await service.delete_entry("w", "s", key="k")
+    assert response.problem is not None
+    assert (response.problem.status, response.problem.request_id, response.problem.code) == (400, "r-1", "some_code")
+    assert response.outcome.remedy == "reject"
 
 
 async def test_a_services_words_are_kept_short() -> None:
     async with client(sends(httpx.Response(400, json={"detail": "x" * 100_000}))) as service:
-        reply = await service.delete_entry("w", "s", key="k")
-    assert len(reply.outcome.sentence) < 700
+        response = await service.delete_entry("w", "s", key="k")
+    assert len(response.outcome.sentence) < 700
 
 
 @pytest.mark.parametrize(
@@ -133,15 +133,15 @@ async def test_a_services_words_are_kept_short() -> None:
 )
 async def test_a_2xx_with_another_body_than_its_operation_gives_is_no_success(body: bytes) -> None:
     async with client(sends(httpx.Response(200, content=body))) as service:
-        reply = await service.mass_update_entry("w", "s", key="k", value="1", idempotency_key="i")
-    assert not reply.ok
-    assert (reply.outcome.word, reply.outcome.remedy) == ("unreachable", "retry")
+        response = await service.mass_update_entry("w", "s", key="k", value="1", idempotency_key="i")
+    assert not response.ok
+    assert (response.outcome.word, response.outcome.remedy) == ("unreachable", "retry")
 
 
 async def test_a_key_that_the_service_normalises_is_the_same_key() -> None:
     async with client(sends(httpx.Response(200, json={"key": "\u00e9", "value": "1"}))) as service:
-        reply = await service.mass_update_entry("w", "s", key="e\u0301", value="1", idempotency_key="i")
-    assert reply.value == EntrySummary(key="\u00e9", value="1")
+        response = await service.mass_update_entry("w", "s", key="e\u0301", value="1", idempotency_key="i")
+    assert response.value == EntrySummary(key="\u00e9", value="1")
 
 
 @pytest.mark.parametrize(
@@ -159,10 +159,10 @@ async def test_a_key_that_the_service_normalises_is_the_same_key() -> None:
         ("ok", False),
     ],
 )
-async def test_a_bulk_answer_has_to_account_for_each_item_once(body: object, accepted: bool) -> None:
+async def test_a_bulk_response_has_to_account_for_each_item_once(body: object, accepted: bool) -> None:
     async with client(sends(httpx.Response(200, json=body))) as service:
-        reply = await service.mass_update("w", "s", body=b"[1,2]", items=2, idempotency_key="i")
-    assert reply.ok is accepted
+        response = await service.mass_update("w", "s", body=b"[1,2]", items=2, idempotency_key="i")
+    assert response.ok is accepted
 
 
 @pytest.mark.parametrize(
@@ -181,35 +181,35 @@ async def test_a_bulk_answer_has_to_account_for_each_item_once(body: object, acc
         (httpx.UnsupportedProtocol("x"), None, "not valid HTTP"),
     ],
 )
-async def test_each_way_of_having_no_answer_is_told_apart(
+async def test_each_way_of_having_no_response_is_distinguished(
     error: Exception, cause: Exception | None, words: str
 ) -> None:
     async with client(raises(error, cause)) as service:
-        reply = await service.list_sinks("w")
-    assert words in reply.outcome.sentence
-    assert (reply.outcome.word, reply.status) == ("unreachable", None)
+        response = await service.list_sinks("w")
+    assert words in response.outcome.sentence
+    assert (response.outcome.word, response.status) == ("unreachable", None)
 
 
 async def test_a_redirect_is_not_followed() -> None:
     seen: list[str] = []
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def handler(request: httpx.Request) -> httpx.Response:
         seen.append(str(request.url))
         return httpx.Response(307, headers={"Location": "https://elsewhere.test/v1"})
 
-    async with client(answer) as service:
-        reply = await service.list_sinks("w")
+    async with client(handler) as service:
+        response = await service.list_sinks("w")
     assert len(seen) == 1
-    assert "https://elsewhere.test/v1" in reply.outcome.sentence
-    assert reply.outcome.remedy == "pause"
+    assert "https://elsewhere.test/v1" in response.outcome.sentence
+    assert response.outcome.remedy == "pause"
 
 
 async def test_the_key_shows_nowhere(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     shown: list[object] = []
     async with client(raises(httpx.ConnectError("x")), "http://user:hidden@service.test:1") as service:
-        reply: ServiceResponse[tuple[WorkspaceSummary, ...]] = await service.list_workspaces()
-        shown += [service, reply, vars(reply) if hasattr(reply, "__dict__") else reply, service.address]
+        response: ServiceResponse[tuple[WorkspaceSummary, ...]] = await service.list_workspaces()
+        shown += [service, response, vars(response) if hasattr(response, "__dict__") else response, service.address]
     for text in (*map(repr, shown), *map(str, shown), caplog.text):
         assert SECRET not in text
         assert "hidden" not in text
@@ -229,8 +229,8 @@ def test_a_client_id_that_the_service_would_refuse_is_refused_at_once(client_id:
 
 
 async def test_a_created_sink_has_to_list_what_was_sent() -> None:
-    answer = httpx.Response(201, json={"id": "s", "label": "L", "entries": [{"key": "a"}]})
-    async with client(sends(answer)) as service:
+    created = httpx.Response(201, json={"id": "s", "label": "L", "entries": [{"key": "a"}]})
+    async with client(sends(created)) as service:
         complete = await service.create_sink("w", body=b"{}", keys=["a"], idempotency_key="i")
         short = await service.create_sink("w", body=b"{}", keys=["a", "b"], idempotency_key="i")
     assert complete.ok
@@ -248,8 +248,8 @@ async def test_a_sink_is_read_in_pieces() -> None:
         rows.extend(piece)
 
     async with client(sends(httpx.Response(200, content=content))) as service:
-        reply = await service.read_sink("w", "s", take, row_of, rows_at_once=1)
-    assert reply.value == 1000
+        response = await service.read_sink("w", "s", take, row_of, rows_at_once=1)
+    assert response.value == 1000
     assert rows == [(f"K-{n}", str(n), "scalar") for n in range(1000)]
 
 
@@ -258,9 +258,9 @@ async def test_a_sink_is_read_in_pieces() -> None:
 )
 async def test_a_sink_that_is_cut_off_or_no_sink_is_not_taken_for_read(content: bytes) -> None:
     async def take(_: object) -> None:
-        """What came before the cut may be handed on; the reply says that it is not all."""
+        """What came before the cut may be handed on; the response says that it is not all."""
 
     async with client(sends(httpx.Response(200, content=content))) as service:
-        reply = await service.read_sink("w", "s", take, row_of)
-    assert not reply.ok
-    assert reply.outcome.remedy == "retry"
+        response = await service.read_sink("w", "s", take, row_of)
+    assert not response.ok
+    assert response.outcome.remedy == "retry"

@@ -65,11 +65,11 @@ async def test_only_the_authorities_that_are_named_are_trusted_and_a_certificate
         assert client.check_live().status == "ok"
     async with AsyncClient(url, options=options) as awaiting:
         assert (await awaiting.check_live()).status == "ok"
-    with Client(url) as stranger, pytest.raises(Unreachable) as caught:
-        stranger.check_live()
+    with Client(url) as untrusting, pytest.raises(Unreachable) as caught:
+        untrusting.check_live()
     assert caught.value.fault is Fault.TLS
-    with Client(url, options=TransportOptions(ca_file=serving[0])) as nobody, pytest.raises(Unreachable):
-        nobody.check_live()
+    with Client(url, options=TransportOptions(ca_file=serving[0])) as anonymous, pytest.raises(Unreachable):
+        anonymous.check_live()
 
 
 async def test_requests_go_through_the_proxy_that_is_named_and_through_no_other(

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import UNSET, UnsetType
+
+from workspaced.core.json_schema import Timestamp, record_schemas
+from workspaced.core.members import body_schema, read_body, read_changes
+from workspaced.core.problems import Invalid
+from workspaced.resources.api_keys.rules import KeyRotation, NewApiKey
+from workspaced.resources.blocks.values import BlockChanges, NewBlock
+from workspaced.resources.cloud_storage.rules import ConversionRetry, FileChanges, NewUpload, UploadCompletion
+from workspaced.resources.data_sinks.rules import (
+    DataSinkChanges,
+    DataSinkEntryChanges,
+    MassRemoval,
+    MassSetting,
+    NewDataSink,
+    NewDataSinkEntry,
+)
+from workspaced.resources.webhooks.values import NewWebhook, SecretRotation, WebhookChanges
+from workspaced.resources.workspaces.rules import NewWorkspace, WorkspaceChanges
+from workspaced.settings.model import Limits
+
+CREATED = [
+    NewApiKey,
+    NewBlock,
+    NewUpload,
+    NewDataSink,
+    NewDataSinkEntry,
+    MassRemoval,
+    MassSetting,
+    NewWebhook,
+    NewWorkspace,
+]
+CHANGED = [BlockChanges, FileChanges, DataSinkChanges, DataSinkEntryChanges, WebhookChanges, WorkspaceChanges]
+OPTIONAL = [KeyRotation, SecretRotation, UploadCompletion, ConversionRetry]
+
+
+def _wrong(read: Any, body_type: type, body: object) -> dict[str, str]:
+    """The pointers and codes of the mistakes in a body."""
+    try:
+        read(body_type, body, Limits())
+    except Invalid as invalid:
+        return {mistake.pointer: mistake.code for mistake in invalid.mistakes}
+    return {}
+
+
+@pytest.mark.parametrize("body_type", [*CREATED, *OPTIONAL])
+def test_an_empty_body_lacks_exactly_what_its_schema_requires(body_type: type) -> None:
+    required = body_schema(body_type, Limits()).get("required", [])
+    assert _wrong(read_body, body_type, {}) == {f"/{name}": "required" for name in required}
+
+
+@pytest.mark.parametrize("body_type", CHANGED)
+def test_an_update_requires_nothing(body_type: type) -> None:
+    assert "required" not in body_schema(body_type, Limits(), changes=True)
+    assert read_changes(body_type, {}, Limits()) == ({}, ())
+
+
+@pytest.mark.parametrize(
+    ("read", "body_type"),
+    [*((read_body, one) for one in (*CREATED, *OPTIONAL)), *((read_changes, one) for one in CHANGED)],
+)
+def test_null_is_accepted_exactly_where_the_schema_has_it(read: Any, body_type: type) -> None:
+    properties = body_schema(body_type, Limits())["properties"]
+    nullable = {f"/{name}" for name, schema in properties.items() if {"type": "null"} in schema.get("anyOf", ())}
+    refused = _wrong(read, body_type, dict.fromkeys(properties))
+    assert refused.keys() == {f"/{name}" for name in properties} - nullable
+
+
+@pytest.mark.parametrize("body_type", [*CREATED, *OPTIONAL, *CHANGED])
+def test_a_value_of_no_json_type_that_the_schema_has_is_a_mistake(body_type: type) -> None:
+    schema = body_schema(body_type, Limits())
+    assert _wrong(read_body, body_type, 7) == {"": "wrong_type", **_wrong(read_body, body_type, {})}
+    wrong = _wrong(read_body, body_type, {name: [7] for name in schema["properties"]})
+    assert wrong.keys() >= {f"/{name}" for name in schema["properties"]} - {"/entries", "/expiresAt"}
+
+
+def test_a_bound_of_a_schema_is_the_limit_that_is_set() -> None:
+    schema = body_schema(NewWorkspace, Limits(label_length=9, statuses=2))
+    assert schema["properties"]["label"]["maxLength"] == 9
+    assert schema["properties"]["statuses"]["anyOf"][0]["anyOf"][0]["maxItems"] == 2
+
+
+class _InnerRecord(msgspec.Struct):
+    """Inside."""
+
+    at: Timestamp | None
+
+
+class _OuterRecord(msgspec.Struct, rename="camel"):
+    """Outside."""
+
+    first_inner: _InnerRecord
+    title: str | UnsetType = UNSET
+
+
+def test_a_record_is_published_with_the_records_inside_it() -> None:
+    instant = {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}]}
+    assert record_schemas(_OuterRecord) == {
+        "_Outer": {
+            "type": "object",
+            "description": "Outside.",
+            "properties": {"firstInner": {"$ref": "#/components/schemas/_Inner"}, "title": {"type": "string"}},
+            "required": ["firstInner"],
+        },
+        "_Inner": {"type": "object", "description": "Inside.", "properties": {"at": instant}, "required": ["at"]},
+    }
