@@ -1,4 +1,4 @@
-"""Errors of a file system as sentences that say what to do, and paths with their links resolved."""
+"""File system errors as sentences that say what to do, and paths with their links resolved."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NOT_RESPONDING = frozenset({
 })  # fmt: skip
 _ADVICE = {
     errno.ENOENT: "Create or mount it.",
-    errno.EEXIST: "Something else has the name of a folder: move it away, or choose another folder.",
+    errno.EEXIST: "A file has the name of a folder: move it away, or choose another folder.",
     errno.EACCES: "Allow ingestd's user to enter its folders and to use it.",
     errno.EPERM: "Allow ingestd's user to enter its folders and to use it.",
     errno.ENOTDIR: "A part of its path is not a folder: correct the path.",
@@ -43,8 +43,8 @@ _ADVICE = {
 }
 
 
-def cause(error: OSError) -> str:
-    """The error in the system's words and what to do about it, each with its full stop."""
+def describe_error(error: OSError) -> str:
+    """Return the error in the system's words and what to do about it, each as a sentence."""
     words = f"{error.strerror or error}."
     if is_not_responding(error):
         return f"{words} Its file system does not respond: check the disk or the server, and mount it again."
@@ -58,16 +58,16 @@ def is_not_responding(error: OSError) -> bool:
 
 
 @contextmanager
-def reachable(path: Path) -> Iterator[None]:
-    """Turn every error of the file system into `SourceUnavailable`; ``path`` is named if the error names none."""
+def translate_errors(path: Path) -> Iterator[None]:
+    """Raise every file system error as `SourceUnavailable`. ``path`` is named if the error names none."""
     try:
         yield
     except OSError as error:
-        raise SourceUnavailable(f"{_named(error) or path} can't be used: {cause(error)}") from error
+        raise SourceUnavailable(f"{_named(error) or path} can't be used: {describe_error(error)}") from error
 
 
 def real_path(path: Path) -> Path:
-    """The absolute path with its links resolved, as far as they can be; a link that leads to itself stays as it is."""
+    """Return the absolute path with its links resolved. A link that leads to itself stays as it is."""
     return Path(os.path.realpath(path))  # Path.resolve raises RuntimeError for a loop
 
 

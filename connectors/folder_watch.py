@@ -1,7 +1,7 @@
-"""Folder events: an event says no more than "look again"; what there is, a scan decides.
+"""Folder events. An event only starts a scan, which finds out what changed.
 
-Whether events come at all is tried out on each mount: a hidden file is made and its event is waited for. If none comes, and on
-file systems that others change without this kernel's knowing, the folder is scanned at short intervals instead.
+A self-test on each mount finds out whether events arrive: it creates a hidden file and waits for its event. If none arrives, or
+if other machines can change the file system without events here, the folder is polled: scanned at short intervals.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypeAlias
 
-from connectors.filesystem import cause
+from connectors.filesystem import describe_error
 from connectors.inotify import SHARED, FolderEvent, exhausted_limit
-from connectors.mounts import mount_now
+from connectors.mounts import current_mount
 
-How: TypeAlias = Literal["auto", "events", "polling"]
-"""How a folder is watched: as the self-test finds best, or as the configuration says."""
+WatchMode: TypeAlias = Literal["auto", "events", "polling"]
+"""How a folder is watched: as the self-test decides, or as configured."""
 
 _PROBE = ".ingestd-self-test.tmp"
 _PROBE_SECONDS = 2.0
-"""So long the event of the self-test's own file may take; where events come, they take well under a millisecond."""
+"""The time limit for the event of the self-test. Events usually take well under a millisecond."""
 
 
 class FolderWatch:
-    """While the context is open, ``wake`` is called from a thread of the process when something below ``folder`` changed.
+    """Calls ``wake``, from a thread of the process, when something below ``folder`` changes while the context is open.
 
-    The folder need not exist, and may vanish and come back: then there are no events until `rearm` finds it, so call `rearm`
-    before each scan. That order misses nothing: what came before the watch, the scan sees. Sub-folders that appear are watched
-    from the next `rearm` on, for which their own appearance is an event.
+    The folder need not exist, and can disappear and return. Then there are no events until `rearm` finds it, so call `rearm`
+    before each scan. In that order nothing is missed: the scan sees every change before the watch. New sub-folders are watched
+    from the next `rearm` on; their creation is an event.
 
-    ``failure`` says why there are no events, empty while there are. ``polling``: events can't be relied on, so scans have to be
-    frequent; ``sentence`` says which and why, and ``tell`` is called with it whenever it is another.
+    ``failure``: why there are no events; empty while there are. ``is_polling``: events are not reliable, so scans must be
+    frequent. ``sentence`` describes both; ``report`` is called with it whenever it changes.
     """
 
     def __init__(
@@ -44,84 +44,86 @@ class FolderWatch:
         wake: Callable[[], None],
         *,
         recursive: bool,
-        how: How = "auto",
-        tell: Callable[[str], None] = lambda _: None,
+        mode: WatchMode = "auto",
+        report: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._folder = folder
         self._wake = wake
         self._recursive = recursive
-        self._how: How = how
-        self._tell = tell
+        self._mode: WatchMode = mode
+        self._report = report
         self._lock = threading.Lock()
         self._watched: tuple[int, int] | None = None
         self._root = -1
         self._watches: set[int] = set()
         self._folders_changed = False
-        self._open = False
-        self._tried = False
-        self._heard = threading.Event()
+        self._is_open = False
+        self._is_tested = False
+        self._probe_event = threading.Event()
         self.failure = "not watching yet"
-        self.polling = how == "polling"
+        self.is_polling = mode == "polling"
         self.sentence = ""
 
     def __enter__(self) -> Self:
-        self._open = True
+        self._is_open = True
         with self._lock:
-            self._follow()
+            self._watch_current_folder()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._lock:
-            self._open = False
-            self._disarm("no longer watching")
+            self._is_open = False
+            self._end_watches("no longer watching")
         SHARED.release(self)
 
     def rearm(self) -> None:
-        """Watch the folder that has this name now, if it is not the one that is watched already; try out whether events come.
+        """Watch the folder that has this name now, unless it is watched already, and run the self-test if it is due.
 
-        Blocks for as long as an event may take.
+        Blocks for at most the time limit of the self-test.
         """
         with self._lock:
-            if not self._open:
+            if not self._is_open:
                 return
-            self._follow()
-            if self._tried or (self.failure and not os.path.isdir(self._folder)):  # noqa: PTH112 - raises nothing
+            self._watch_current_folder()
+            if self._is_tested or (self.failure and not os.path.isdir(self._folder)):  # noqa: PTH112 - raises nothing
                 return
-            self._tried = True
-            self.polling, sentence = self._decided()
+            self._is_tested = True
+            self.is_polling, sentence = self._choose_mode()
         if sentence != self.sentence:
             self.sentence = sentence
-            self._tell(sentence)
+            self._report(sentence)
 
     def on_event(self, event: FolderEvent) -> None:
-        """Wake; see `connectors.inotify.FolderListener`."""
+        """Call ``wake``; see `connectors.inotify.FolderListener`."""
         if event.name == _PROBE.encode():
-            self._heard.set()
+            self._probe_event.set()
             return
         if event.is_ignored and event.wd == self._root:
-            self._watched = None  # an inode number may be given to the next folder of this name at once
+            self._watched = None  # the next folder of this name may get the same inode number
         if event.is_queue_overflow or event.is_ignored or event.is_directory:
             self._folders_changed = True
         self._wake()
 
     def on_failure(self, error: Exception) -> None:
-        """Watch anew at the next `rearm`; see `connectors.inotify.FolderListener`."""
+        """Watch again from the next `rearm` on; see `connectors.inotify.FolderListener`."""
         self._watched = None
-        self._tell(f"An event of {self._folder} failed ({type(error).__name__}: {error}); it is watched anew")
+        self._report(
+            f"An event of {self._folder} failed ({type(error).__name__}: {error}); the folder is watched again"
+        )
 
-    def _follow(self) -> None:
+    def _watch_current_folder(self) -> None:
         try:
             status = self._folder.stat()
         except OSError as error:
-            self._disarm(f"it can't be watched: {cause(error)}".removesuffix("."))
+            self._end_watches(f"it can't be watched: {describe_error(error)}".removesuffix("."))
             return
         identity = (status.st_dev, status.st_ino)
         try:
             if self._watched != identity or not SHARED.is_watching(self._root, self):
-                self._disarm("")
-                self._tried = False
+                self._end_watches("")
+                self._is_tested = False
                 self._root = SHARED.add(self._folder, self)
                 self._watches = {self._root}
                 self._folders_changed = True
@@ -129,10 +131,13 @@ class FolderWatch:
             if self._folders_changed:
                 self._watch_sub_folders()
         except OSError as error:
-            self._disarm(exhausted_limit(error) or f"it can't be watched: {cause(error)}".removesuffix("."))
+            reason = exhausted_limit(error) or f"it can't be watched: {describe_error(error)}".removesuffix(".")
+            self._end_watches(reason)
 
     def _watch_sub_folders(self) -> None:
-        self._folders_changed = False  # first: a folder that appears during the walk is an event of its parent's watch
+        self._folders_changed = (
+            False  # before the walk: a folder that appears during it is an event of its parent's watch
+        )
         if not self._recursive:
             return
         found = {self._root}
@@ -147,74 +152,75 @@ class FolderWatch:
         SHARED.remove(self._watches - found, self)
         self._watches = found
 
-    def _decided(self) -> tuple[bool, str]:
+    def _choose_mode(self) -> tuple[bool, str]:
+        """Return whether the folder is polled, and a sentence on why."""
         if self.failure:
             return True, f"{self._folder} is watched by polling: {self.failure}"
-        if self._how != "auto":
-            return self._how == "polling", f"{self._folder} is watched by {self._how}, as configured"
-        polling, reason = self._self_test()
-        return polling, f"{self._folder} is watched by {'polling' if polling else 'events'}: {reason}"
+        if self._mode != "auto":
+            return self._mode == "polling", f"{self._folder} is watched by {self._mode}, as configured"
+        is_polling, reason = self._self_test()
+        return is_polling, f"{self._folder} is watched by {'polling' if is_polling else 'events'}: {reason}"
 
     def _self_test(self) -> tuple[bool, str]:
-        mount = mount_now(self._folder)
-        if mount is not None and mount.remote:
+        mount = current_mount(self._folder)
+        if mount is not None and mount.is_remote:
             return True, f"it is on {mount.kind}, where changes made by others cause no events"
-        self._heard.clear()
+        self._probe_event.clear()
         probe = self._folder / _PROBE
         try:
             os.close(os.open(probe, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
         except OSError as error:
-            if mount is not None and mount.layered:
-                return True, f"events could not be tried out ({error.strerror}), and on {mount.kind} some do not come"
-            return False, f"events could not be tried out ({error.strerror}), but nothing speaks against them"
+            if mount is not None and mount.is_layered:
+                return True, f"events could not be tested ({error.strerror}), and on {mount.kind} some do not arrive"
+            return False, f"events could not be tested ({error.strerror}), and are expected to arrive"
         try:
-            heard = self._heard.wait(_PROBE_SECONDS)
+            has_event = self._probe_event.wait(_PROBE_SECONDS)
         finally:
-            with contextlib.suppress(OSError):  # hidden, and no scan takes it
+            with contextlib.suppress(OSError):  # it is hidden, and no scan reads it
                 probe.unlink()
-        if heard:
-            return False, "a file that was made to try it out caused an event"
+        if has_event:
+            return False, "a test file caused an event"
         kind = f" on {mount.kind}" if mount is not None else ""
-        return True, f"a file that was made to try it out caused no event{kind} within {_PROBE_SECONDS:.0f} s"
+        return True, f"a test file caused no event{kind} within {_PROBE_SECONDS:.0f} s"
 
-    def _disarm(self, reason: str) -> None:
-        """End the watches. With a reason why there are no events, it is found out anew whether they come."""
+    def _end_watches(self, reason: str) -> None:
+        """End the watches. A reason why there are no events makes the self-test due again."""
         self.failure = reason
         self._watched = None
         if reason:
-            self._tried = False
+            self._is_tested = False
         watches, self._watches, self._root = self._watches, set(), -1
         SHARED.remove(watches, self)
 
 
-class Watching:
-    """What a connector has of a folder's watch: one while somebody listens, and none otherwise."""
+class ConnectorWatch:
+    """The folder watch of a connector, which exists only while the daemon listens."""
 
-    def __init__(self, folder: Path, *, recursive: bool, how: How, tell: Callable[[str], None]) -> None:
+    def __init__(self, folder: Path, *, recursive: bool, mode: WatchMode, report: Callable[[str], None]) -> None:
         self._folder = folder
         self._recursive = recursive
-        self._how: How = how
-        self._tell = tell
+        self._mode: WatchMode = mode
+        self._report = report
         self._watch: FolderWatch | None = None
 
     @property
-    def polling(self) -> bool:
-        """Whether somebody listens, and events can't be relied on."""
-        return self._watch is not None and self._watch.polling
+    def is_polling(self) -> bool:
+        """True if the daemon listens and events are not reliable."""
+        return self._watch is not None and self._watch.is_polling
 
     def rearm(self) -> None:
-        """To be called before each look: what comes after it is an event."""
+        """Prepare for a scan: every later change is an event. See `FolderWatch.rearm`."""
         if self._watch is not None:
             self._watch.rearm()
 
     def interval(self, poll_seconds: float, rescan_seconds: float) -> float:
-        """How often to look, going by whether events come."""
-        return min(poll_seconds, rescan_seconds) if self.polling else rescan_seconds
+        """Return the seconds between two scans, depending on whether events are reliable."""
+        return min(poll_seconds, rescan_seconds) if self.is_polling else rescan_seconds
 
     @contextmanager
     def listen(self, wake: Callable[[], None]) -> Iterator[None]:
-        """While the context is open, ``wake`` is called on every event, also once the folder appears or comes back."""
-        watch = FolderWatch(self._folder, wake, recursive=self._recursive, how=self._how, tell=self._tell)
+        """Call ``wake`` on every event while the context is open, also once the folder appears or returns."""
+        watch = FolderWatch(self._folder, wake, recursive=self._recursive, mode=self._mode, report=self._report)
         with watch:
             self._watch = watch
             try:

@@ -1,7 +1,7 @@
-"""One inotify instance for all watched folders of the process: the only importer of watchdog.
+"""The inotify instance that all watched folders of the process share. This is the only importer of watchdog.
 
-The kernel allows an account 128 instances by default, so one for each folder ends at about 125 pipelines. An instance costs one
-thread, whatever the number of folders.
+The kernel allows an account 128 instances by default, so one instance for each folder would limit ingestd to about 125
+pipelines. An instance costs one thread, whatever the number of folders.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from watchdog.observers.inotify_c import (
     WatchDescriptor,
 )
 
-# Not the events of opening and of closing without a change: our own reading would wake us for ever.
+# Without the events of opening and of closing without a change: each reading would cause the next one.
 _MASK = Mask(
     InotifyConstants.IN_CREATE
     | InotifyConstants.IN_MODIFY
@@ -40,13 +40,13 @@ FolderEvent: TypeAlias = InotifyEvent
 
 
 class FolderListener(Protocol):
-    """Receives the events of the folders that it watches, in the instance's thread; must not block."""
+    """Receives the events of the folders that it watches, in the thread of the instance. It must not block."""
 
     def on_event(self, event: FolderEvent) -> None:
-        """Something changed in a watched folder, the watch ended (``is_ignored``) or events were lost."""
+        """Handle a change in a watched folder, the end of a watch (``is_ignored``) or a loss of events."""
 
     def on_failure(self, error: Exception) -> None:
-        """`on_event` raised this; no more events come until the folders are added again."""
+        """Handle an exception of `on_event`. No events arrive until the folders are added again."""
 
 
 class FolderEvents:
@@ -63,7 +63,7 @@ class FolderEvents:
         Raises:
             OSError: it can't be watched; `exhausted_limit` says whether a limit of the system is the reason.
         """
-        # A folder on a server that is gone hangs here, where no lock is held, and not in the kernel's own look at the path.
+        # A folder on a dead server blocks here, without a lock, and not when the kernel resolves the path.
         descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             with self._lock:
@@ -125,7 +125,7 @@ def _sysctl(name: str) -> str:
 
 
 class _Instance(InotifyFD):
-    """The kernel's instance with its thread; an exception of one listener does not reach the others."""
+    """The kernel's instance with its thread. An exception of one listener does not affect the others."""
 
     def handle_event(self, event: InotifyEvent) -> None:
         with self._lock:
@@ -139,14 +139,14 @@ class _Instance(InotifyFD):
         for listener in cast("Iterable[FolderListener]", listeners.values()):
             try:
                 listener.on_event(event)
-            except Exception as error:  # noqa: BLE001 - the thread serves every other folder, too
+            except Exception as error:  # noqa: BLE001 - the thread also serves every other folder
                 self.unwatch(list(self._watch_for_wd), listener)
                 listener.on_failure(error)
 
     def watch(self, path: str, listener: FolderListener) -> int:
         with self._lock:
             watch = self._get_or_create_watch(os.fsencode(path), _MASK)
-            if watch.wd == -1:  # watchdog takes a folder that may not be read for one without events
+            if watch.wd == -1:  # watchdog ignores the error for a folder without read permission
                 del self._watch_for_wd[watch.wd]
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             watch.callbacks[CallbackId(id(listener))] = cast("WatchCallback", listener)

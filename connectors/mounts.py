@@ -1,4 +1,4 @@
-"""On which mount a folder lies, from the kernel's table: of which kind it is, and whether it went away."""
+"""Mounts: which one holds a folder, by the kernel's table, of which kind it is, and whether it was unmounted."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from connectors.filesystem import cause, real_path
+from connectors.filesystem import describe_error, real_path
 from ingestd.sdk import SourceUnavailable
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
-# On these others write behind this kernel's back. Of our own writes it does tell there, so trying it out proves nothing.
+# On these, other machines write without events. Writes of this machine cause events, so a self-test proves nothing.
 _REMOTE = re.compile(
     r"(nfs\d?|cifs|smb\d?|smbfs|9p|fuse|fuse\..*|afs|ceph|glusterfs|lustre|gfs2?|ocfs2|virtiofs|vboxsf|prl_fs|vmhgfs)$"
 )
@@ -19,24 +19,24 @@ _REMOTE = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """``point``: the folder where it is mounted; ``kind``: ``ext4``, ``nfs4``, ``fuse.sshfs`` and so on."""
+    """A mounted file system. ``point``: its folder. ``kind``: ``ext4``, ``nfs4``, ``fuse.sshfs`` and so on."""
 
     point: str
     kind: str
 
     @property
-    def remote(self) -> bool:
-        """Whether others may change it without this system telling of it."""
+    def is_remote(self) -> bool:
+        """True if other machines can change it without events on this one."""
         return _REMOTE.match(self.kind) is not None
 
     @property
-    def layered(self) -> bool:
-        """Whether changes of a lower layer may go untold."""
+    def is_layered(self) -> bool:
+        """True if changes of a lower layer may cause no events."""
         return self.kind in {"overlay", "aufs", "unionfs"}
 
 
-def mount_of(path: str, table: str) -> Mount | None:
-    """The mount that holds an absolute path without links, by the text of ``/proc/self/mountinfo``."""
+def find_mount(path: str, table: str) -> Mount | None:
+    """Return the mount that holds an absolute path without links. ``table``: the text of ``/proc/self/mountinfo``."""
     held: Mount | None = None
     for line in table.splitlines():
         words = line.split(" ")
@@ -49,19 +49,19 @@ def mount_of(path: str, table: str) -> Mount | None:
     return held
 
 
-def mount_now(folder: Path, table: Path = Path("/proc/self/mountinfo")) -> Mount | None:
-    """The mount that holds a folder now; None where the system does not tell."""
+def current_mount(folder: Path, table: Path = Path("/proc/self/mountinfo")) -> Mount | None:
+    """Return the mount that holds a folder now; None if the system has no mount table."""
     try:
-        return mount_of(str(real_path(folder)), table.read_text(encoding="utf-8", errors="surrogateescape"))
+        return find_mount(str(real_path(folder)), table.read_text(encoding="utf-8", errors="surrogateescape"))
     except OSError:
         return None
 
 
 class MountGuard:
-    """Tells an unmounted share from an empty one. ``canary``: a file that is in the folder while it is mounted; empty: none.
+    """Distinguishes an unmounted share from an empty one.
 
-    Without a canary it remembers on which mount the folder lay when it was first seen: it must not fall back to the one
-    below. After a restart it knows nothing of before; only a canary does.
+    ``canary``: a file that is in the folder while its share is mounted; empty: there is none. Without a canary, the guard
+    remembers the mount of the folder, which must not change to the mount below. It forgets that at a restart.
     """
 
     def __init__(self, folder: Path, canary: str) -> None:
@@ -71,24 +71,28 @@ class MountGuard:
         self._seen: tuple[int, int] | None = None
 
     def check(self) -> None:
-        """Raises `SourceUnavailable` where the folder is there, but not what should be mounted there."""
+        """Check that the share is mounted, if the folder exists.
+
+        Raises:
+            SourceUnavailable: it is not.
+        """
         if self._canary:
             if not self._holds_canary():
                 raise SourceUnavailable(
-                    f"The folder {self._folder} does not hold {self._canary} (canary), so what should be mounted there is"
-                    " not. Nothing in it is taken for gone. Mount it, or put that file there."
+                    f"The folder {self._folder} does not hold {self._canary} (canary), so its share is not mounted. Its files"
+                    " do not count as removed. Mount it, or put that file there."
                 )
             return
         identity = self._identity()
         if identity is not None and identity == self._seen:
-            return  # the same directory is on the same mount; the kernel's table is long and read for every scan
-        mount = mount_now(self._folder)
+            return  # the same directory is on the same mount; reading the kernel's long table for every scan is expensive
+        mount = current_mount(self._folder)
         if mount is None:
             return
         if len(mount.point) < len(self._point):
             raise SourceUnavailable(
-                f"The folder {self._folder} was on {self._point}, which is not mounted any more. Nothing in it is taken for"
-                " gone. Mount it again; if it is meant to be a plain folder now, restart ingestd."
+                f"The folder {self._folder} was on {self._point}, which is not mounted any more. Its files do not count as"
+                " removed. Mount it again; if it is meant to be a plain folder now, restart ingestd."
             )
         self._point = mount.point
         self._seen = identity
@@ -97,7 +101,7 @@ class MountGuard:
         try:
             status = self._folder.stat()
         except OSError:
-            return None  # the scan says why
+            return None  # the scan reports why
         return status.st_dev, status.st_ino
 
     def _holds_canary(self) -> bool:
@@ -107,4 +111,4 @@ class MountGuard:
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
-            raise SourceUnavailable(f"{canary} can't be looked at: {cause(error)}") from error
+            raise SourceUnavailable(f"{canary} can't be examined: {describe_error(error)}") from error

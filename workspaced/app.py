@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from workspaced import __version__
 from workspaced.core.clock import Clock, SystemClock, now_ms
-from workspaced.core.problems import Unavailable
+from workspaced.core.problems import UnavailableProblem
 from workspaced.events.fan_out import FAN_OUT, any_waiting, fan_out
 from workspaced.http.body_drain import DrainBodyMiddleware
 from workspaced.http.dispatch import Dispatch
@@ -52,7 +52,7 @@ from workspaced.security.authentication import Authentication
 from workspaced.security.egress.backend import Resolver, system_resolver
 from workspaced.security.rate_limits import RateLimit
 from workspaced.security.secret_box import SecretBox
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage.blobs.disk import DiskBlobs
 from workspaced.storage.constants import resolve_constant
 from workspaced.storage.factory import create_store
@@ -76,7 +76,7 @@ class Application:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: WorkspacedSettings,
         *,
         clock: Clock | None = None,
         jitter: Callable[[], float] = random.random,
@@ -274,7 +274,7 @@ class Application:
 
         Raises:
             StorageUnusable: the settings want something else than the data fixed.
-            Unavailable: the database is away, or has another schema.
+            UnavailableProblem: the database is away, or has another schema.
         """
         await self._settle()
         if self._secret_box.seals:
@@ -330,27 +330,27 @@ class Application:
 
     async def _require_ready(self) -> None:
         if self._draining:
-            raise Unavailable("stopping", "The service is stopping.")
+            raise UnavailableProblem("stopping", "The service is stopping.")
         await self.check()
 
     async def check(self) -> None:
         """Whether the service has begun, and can read and write.
 
         Raises:
-            Unavailable: it has not, or can't.
+            UnavailableProblem: it has not, or can't.
         """
         await self._store.check()
         self._dispatch.require_settled()
 
 
-def create_app(settings: Settings) -> Application:
+def create_app(settings: WorkspacedSettings) -> Application:
     """The application, not yet started."""
     return Application(settings)
 
 
 @asynccontextmanager
 async def running(
-    settings: Settings,
+    settings: WorkspacedSettings,
     *,
     clock: Clock | None = None,
     jitter: Callable[[], float] = random.random,

@@ -1,4 +1,4 @@
-"""A table or a SELECT of a database, read on a schedule, whole or what is new; the database is never written to."""
+"""The database connector: reads a table or a SELECT on a schedule, whole or only new rows. It never writes."""
 
 from connectors.database.connector import DatabaseConnector
 from connectors.database.options import DatabaseOptions

@@ -1,4 +1,4 @@
-"""Rows of one streaming SELECT to batches."""
+"""Batches of the rows of one streaming SELECT."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import polars as pl
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql.base import Executable
 
-from connectors.database.boundary import Boundary, Value
+from connectors.database.boundary import Boundary, CursorValue
 from connectors.database.engine import restart_limit
-from connectors.database.exact import TextFault, checked_names, reject_of, text_columns
+from connectors.database.exact import TextFault, build_reject, check_names, text_columns
 from connectors.database.options import DatabaseOptions
 from connectors.database.statement import select
 from ingestd.sdk import Batch, Cursor, Reject
@@ -21,7 +21,7 @@ _Rows: TypeAlias = Sequence[Sequence[Any]]
 
 
 def snapshot(connection: Connection, options: DatabaseOptions, what: str) -> Iterator[Batch]:
-    """All rows; the last batch says so, also where there are none."""
+    """Yield all rows; the last batch is marked, also if there are no rows."""
     rows_before = 0
     for names, rows, last in _chunks(connection, select(options), options, what):
         columns, faults = text_columns(rows, names)
@@ -32,7 +32,7 @@ def snapshot(connection: Connection, options: DatabaseOptions, what: str) -> Ite
 
 
 def incremental(connection: Connection, options: DatabaseOptions, what: str, token: Cursor | None) -> Iterator[Batch]:
-    """The rows from the token's cursor value on that have not been handed over; nothing where there are none."""
+    """Yield the rows from the token's cursor value on that were not yielded before; nothing if there are none."""
     boundary = Boundary(token)
     statement = select(options, last=boundary.value)
     held: Batch | None = None
@@ -41,12 +41,12 @@ def incremental(connection: Connection, options: DatabaseOptions, what: str, tok
         values = [row[names.index(str(options.cursor))] for row in rows]
         for at, value in enumerate(values):
             if not isinstance(value, str | int | float):
-                faults.setdefault(at, TextFault(str(options.cursor), _no_cursor_value(value, str(options.cursor))))
+                faults.setdefault(at, TextFault(str(options.cursor), _cursor_fault(value, str(options.cursor))))
         positions = _positions(names, columns, options.keys, faults, first=1)
-        followed = [at for at, value in enumerate(values) if isinstance(value, str | int | float)]
+        ordered = [at for at, value in enumerate(values) if isinstance(value, str | int | float)]
         texts = list(zip(*columns, strict=True))
-        news = boundary.news([cast("Value", values[at]) for at in followed], [texts[at] for at in followed])
-        old = {at for at, new in zip(followed, news, strict=True) if not new}
+        is_new = boundary.find_new([cast("CursorValue", values[at]) for at in ordered], [texts[at] for at in ordered])
+        old = {at for at, new in zip(ordered, is_new, strict=True) if not new}
         wanted = [at for at in range(len(rows)) if at not in old]
         if not wanted:
             continue
@@ -61,11 +61,11 @@ def incremental(connection: Connection, options: DatabaseOptions, what: str, tok
 def _chunks(
     connection: Connection, statement: Executable, options: DatabaseOptions, what: str
 ) -> Iterator[tuple[list[str], _Rows, bool]]:
-    """Names, rows and whether they are the last, at least once; one chunk is read ahead."""
+    """Yield names, rows and whether they are the last, at least once; one chunk is read ahead."""
     restart_limit(connection)
     with connection.execute(statement) as result:
         names = list(result.keys())
-        checked_names(names, [*options.keys, *([options.cursor] if options.cursor is not None else [])], what)
+        check_names(names, [*options.keys, *([options.cursor] if options.cursor is not None else [])], what)
         rows: _Rows = result.fetchmany(options.batch_rows)
         while True:
             restart_limit(connection)
@@ -84,7 +84,7 @@ def _positions(
     *,
     first: int,
 ) -> list[int] | list[str]:
-    """Where each row stands: its key as ``part=4711,rev=B``, or its number. A row without a key's value is a fault."""
+    """Return the position of each row: its key as ``part=4711,rev=B``, or its number. A missing key value is a fault."""
     count = len(columns[0]) if columns else 0
     if not keys:
         return list(range(first, first + count))
@@ -110,24 +110,26 @@ def _batch(
     cursor: Cursor,
     last: bool,
 ) -> Batch:
-    """The ``wanted`` rows: those without a fault as records, the others parked."""
+    """Return the ``wanted`` rows: those without a fault as records, the others as rejects."""
     frame = pl.DataFrame(
         [pl.Series(name, values, dtype=pl.String) for name, values in zip(names, columns, strict=True)]
     )
     textual = bool(positions) and isinstance(positions[0], str)
-    places = pl.Series("position", positions, dtype=pl.String if textual else pl.Int64)
+    positions_column = pl.Series("position", positions, dtype=pl.String if textual else pl.Int64)
     rejects: list[Reject] = []
     for at in wanted:
         if at in faults:
             record = {name: values[at] for name, values in zip(names, columns, strict=True)}
-            rejects.append(reject_of(faults[at], positions[at], record))
+            rejects.append(build_reject(faults[at], positions[at], record))
     if rejects or len(wanted) < len(positions):
         good = pl.Series(sorted(set(wanted) - faults.keys()), dtype=pl.UInt32)
-        frame, places = frame.select(pl.all().gather(good)), places.gather(good)
-    return Batch(records=frame, positions=places, cursor=cursor, rejects=tuple(rejects), last=last, header=True)
+        frame, positions_column = frame.select(pl.all().gather(good)), positions_column.gather(good)
+    return Batch(
+        records=frame, positions=positions_column, cursor=cursor, rejects=tuple(rejects), last=last, header=True
+    )
 
 
-def _no_cursor_value(value: object, cursor: str) -> str:
+def _cursor_fault(value: object, cursor: str) -> str:
     if value is None:
-        return f"Column {cursor} has no value, so changes of this row can't be followed."
-    return f"Column {cursor} holds a {type(value).__name__}, which has no order that could be followed."
+        return f"Column {cursor} has no value, so changes of this row can't be detected."
+    return f"Column {cursor} holds a {type(value).__name__}, which has no order."

@@ -1,4 +1,4 @@
-"""Connections that can only read, with every time limit set and every value asked for as the server's own text."""
+"""Read-only connections, with every time limit set and every value requested as the server's text."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from sqlalchemy.pool import NullPool
 from connectors.database.options import DatabaseOptions
 
 _LIMIT = "ingestd time limit"
-_STEPS_BETWEEN_LOOKS = 10_000
+_STEPS_BETWEEN_CHECKS = 10_000
 _AS_WRITTEN = methodcaller("decode", "utf-8", "surrogateescape")
 
 
 class TimeLimit:
-    """Interrupts SQLite, which knows no limit of its own, when one request has taken too long."""
+    """Interrupts SQLite, which has no time limit, when one request takes too long."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self.restart()
 
     def restart(self) -> None:
-        """A new request begins."""
+        """Begin a new request."""
         self._until = time.monotonic() + self._seconds
 
     def __call__(self) -> bool:
-        """Whether SQLite shall stop."""
+        """Return True if SQLite must stop."""
         return time.monotonic() > self._until
 
 
-def engine_of(options: DatabaseOptions, base: Path) -> Engine:
-    """An engine without a pool: a scheduled reading keeps no connection open in between."""
+def create_engine_for(options: DatabaseOptions, base: Path) -> Engine:
+    """Return an engine without a pool, so that no connection stays open between scheduled readings."""
     address = options.address()
     if address.get_backend_name() == "sqlite":
         return _sqlite(base / str(address.database), options)
@@ -48,7 +48,7 @@ def engine_of(options: DatabaseOptions, base: Path) -> Engine:
 
 @contextmanager
 def reading(engine: Engine, batch_rows: int) -> Iterator[Connection]:
-    """One read-only transaction that sees one state of the database, rows streamed."""
+    """Open one read-only transaction, which sees one state of the database and streams rows."""
     execution: dict[str, Any] = {"stream_results": True, "yield_per": batch_rows}
     if engine.dialect.name == "postgresql":
         execution |= {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
@@ -57,7 +57,7 @@ def reading(engine: Engine, batch_rows: int) -> Iterator[Connection]:
 
 
 def restart_limit(connection: Connection) -> None:
-    """The next request may take its full time."""
+    """Give the next request the full time limit."""
     limit = connection.info.get(_LIMIT)
     if limit is not None:
         limit.restart()
@@ -78,7 +78,7 @@ def _sqlite(path: Path, options: DatabaseOptions) -> Engine:
     @sa.event.listens_for(engine, "connect")
     def limit(connection: sqlite3.Connection, record: Any) -> None:
         limit = TimeLimit(options.statement_timeout_seconds)
-        connection.set_progress_handler(limit, _STEPS_BETWEEN_LOOKS)
+        connection.set_progress_handler(limit, _STEPS_BETWEEN_CHECKS)
         record.info[_LIMIT] = limit
 
     @sa.event.listens_for(engine, "begin")
@@ -97,7 +97,7 @@ def _postgresql(options: DatabaseOptions) -> Engine:
         connect_args={
             "connect_timeout": options.connect_timeout_seconds,
             "application_name": "ingestd",
-            # A server that is gone without a word is noticed within a minute.
+            # A server that disappeared is detected within a minute.
             "keepalives_idle": 30,
             "keepalives_interval": 10,
             "keepalives_count": 3,

@@ -1,4 +1,4 @@
-"""Rows as columns of exact text, and which rows have none."""
+"""Rows as columns of exact text, and the rows that have no exact text."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _NUMBERED = re.compile(r":\d+$")
 
 
 class TextFault(NamedTuple):
-    """Why a row can't be handed over, and the column that it is about."""
+    """Why a row is rejected, and the column with the fault."""
 
     field: str
     reason: str
 
 
-def as_text(value: object) -> str | None:
-    """A value as its database writes it; a float is printed with the fewest digits that give it back.
+def to_text(value: object) -> str | None:
+    """Return a value as its database writes it; a float with the fewest digits that read back as the same number.
 
     Raises:
-        ValueError: it is no text, number or null; the message is the end of a sentence that starts with the column.
+        ValueError: it is no text, number or null. The message is the end of a sentence that starts with the column.
     """
     match value:
         case None:
@@ -44,7 +44,7 @@ def as_text(value: object) -> str | None:
 def text_columns(
     rows: Sequence[Sequence[Any]], names: Sequence[str]
 ) -> tuple[list[list[str | None]], dict[int, TextFault]]:
-    """The columns of rows, with null where a value has no text; the first fault of each row that has one."""
+    """Return the columns of rows, with null for a value without text, and the first fault of each row by its index."""
     faults: dict[int, TextFault] = {}
     columns: list[list[str | None]] = []
     raw = zip(*rows, strict=True) if rows else ((),) * len(names)
@@ -63,14 +63,14 @@ def _column(values: Sequence[Any]) -> list[str | None]:
     if types <= {str, _NONE}:
         _check_utf8("".join(value for value in values if value) if _NONE in types else "".join(values))
         return list(values)
-    return [as_text(value) for value in values]
+    return [to_text(value) for value in values]
 
 
 def _with_faults(values: Sequence[Any], name: str, faults: dict[int, TextFault]) -> list[str | None]:
     texts: list[str | None] = []
     for row, value in enumerate(values):
         try:
-            texts.append(as_text(value))
+            texts.append(to_text(value))
         except ValueError as error:
             texts.append(None)
             faults.setdefault(row, TextFault(name, f"Column {name} {error}."))
@@ -86,9 +86,13 @@ def _check_utf8(value: str) -> None:
         raise ValueError("holds text that is not UTF-8") from None
 
 
-def checked_names(names: Sequence[str], needed: Sequence[str], what: str) -> None:
-    """Raises `SourceBroken` where columns have equal names, or one that is configured is missing."""
-    # SQLite tells the second column a of a query apart by calling it a:1.
+def check_names(names: Sequence[str], needed: Sequence[str], what: str) -> None:
+    """Check the columns' names.
+
+    Raises:
+        SourceBroken: two names are equal, or a configured column is missing.
+    """
+    # SQLite renames the second column a of a query to a:1.
     plain = [_NUMBERED.sub("", name) if _NUMBERED.sub("", name) in names else name for name in names]
     twice = sorted({name for name in plain if plain.count(name) > 1})
     if twice:
@@ -98,6 +102,6 @@ def checked_names(names: Sequence[str], needed: Sequence[str], what: str) -> Non
         raise SourceBroken(f"{what} has no column {', '.join(missing)}; it has {', '.join(names)}.")
 
 
-def reject_of(fault: TextFault, position: int | str, record: dict[str, str | None]) -> Reject:
-    """The parked form of a row."""
+def build_reject(fault: TextFault, position: int | str, record: dict[str, str | None]) -> Reject:
+    """Return the reject of a row."""
     return Reject(position=position, reason=fault.reason, field=fault.field, record=record)

@@ -1,4 +1,4 @@
-"""A database's errors as sentences, sorted by what there is to do, and never with a password in them."""
+"""Errors of a database as sentences, classified by what to do, and without the password."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _NAMED = 20
 
 @contextmanager
 def as_sentences(engine: Engine, options: DatabaseOptions) -> Iterator[None]:
-    """Raise what the driver raises as a `SourceError`."""
+    """Raise every error of the driver as a `SourceError`."""
     try:
         yield
     except SQLAlchemyError as error:
-        raise _translated(error, engine, options) from None  # the driver's own error may show the address
+        raise _translate(error, engine, options) from None  # the driver's error may show the address
 
 
 def shown(options: DatabaseOptions) -> str:
-    """The database's address without the password."""
+    """Return the database's address without the password."""
     return options.address().render_as_string(hide_password=True)
 
 
-def _translated(error: SQLAlchemyError, engine: Engine, options: DatabaseOptions) -> SourceError:
-    words = _words(error, options)
+def _translate(error: SQLAlchemyError, engine: Engine, options: DatabaseOptions) -> SourceError:
+    words = _message(error, options)
     where = shown(options)
     if not isinstance(error, DBAPIError) or error.orig is None:
         return SourceBroken(f"The database {where} can't be read: {words}.")
@@ -64,8 +64,8 @@ def _is_time_limit(error: DBAPIError) -> bool:
     )
 
 
-def _words(error: SQLAlchemyError, options: DatabaseOptions) -> str:
-    """What the driver says, on one line."""
+def _message(error: SQLAlchemyError, options: DatabaseOptions) -> str:
+    """Return the driver's message on one line, without the password."""
     text = str(error.orig if isinstance(error, DBAPIError) else error)
     words = " ".join(text.split()).rstrip(".")
     password = options.address().password
@@ -73,7 +73,7 @@ def _words(error: SQLAlchemyError, options: DatabaseOptions) -> str:
 
 
 def _tables(error: DBAPIError, engine: Engine) -> str:
-    """Where a table is missing: which there are."""
+    """Return a sentence with the existing tables if a table is missing; else empty."""
     if getattr(error.orig, "sqlstate", None) != _POSTGRESQL_NO_TABLE and "no such table" not in str(error.orig):
         return ""
     try:
@@ -81,7 +81,7 @@ def _tables(error: DBAPIError, engine: Engine) -> str:
             inspector = sa.inspect(connection)
             names = sorted([*inspector.get_table_names(), *inspector.get_view_names()])
     except SQLAlchemyError:
-        return ""  # the sentence is about the missing table; a second failure would only hide it
+        return ""  # a second failure would hide the missing table
     if not names:
         return " There are no tables."
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""

@@ -1,4 +1,4 @@
-"""What a person can say about a database."""
+"""The options of the database connector."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class DatabaseOptions(BaseModel):
 
     url: SecretStr = Field(
         description=(
-            "Where the database is: sqlite:///file.db (relative to the configuration file's folder; four slashes for an"
+            "The address of the database: sqlite:///file.db (relative to the configuration file's folder; four slashes for an"
             " absolute path) or postgresql://user:password@host:5432/database."
         )
     )
@@ -33,26 +33,26 @@ class DatabaseOptions(BaseModel):
         default=None, description="Incremental: the column that grows with every change, such as updated_at."
     )
     key: _Column | Annotated[list[_Column], Field(min_length=1)] | None = Field(
-        default=None, description="The column or columns that tell rows apart; needed for incremental."
+        default=None, description="The column or columns that identify a row; required for incremental."
     )
     deletes: Literal["keep", "remove"] = Field(
         default="keep", description="Snapshot: whether entries of rows that vanished are removed."
     )
-    batch_rows: int = Field(default=50_000, gt=0, description="How many rows are handed over at a time.")
+    batch_rows: int = Field(default=50_000, gt=0, description="The number of rows in a batch.")
     connect_timeout_seconds: int = Field(default=10, ge=1, description="How long to wait for a connection.")
     statement_timeout_seconds: float = Field(
-        default=300, gt=0, description="How long the database may work on one request before it is given up."
+        default=300, gt=0, description="How long the database may work on one request before it is canceled."
     )
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The key's columns, always as several; none where no key is given."""
+        """The key's columns, always as a tuple; empty without a key."""
         if self.key is None:
             return ()
         return (self.key,) if isinstance(self.key, str) else tuple(self.key)
 
     def address(self) -> URL:
-        """The URL in its parts."""
+        """Return the URL in its parts."""
         return make_url(self.url.get_secret_value())
 
     @field_validator("url")
@@ -60,7 +60,7 @@ class DatabaseOptions(BaseModel):
     def _known_database(cls, url: SecretStr) -> SecretStr:
         try:
             parts = make_url(url.get_secret_value())
-        except (ArgumentError, ValueError):  # its message would tell the password
+        except (ArgumentError, ValueError):  # its message would show the password
             raise ValueError("this is no database URL; write postgresql://user:password@host/database") from None
         backend = parts.get_backend_name()
         if backend not in {"sqlite", "postgresql"}:
@@ -70,13 +70,13 @@ class DatabaseOptions(BaseModel):
         return url
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _check_combination(self) -> Self:
         if (self.table is None) == (self.query is None):
             raise ValueError("give either table or query")
         if self.mode == "incremental":
             if self.cursor is None or self.key is None:
                 raise ValueError(
-                    "mode: incremental needs cursor (a column that grows) and key (columns that tell rows apart)"
+                    "mode: incremental needs cursor (a column that grows) and key (columns that identify a row)"
                 )
             if self.deletes == "remove":
                 raise ValueError("deletes: remove needs mode: snapshot; rows that vanish can't be seen incrementally")

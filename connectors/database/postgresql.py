@@ -1,4 +1,4 @@
-"""PostgreSQL's values as the server prints them: no float, no Decimal and no date object in between."""
+"""PostgreSQL's values as the server prints them, without conversion to float, Decimal or date objects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Boolean(Loader):
 
 
 class _Timestamp(Loader):
-    """ISO 8601: a T between date and time, minutes in the zone. What is no such time (infinity, BC) stays as it is."""
+    """ISO 8601: a T between date and time, minutes in the zone. Other values (infinity, BC) stay as they are."""
 
     def load(self, data: Buffer) -> str:
         text = bytes(data).decode()
@@ -30,7 +30,7 @@ class _Timestamp(Loader):
 
 
 def prepare_session(connection: psycopg.Connection[Any], statement_timeout_seconds: float) -> None:
-    """Read only, with a time limit, and how values are printed made independent of the server's settings."""
+    """Make the session read-only, with a time limit, and the format of values independent of the server's settings."""
     milliseconds = max(1, round(statement_timeout_seconds * 1000))
     with connection.cursor() as cursor:
         for setting, value in {
@@ -48,7 +48,7 @@ def prepare_session(connection: psycopg.Connection[Any], statement_timeout_secon
 
 
 def prepare_cursor(cursor: psycopg.Cursor[Any]) -> None:
-    """Every type that this cursor fetches is text; other cursors of the connection are as always."""
+    """Fetch every type as text with this cursor. Other cursors of the connection are not affected."""
     for kind in cursor.connection.adapters.types:
         cursor.adapters.register_loader(kind.oid, TextLoader)
         if kind.array_oid:

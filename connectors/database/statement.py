@@ -1,4 +1,4 @@
-"""The one SELECT that is sent."""
+"""The SELECT statements."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _EVERYTHING = sa.text("*")
 
 
 def select(options: DatabaseOptions, *, last: str | float | None = None) -> Executable:
-    """All rows, or those from the cursor value ``last`` on, in the order of the cursor and then of the key.
+    """Select all rows, or those from the cursor value ``last`` on, in the order of the cursor and then of the key.
 
-    ``last`` is bound without a type, so that the database compares it as its column's own: a timestamp as a timestamp
-    to the microsecond, never as text.
+    ``last`` is bound without a type, so that the database compares it in the type of its column: a timestamp as a timestamp to
+    the microsecond, never as text.
     """
     if options.cursor is None:
         return _query(options) if options.query is not None else sa.select(_EVERYTHING).select_from(_source(options))
@@ -26,12 +26,12 @@ def select(options: DatabaseOptions, *, last: str | float | None = None) -> Exec
 
 
 def no_rows(options: DatabaseOptions) -> Executable:
-    """The columns and nothing else."""
+    """Select the columns without rows."""
     return sa.select(_EVERYTHING).select_from(_source(options)).where(sa.text("1 = 0"))
 
 
 def without_cursor_value(options: DatabaseOptions) -> Executable:
-    """How many rows have no value in the cursor column."""
+    """Count the rows without a value in the cursor column."""
     return sa.select(sa.text("count(*)")).select_from(_source(options)).where(sa.column(str(options.cursor)).is_(None))
 
 
@@ -44,6 +44,6 @@ def _source(options: DatabaseOptions) -> sa.FromClause:
 
 def _query(options: DatabaseOptions) -> sa.TextClause:
     query = str(options.query).strip().rstrip(";")
-    # A colon of the query's own ('12:30', ::text) is no parameter; what follows stands on a line of its own, since the
-    # query may end in a comment.
+    # A colon of the query ('12:30', ::text) is no parameter. What follows is on a new line, because the query may end in a
+    # comment.
     return sa.text(f"{query}\n".replace(":", "\\:"))

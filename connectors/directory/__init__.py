@@ -1,4 +1,4 @@
-"""Files that are dropped into a folder: each one a partition, read once it is still, kept, archived or deleted when settled."""
+"""The directory connector: reads each file of a folder once it is stable, then keeps, archives or deletes it."""
 
 from connectors.directory.connector import DirectoryConnector
 from connectors.directory.options import DirectoryOptions

@@ -1,8 +1,8 @@
-"""Where files go: those of which everything is settled, with receipt and rejected rows, and those that can't be read.
+"""The archiver: removes acknowledged files with receipt and rejected rows, and moves unreadable files away.
 
-The order is what a crash leaves whole. First the rejected rows, for they are read from the file; then the file, whose
-receipt stands beside the name that it is about to take. Until it has gone, all of it is done again after a crash, to the same
-names and with the same content.
+The order of the steps survives a crash at any moment. The rejected rows are written first, because they are read from the file.
+Then the receipt is written beside the name to which the file moves, and the file moves last. Until then, all of it is repeated
+after a crash, with the same names and the same content.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from connectors.directory import disposal
 from connectors.directory.disposal import Note
 from connectors.directory.options import DirectoryOptions
 from connectors.files import receipt as receipts
-from connectors.files.durable_write import fitting, write
+from connectors.files.durable_write import shorten_name, write
 from connectors.files.file_batches import open_file
 from connectors.files.identity import Identity
-from connectors.files.quarantine import Quarantined, Source, quarantine
-from connectors.filesystem import cause
+from connectors.files.quarantine import QuarantineFile, write_quarantine
+from connectors.files.rejected_rows import QuarantineSource
+from connectors.filesystem import describe_error
 from connectors.formats import Format
 from ingestd.sdk import SettleLater, Settlement, SourceBroken, SourceUnavailable
 
@@ -32,8 +33,8 @@ _DATES = {"none": "", "year": "%Y", "month": "%Y/%m", "day": "%Y/%m/%d"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Disposal:
-    """A file of which everything is settled: where it is, its name below the folder, which file it is, what became of it."""
+class AcknowledgedFile:
+    """A file from which everything is delivered or rejected. ``name`` is its path below the drop folder."""
 
     path: Path
     name: str
@@ -43,38 +44,38 @@ class Disposal:
 
 
 class Archiver:
-    """Moves files out of a drop folder as its options say; ``base`` is what relative paths start at."""
+    """Removes files from a drop folder as the options say. Relative paths start at ``base``."""
 
     def __init__(
-        self, options: DirectoryOptions, base: Path, *, form_of: Callable[[str], Format], now: Callable[[], float]
+        self, options: DirectoryOptions, base: Path, *, format_for: Callable[[str], Format], now: Callable[[], float]
     ) -> None:
         archive = base / options.archive if options.archive is not None else None
-        inner = archive if options.after == "archive" else None
+        parent = archive if options.after == "archive" else None
         self._options = options
         self._base = base
-        self._form_of = form_of
+        self._format_for = format_for
         self._now = now
         self.archive = archive
-        self.quarantine = _folder(base, options.quarantine, inner, "rejected")
-        self.failed = _folder(base, options.failed, inner, "failed")
-        self.receipts = _folder(base, options.receipts, None, "") if options.receipt else None
+        self.quarantine = _output_folder(base, options.quarantine, parent, "rejected")
+        self.failed = _output_folder(base, options.failed, parent, "failed")
+        self.receipts = _output_folder(base, options.receipts, None, "") if options.receipt else None
 
     @property
-    def folders(self) -> tuple[Path, ...]:
-        """Every folder that files are written to; no scan goes there."""
-        return (*([self.archive] if self.archive is not None else []), *self.places.values())
+    def all_folders(self) -> tuple[Path, ...]:
+        """Every folder to which files are written. No scan enters them."""
+        return (*([self.archive] if self.archive is not None else []), *self.output_folders.values())
 
     @property
-    def places(self) -> dict[str, Path]:
-        """The folders besides the archive that files are written to, by the names of their settings."""
+    def output_folders(self) -> dict[str, Path]:
+        """The folders besides the archive to which files are written, by the names of their settings."""
         found = {"quarantine": self.quarantine, "failed": self.failed, "receipts": self.receipts}
         return {name: folder for name, folder in found.items() if folder is not None}
 
-    def check(self, path: Path, name: str, settlement: Settlement) -> None:
-        """Whether a file may go now; looked at before anything that belongs to it goes.
+    def check_removable(self, path: Path, name: str, settlement: Settlement) -> None:
+        """Check that a file can be removed now, before anything that belongs to it is removed.
 
         Raises:
-            SettleLater: it is to stay for a while yet.
+            SettleLater: its grace period has not passed.
             SourceUnavailable: it can't be moved.
         """
         left = settlement.ended + self._options.delete_grace_seconds - self._now()
@@ -86,31 +87,31 @@ class Archiver:
                 " the folder, or set after: keep."
             )
 
-    def put_away(self, leaving: Disposal) -> None:
-        """A file is settled as it is, and may go.
+    def dispose(self, file: AcknowledgedFile) -> None:
+        """Write the file's rejected rows and receipt, then keep, archive or delete it.
 
         Raises:
-            SourceUnavailable: something can't be written or moved; asked again, it is done then.
+            SourceUnavailable: something can't be written or moved. The call can be repeated.
         """
-        rows = self._quarantine(leaving)
+        rows = self._write_quarantine(file)
         match self._options.after:
             case "keep":
-                self._leave_word(leaving, rows, "It stays where it is.")
+                self._write_receipt(file, rows, "It stays where it is.")
             case "archive":
-                self._archive(leaving, rows)
+                self._archive(file, rows)
             case "delete":
-                self._leave_word(leaving, rows, "It is deleted.")
-                disposal.delete(leaving.path, identity=leaving.identity)
+                self._write_receipt(file, rows, "It is deleted.")
+                disposal.delete(file.path, identity=file.identity)
 
-    def put_companion_away(self, path: Path, name: str, identity: Identity, sha256: str, ended: float) -> None:
-        """What lay beside a file goes where the file goes."""
+    def dispose_companion(self, path: Path, name: str, identity: Identity, sha256: str, ended: float) -> None:
+        """Archive or delete a companion as its file will be."""
         if self._options.after == "archive":
-            disposal.archive(path, self._archive_of(ended), name, identity=identity, sha256=sha256)
+            disposal.archive(path, self._archive_folder(ended), name, identity=identity, sha256=sha256)
         elif self._options.after == "delete":
             disposal.delete(path, identity=identity)
 
-    def set_aside(self, path: Path, name: str, identity: Identity, reason: str) -> bool:
-        """Move a file that can't be read where such files go, its reason beside it; whether it was moved.
+    def move_to_failed(self, path: Path, name: str, identity: Identity, reason: str) -> bool:
+        """Move an unreadable file to the folder for those, with its reason beside it; return True if it was moved.
 
         Raises:
             SourceUnavailable: it can't be moved now.
@@ -123,97 +124,93 @@ class Archiver:
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise SourceUnavailable(f"{path} can't be read: {cause(error)}") from error
-        said = (
+            raise SourceUnavailable(f"{path} can't be read: {describe_error(error)}") from error
+        text = (
             f"{name} could not be read.\n\n{reason}\n\nCorrect the file and drop it again; it may have the same name.\n"
         )
         note = Note(
-            place=lambda taken: taken.with_name(taken.name + REASON_SUFFIX),
-            content=lambda _: said.encode("utf-8", "backslashreplace"),
+            path_for=lambda archived: archived.with_name(archived.name + REASON_SUFFIX),
+            content_for=lambda _: text.encode("utf-8", "backslashreplace"),
         )
         return disposal.archive(path, self.failed, name, identity=identity, sha256=sha256, note=note)
 
-    def _archive(self, leaving: Disposal, rows: Quarantined | None) -> None:
-        def content(taken: Path) -> bytes:
-            return self._word(leaving, rows, f"It is archived as {self._shown(taken)}.")
+    def _archive(self, file: AcknowledgedFile, rows: QuarantineFile | None) -> None:
+        def content(archived: Path) -> bytes:
+            return self._receipt(file, rows, f"It is archived as {self._display_path(archived)}.")
 
-        note = Note(place=self._receipt_of, content=content) if self._options.receipt else None
-        folder = self._archive_of(leaving.settlement.ended)
-        disposal.archive(
-            leaving.path, folder, leaving.name, identity=leaving.identity, sha256=leaving.sha256, note=note
-        )
+        note = Note(path_for=self._receipt_path, content_for=content) if self._options.receipt else None
+        folder = self._archive_folder(file.settlement.ended)
+        disposal.archive(file.path, folder, file.name, identity=file.identity, sha256=file.sha256, note=note)
 
-    def _archive_of(self, ended: float) -> Path:
+    def _archive_folder(self, ended: float) -> Path:
         if self.archive is None:
-            raise SourceBroken("after: archive needs to know where: set archive to a folder.")
-        # By when it was read, not by today: done again after midnight, it must find what it did before.
+            raise SourceBroken("after: archive needs a folder: set archive.")
+        # By the date of the reading, not of today: a repetition after midnight must find the same folder.
         return self.archive / datetime.fromtimestamp(ended).astimezone().strftime(_DATES[self._options.archive_folders])
 
-    def _receipt_of(self, taken: Path) -> Path:
+    def _receipt_path(self, archived: Path) -> Path:
         if self.receipts is not None and self.archive is not None:
-            taken = self.receipts / taken.relative_to(self.archive)
-        return taken.with_name(taken.name + receipts.SUFFIX)
+            archived = self.receipts / archived.relative_to(self.archive)
+        return archived.with_name(archived.name + receipts.SUFFIX)
 
-    def _leave_word(self, leaving: Disposal, rows: Quarantined | None, put: str) -> None:
+    def _write_receipt(self, file: AcknowledgedFile, rows: QuarantineFile | None, disposition: str) -> None:
         if self.receipts is None:
             return
-        name = fitting(PurePosixPath(leaving.name))
-        place = self.receipts / name.with_name(name.name + receipts.SUFFIX)
+        name = shorten_name(PurePosixPath(file.name))
+        path = self.receipts / name.with_name(name.name + receipts.SUFFIX)
         try:
-            write(place, [self._word(leaving, rows, put)])
+            write(path, [self._receipt(file, rows, disposition)])
         except OSError as error:
-            raise SourceUnavailable(f"The receipt {place} can't be written: {cause(error)}") from error
+            raise SourceUnavailable(f"The receipt {path} can't be written: {describe_error(error)}") from error
 
-    def _word(self, leaving: Disposal, rows: Quarantined | None, put: str) -> bytes:
-        return receipts.receipt(
-            leaving.settlement,
-            name=leaving.name,
-            put=put,
-            sha256=leaving.sha256,
-            size=leaving.identity.size,
-            quarantine=self._shown(rows.path) if rows is not None and rows.path is not None else "",
+    def _receipt(self, file: AcknowledgedFile, rows: QuarantineFile | None, disposition: str) -> bytes:
+        return receipts.build_receipt(
+            file.settlement,
+            name=file.name,
+            disposition=disposition,
+            sha256=file.sha256,
+            size=file.identity.size,
+            quarantine=self._display_path(rows.path) if rows is not None and rows.path is not None else "",
             remark=_remark(rows),
         )
 
-    def _quarantine(self, leaving: Disposal) -> Quarantined | None:
-        if self.quarantine is None or not leaving.settlement.rejected:
+    def _write_quarantine(self, file: AcknowledgedFile) -> QuarantineFile | None:
+        if self.quarantine is None or not file.settlement.rejected:
             return None
         try:
-            opened = open_file(leaving.path, leaving.name)
+            opened = open_file(file.path, file.name)
         except FileNotFoundError:
             return None
         with opened.file:
-            if not opened.identity.same_content(leaving.identity):
-                return None  # replaced: what is there now has not been read
-            source = Source(
+            if not opened.identity.has_same_content(file.identity):
+                return None  # replaced: the present content was not read
+            source = QuarantineSource(
                 file=cast("BinaryIO", opened.file),
-                name=leaving.name,
-                sha256=leaving.sha256,
-                form=self._form_of(leaving.name),
+                name=file.name,
+                sha256=file.sha256,
+                file_format=self._format_for(file.name),
                 configured=self._options.format,
             )
             try:
-                return quarantine(source, leaving.settlement, self.quarantine)
+                return write_quarantine(source, file.settlement, self.quarantine)
             except OSError as error:
                 raise SourceUnavailable(
-                    f"The rejected rows of {leaving.path} can't be written into {self.quarantine}: {cause(error)}"
+                    f"The rejected rows of {file.path} can't be written into {self.quarantine}: {describe_error(error)}"
                     " The file stays until they can."
                 ) from error
 
-    def _shown(self, path: Path) -> str:
+    def _display_path(self, path: Path) -> str:
         return str(path.relative_to(self._base) if path.is_relative_to(self._base) else path)
 
 
-def _folder(base: Path, configured: Path | None, archive: Path | None, name: str) -> Path | None:
+def _output_folder(base: Path, configured: Path | None, archive: Path | None, name: str) -> Path | None:
     if configured is not None:
         return base / configured
     return archive / name if archive is not None else None
 
 
-def _remark(rows: Quarantined | None) -> str:
+def _remark(rows: QuarantineFile | None) -> str:
     if rows is None:
         return ""
-    elsewhere = (
-        f"{rows.elsewhere} are of an earlier content; `ingestd rejected list` has them." if rows.elsewhere else ""
-    )
-    return f"{rows.sentence} {elsewhere}".strip()
+    missing = f"{rows.missing} are of an earlier content; `ingestd rejected list` has them." if rows.missing else ""
+    return f"{rows.sentence} {missing}".strip()

@@ -1,4 +1,4 @@
-"""Where a file is that was read: by its path, and by what its status was then."""
+"""The location of a file that was read: which file a path belongs to, and where the file is now."""
 
 from __future__ import annotations
 
@@ -8,34 +8,37 @@ from pathlib import Path, PurePosixPath
 
 from connectors.directory.archiver import Archiver
 from connectors.directory.options import DirectoryOptions
-from connectors.files.durable_write import fitting
-from connectors.files.identity import Identity, identity_of
+from connectors.files.durable_write import shorten_name
+from connectors.files.identity import Identity
 from connectors.files.resubmission import origin_name
 from connectors.filesystem import real_path
 from ingestd.sdk import Cursor
 
 _ARCHIVED = 10_000
-"""So many names like one are looked at in the archive."""
+"""The number of names like one that are looked up in the archive."""
 _COARSE_SECONDS = 2
 _DEPTHS = {"none": 0, "year": 1, "month": 2, "day": 3}
 
 
-def locate(path: Path, folder: Path, away: Archiver, options: DirectoryOptions) -> str | None:
-    """The path below the folder of the file that an absolute path is, was, or holds the rejected rows of; None: of none."""
-    # Those that may lie in another come before it.
-    if (failed := _below(path, away.failed)) is not None:
+def locate(path: Path, folder: Path, archiver: Archiver, options: DirectoryOptions) -> str | None:
+    """Return the path below the folder of the file to which an absolute path belongs; None if there is none.
+
+    The path may be that of the file, of the archived or failed file, or of the file with its rejected rows.
+    """
+    # A folder that can be inside another one comes before it.
+    if (failed := _below(path, archiver.failed)) is not None:
         return PurePosixPath(*failed).as_posix()
-    if (rows := _below(path, away.quarantine)) is not None:
+    if (rows := _below(path, archiver.quarantine)) is not None:
         name = PurePosixPath(*rows)
         return name.with_name(origin_name(name.name) or name.name).as_posix()
-    if (archived := _below(path, away.archive)) is not None:
+    if (archived := _below(path, archiver.archive)) is not None:
         return PurePosixPath(*(archived[_DEPTHS[options.archive_folders] :] or archived)).as_posix()
     dropped = _below(path, folder)
     return PurePosixPath(*dropped).as_posix() if dropped is not None else None
 
 
 def _below(path: Path, folder: Path | None) -> tuple[str, ...] | None:
-    """The steps from a folder down to a path; None where the path is not in it."""
+    """Return the parts of the path below a folder; None if the path is not in it."""
     if folder is None:
         return None
     for spelled in (path, real_path(path.parent) / path.name):
@@ -45,43 +48,43 @@ def _below(path: Path, folder: Path | None) -> tuple[str, ...] | None:
     return None
 
 
-def whereabouts(name: str, cursor: Cursor, folder: Path, archive: Path | None, options: DirectoryOptions) -> str:
-    """The end of a sentence on the file that the cursor speaks of."""
+def describe_location(name: str, cursor: Cursor, folder: Path, archive: Path | None, options: DirectoryOptions) -> str:
+    """Return the end of a sentence on where the file is that the cursor describes."""
     try:
-        identity = identity_of((folder / name).stat())
+        identity = Identity.from_status((folder / name).stat())
     except OSError:
         identity = None
-    if identity is not None and identity.is_at(cursor):
+    if identity is not None and identity.matches_cursor(cursor):
         return "it stays where it is" if options.after == "keep" else f"it is still in {folder}"
     if archive is not None:
-        for place in _folders(archive, _DEPTHS[options.archive_folders]):
-            if (archived := _archived(name, cursor, place)) is not None:
+        for dated in _dated_folders(archive, _DEPTHS[options.archive_folders]):
+            if (archived := _find_archived(name, cursor, dated)) is not None:
                 return f"it was archived as {archived}"
     if identity is not None:
-        return "another content has taken its place"
+        return "it was replaced by another content"
     return "it was deleted" if options.after == "delete" else f"it is not in {folder} any more"
 
 
-def _folders(archive: Path, depth: int) -> Iterable[Path]:
-    """The folders of the archive that files are in, the latest date first."""
+def _dated_folders(archive: Path, depth: int) -> Iterable[Path]:
+    """Return the folders of the archive that hold files, the latest date first."""
     return sorted(archive.glob("/".join(["[0-9]*"] * depth)), reverse=True) if depth else [archive]
 
 
-def _archived(name: str, cursor: Cursor, archive: Path) -> Path | None:
-    target = archive / fitting(PurePosixPath(name))
+def _find_archived(name: str, cursor: Cursor, archive: Path) -> Path | None:
+    target = archive / shorten_name(PurePosixPath(name))
     for number in range(1, _ARCHIVED):
         candidate = target if number == 1 else target.with_name(f"{target.stem}~{number}{target.suffix}")
         try:
             status = candidate.lstat()
         except OSError:
             return None
-        if _is_it(identity_of(status), cursor):
+        if _is_moved_file(Identity.from_status(status), cursor):
             return candidate
     return None
 
 
-def _is_it(identity: Identity, cursor: Cursor) -> bool:
-    """The same file moved, or its copy: a copy has its time as exactly as its file system can tell."""
+def _is_moved_file(identity: Identity, cursor: Cursor) -> bool:
+    """Return True for the file itself or its copy. The time of a copy is as exact as its file system allows."""
     if identity.size != cursor.get("size"):
         return False
     written = cursor.get("mtime_ns")

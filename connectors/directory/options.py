@@ -1,4 +1,4 @@
-"""What a person can say about a drop folder."""
+"""The options of a drop folder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from connectors.directory.readiness import ConfiguredRule, RuleName, Trailer, rule_of
+from connectors.directory.readiness import ConfiguredRule, RuleName, Trailer, configure_rule
 from connectors.directory.readiness.rule import ReadinessRule
 from connectors.formats import PATTERNS, ConfiguredFormat, FormatName
 
@@ -23,7 +23,7 @@ class DirectoryOptions(BaseModel):
     pattern: Annotated[str, Field(min_length=1)] | Annotated[list[str], Field(min_length=1)] = Field(
         default=PATTERNS,
         description=(
-            "A glob or a list of them. Without a slash it is held against the file's name, with one against its path below"
+            "A glob or a list of globs. Without a slash it is compared with the file's name, with a slash with its path below"
             " the folder. Names that start with a dot or ~$, or end in .tmp, .part, .crdownload or .filepart never match."
         ),
     )
@@ -31,36 +31,36 @@ class DirectoryOptions(BaseModel):
         default=False,
         description="Whether pattern distinguishes RUN01.CSV from run01.csv; by default both match *.csv.",
     )
-    recursive: bool = Field(default=False, description="Whether files in sub-folders are taken too.")
+    recursive: bool = Field(default=False, description="Whether files in sub-folders are read, too.")
     settle_seconds: float = Field(
         default=2,
         ge=0,
-        description="How long a file's size and time must stand still before it is taken; 0 takes it at first sight.",
+        description="How long a file's size and time must be unchanged before it is read; 0 reads it at once.",
     )
     ready: list[RuleName | ConfiguredRule] = Field(
         default=[],
         description=(
-            "What else must be true before a file is taken, all of it: rules by name, such as marker, or with settings, such"
+            "Rules that must all be met before a file is read: a rule's name, such as marker, or a rule with settings, such"
             ' as {type: marker, name: "{stem}.ready"}. docs/files.md has an example of each.'
         ),
     )
     empty_seconds: float = Field(
         default=60,
         ge=0,
-        description="How long a file may be empty before it is parked; it is taken once something is in it.",
+        description="How long a file may be empty before it is rejected; it is read once it has content.",
     )
     canary: Annotated[str, Field(pattern=r"^([^/]+(/[^/]+)*)?$")] = Field(
         default="",
         description=(
-            "A file that is in the folder while its share is mounted, such as .mounted: without it the source counts as away."
-            " Empty: none."
+            "A file that is in the folder while its share is mounted, such as .mounted. If it is missing, the source counts as"
+            " away. Empty: no such file."
         ),
     )
     after: Literal["keep", "archive", "delete"] = Field(
-        default="keep", description="What becomes of a file once everything from it was delivered or parked."
+        default="keep", description="What happens to a file once everything from it is delivered or rejected."
     )
     archive: Path | None = Field(
-        default=None, description="The folder into which settled files move; needed where after is archive."
+        default=None, description="The folder into which acknowledged files move; required with after: archive."
     )
     archive_folders: Literal["none", "year", "month", "day"] = Field(
         default="none",
@@ -72,72 +72,71 @@ class DirectoryOptions(BaseModel):
     delete_grace_seconds: float = Field(
         default=0,
         ge=0,
-        description="With after: delete, how long after its reading a settled file stays, to be deleted if it is unchanged.",
+        description="With after: delete, how long after its reading a file stays. It is then deleted if it is unchanged.",
     )
     receipt: bool = Field(
         default=True,
         description=(
-            "Whether what became of a file is written down as NAME.receipt.json: beside the archived file, or in receipts."
+            "Whether a receipt NAME.receipt.json with the file's outcome is written: beside the archived file, or in receipts."
         ),
     )
     receipts: Path | None = Field(
-        default=None, description="The folder of the receipts; without it only archived files have one, beside them."
+        default=None,
+        description="The folder of the receipts; without it only archived files have a receipt, beside them.",
     )
     quarantine: Path | None = Field(
         default=None,
         description=(
-            "The folder into which the rejected rows of a file are written, to be mended and dropped back. Without it,"
-            " rejected in the archive where there is one."
+            "The folder into which the rejected rows of a file are written, to be corrected and dropped again. Default: rejected"
+            " in the archive, if there is one."
         ),
     )
     failed: Path | None = Field(
         default=None,
         description=(
-            "The folder into which files move that can't be read at all, each with its reason beside it. Without it, failed in"
-            " the archive with after: archive; else they stay."
+            "The folder into which unreadable files move, each with its reason beside it. Default: failed in the archive with"
+            " after: archive; otherwise they stay."
         ),
     )
     watch: Literal["auto", "events", "polling"] = Field(
         default="auto",
         description=(
-            "How changes are noticed. auto tries out on each mount whether the system tells of them, and looks every"
-            " poll_seconds where it does not: on NFS, SMB and other file systems that others change."
+            "How changes are noticed. auto tests on each mount whether the system reports events. Without events, as on NFS and"
+            " SMB, the folder is scanned every poll_seconds."
         ),
     )
-    poll_seconds: float = Field(
-        default=5, gt=0, description="How often the folder is looked through where events don't come."
-    )
+    poll_seconds: float = Field(default=5, gt=0, description="How often the folder is scanned if there are no events.")
     rescan_seconds: float = Field(
-        default=30, gt=0, description="How often the folder is looked through for what events have missed."
+        default=30, gt=0, description="How often the folder is scanned besides events, for changes that they missed."
     )
     member: str = Field(
         default="*",
         min_length=1,
-        description="Of a zip file, which members are read: a glob of names, or of paths where it has a slash.",
+        description="Which members of a zip file are read: a glob of names, or of paths if it has a slash.",
     )
     format: FormatName | ConfiguredFormat | None = Field(
         default=None,
         description=(
-            "The format of the files, by its name or with settings of its own, such as {type: csv}; without it the end of"
-            " each name tells."
+            "The format of the files, by its name or with its own settings, such as {type: csv}. Default: by the suffix of"
+            " each file."
         ),
     )
 
     @model_validator(mode="after")
-    def _archive_fits(self) -> Self:
+    def _check_folders(self) -> Self:
         if self.after == "archive" and self.archive is None:
-            raise ValueError("after: archive needs to know where: set archive to a folder")
+            raise ValueError("after: archive needs a folder: set archive")
         if self.archive is not None and self.archive == self.path:
             raise ValueError("archive must be another folder than path, or archived files would be read again")
         for name in ("quarantine", "failed"):
             if getattr(self, name) == self.path:
-                raise ValueError(f"{name} must be another folder than path, or what lies there would be read at once")
+                raise ValueError(f"{name} must be another folder than path, or its files would be read at once")
         if self.delete_grace_seconds and self.after != "delete":
             raise ValueError("delete_grace_seconds is for after: delete")
         return self
 
     @model_validator(mode="after")
-    def _rules_fit(self) -> Self:
+    def _check_rules(self) -> Self:
         kinds = [type(rule) for rule in self.rules]
         for kind in kinds:
             if kinds.count(kind) > 1:
@@ -147,22 +146,22 @@ class DirectoryOptions(BaseModel):
     @property
     def rules(self) -> tuple[ReadinessRule, ...]:
         """The readiness rules with their settings."""
-        return tuple(rule_of(rule) for rule in self.ready)
+        return tuple(configure_rule(rule) for rule in self.ready)
 
     @property
     def trailer(self) -> Trailer | None:
-        """The rule by which the last line of a file is no record, where there is one."""
+        """The rule that reads the last line of a file, which is no record; None: there is none."""
         return next((rule for rule in self.rules if isinstance(rule, Trailer)), None)
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """The globs, always as several."""
+        """The globs, always as a tuple."""
         return (self.pattern,) if isinstance(self.pattern, str) else tuple(self.pattern)
 
     @property
     def patterns_in_words(self) -> str:
-        """The globs for a sentence: the default ones and long lists in a few words."""
+        """The globs for a sentence; the default ones and long lists are shortened."""
         if self.patterns == tuple(PATTERNS):
-            return "the endings of the known formats"
+            return "the suffixes of the known formats"
         first, more = self.patterns[:_NAMED], len(self.patterns) - _NAMED
         return ", ".join(first) + (f" and {more} more" if more > 0 else "")

@@ -1,4 +1,4 @@
-"""What one process remembers of the files it has dealt with, so that they cost a look at their status and no more."""
+"""The files that this process has read, so that an unchanged file costs only a look at its status."""
 
 from __future__ import annotations
 
@@ -8,55 +8,77 @@ from connectors.files.identity import Identity
 
 
 class ReadFiles:
-    """Forgets with the process: whatever is lost here is found out again by reading. Bounded by what the folder holds."""
+    """Which files were read, acknowledged or found broken. Kept in memory only, and bounded by the files of the folder.
+
+    After a restart everything is found again by reading.
+    """
 
     def __init__(self) -> None:
         self._broken: dict[str, tuple[Identity, str]] = {}
-        self._through: dict[str, Identity] = {}
+        self._acknowledged: dict[str, Identity] = {}
         self._read: dict[str, Identity] = {}
+        self._unreadable: dict[str, Identity] = {}
+        self._current: tuple[str, Identity] | None = None
 
     def keep_only(self, names: Container[str]) -> None:
-        """Forget the files that are gone."""
-        for known in (self._broken, self._through, self._read):
+        """Forget every file that is not among ``names``."""
+        for known in (self._broken, self._acknowledged, self._read):
             for name in [name for name in list(known) if name not in names]:
                 del known[name]
 
     def forget(self) -> None:
-        """Find everything out again."""
+        """Forget everything, so that every file is read again."""
         self._broken.clear()
-        self._through.clear()
+        self._acknowledged.clear()
         self._read.clear()
 
-    def broken(self, name: str, identity: Identity | None, reason: str) -> None:
-        """The file can't be read as it is."""
+    def begin(self, name: str, identity: Identity) -> None:
+        """Record that the file is being read."""
+        self._current = (name, identity)
+
+    def mark_read(self, name: str, identity: Identity) -> None:
+        """Record that the file was read as it is; whether its entries are acknowledged is not known."""
+        self._read[name] = identity
+
+    def mark_acknowledged(self, name: str, identity: Identity) -> None:
+        """Record that everything from the file is acknowledged and the file stays in the folder."""
+        self._acknowledged[name] = identity
+
+    def mark_broken(self, name: str, identity: Identity | None, reason: str) -> None:
+        """Record that the file can't be read as it is."""
         if identity is not None:
             self._broken[name] = (identity, reason)
 
-    def mend(self, name: str) -> None:
-        """What was wrong with the file may be mended, though the file itself is the same."""
+    def mark_unreadable(self, name: str, identity: Identity) -> None:
+        """Record that the content of the file can't be read, until `take_unreadable`."""
+        self._unreadable[name] = identity
+
+    def take_unreadable(self, name: str) -> Identity | None:
+        """Return the identity recorded by `mark_unreadable`, once; None if there is none."""
+        return self._unreadable.pop(name, None)
+
+    def confirm_broken(self, name: str, reason: str) -> None:
+        """Record the reason why the last file that was read failed; the mapping may have rejected it, not the connector."""
+        if self._current is not None and self._current[0] == name:
+            self.mark_broken(name, self._current[1], reason)
+
+    def clear_broken(self, name: str) -> None:
+        """Allow another reading of a broken file, because something other than the file changed."""
         self._broken.pop(name, None)
 
-    def why_broken(self, name: str, identity: Identity) -> str | None:
-        """Why the file can't be read, if it is still the same; a changed permission makes it another."""
+    def broken_reason(self, name: str, identity: Identity) -> str | None:
+        """Return why the unchanged file can't be read; None if it may be readable. Changed permissions count as a change."""
         known = self._broken.get(name)
         return known[1] if known is not None and known[0] == identity else None
 
-    def through(self, name: str, identity: Identity) -> None:
-        """Everything from the file is settled and it stays where it is."""
-        self._through[name] = identity
-
-    def read(self, name: str, identity: Identity) -> None:
-        """The file was read as it is; whether all of it has arrived is another matter."""
-        self._read[name] = identity
-
-    def has_nothing_new(self, name: str, identity: Identity) -> bool:
-        """Whether reading the file as it is would bring nothing."""
-        if name in self._read and identity.same_content(self._read[name]):
+    def is_known(self, name: str, identity: Identity) -> bool:
+        """Return True if reading the file as it is would yield nothing new."""
+        if name in self._read and identity.has_same_content(self._read[name]):
             return True
-        return self.is_through(name, identity)
+        return self.is_done(name, identity)
 
-    def is_through(self, name: str, identity: Identity) -> bool:
-        """Whether there is nothing to do for the file as it is."""
-        if name in self._through and identity.same_content(self._through[name]):
+    def is_done(self, name: str, identity: Identity) -> bool:
+        """Return True if the unchanged file is acknowledged or broken, so nothing is left to do for it."""
+        if name in self._acknowledged and identity.has_same_content(self._acknowledged[name]):
             return True
-        return name in self._broken and self.why_broken(name, identity) is not None
+        return name in self._broken and self.broken_reason(name, identity) is not None

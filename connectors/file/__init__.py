@@ -1,4 +1,4 @@
-"""One file that people keep open and save in place: read whole whenever it has settled after a change, never moved."""
+"""The file connector: one file that people keep open and save in place, read whole after each change, never moved."""
 
 from connectors.file.connector import FileConnector
 from connectors.file.options import FileOptions

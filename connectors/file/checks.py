@@ -1,4 +1,4 @@
-"""The named checks of one file, for `ingestd check`, and who works on it."""
+"""The checks of one file, for `ingestd check`, and whether an office program has it open."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from connectors.filesystem import cause
+from connectors.filesystem import describe_error
 from ingestd.sdk import SourceBroken, Step
 
 
-def steps(path: Path, form: Callable[[], object]) -> Iterator[Step]:
-    """Each check in order; after a file that is not there, there is nothing more to say."""
+def run_checks(path: Path, resolve_format: Callable[[], object]) -> Iterator[Step]:
+    """Yield the result of each check in order. If the file does not exist, no other check follows."""
     try:
         path.parent.stat()
     except OSError as error:
-        yield Step(name="folder", outcome="failed", sentence=f"{path.parent} can't be used: {cause(error)}")
+        yield Step(name="folder", outcome="failed", sentence=f"{path.parent} can't be used: {describe_error(error)}")
         return
-    yield Step(name="folder", outcome="passed", sentence=f"{path.parent} is there.")
+    yield Step(name="folder", outcome="passed", sentence=f"{path.parent} exists.")
     if not os.path.isfile(path):  # noqa: PTH113 - raises nothing
-        sentence = f"{path} is not there, or is no file. Put it there, or correct path."
+        sentence = f"{path} does not exist, or is no file. Put it there, or correct path."
         yield Step(name="file", outcome="failed", sentence=sentence)
         return
     if os.access(path, os.R_OK):
@@ -27,20 +27,20 @@ def steps(path: Path, form: Callable[[], object]) -> Iterator[Step]:
     else:
         yield Step(name="file", outcome="failed", sentence=f"{path} can't be read: allow ingestd's user to read it.")
     try:
-        form()
+        resolve_format()
     except SourceBroken as error:
         yield Step(name="format", outcome="failed", sentence=str(error))
-    if holder := who_has_it_open(path):
-        yield Step(name="in use", outcome="skipped", sentence=holder)
+    if sentence := describe_office_lock(path):
+        yield Step(name="in use", outcome="skipped", sentence=sentence)
 
 
-def who_has_it_open(path: Path) -> str:
-    """A sentence where an office program's lock file lies beside the file; else empty. What was saved is read all the same."""
+def describe_office_lock(path: Path) -> str:
+    """Return a sentence if the lock file of an office program exists beside the file; else empty. It does not stop reading."""
     for lock in (
         path.with_name(f"~${path.name}"),
         path.with_name(f"~${path.name[2:]}"),
         path.with_name(f".~lock.{path.name}#"),
     ):
         if os.path.lexists(lock):
-            return f"Somebody has {path.name} open ({lock.name} lies beside it); it is read as it was saved last."
+            return f"A user has {path.name} open ({lock.name} exists); ingestd reads what was saved last."
     return ""

@@ -1,4 +1,4 @@
-"""The file connector: a look at one file's status, and a reading of the whole once it stands still."""
+"""The file connector: checks the status of one file, and reads the whole file once it is stable after a change."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import ClassVar
 
-from connectors.file.checks import steps, who_has_it_open
+from connectors.file.checks import describe_office_lock, run_checks
 from connectors.file.options import FileOptions
-from connectors.files import Identity, OpenFile, StabilityTracker, batches_of, identity_of, open_file, unchanged
+from connectors.files import Identity, OpenFile, StabilityTracker, open_file, read_batches, unchanged_batch
 from connectors.files.notices import NoticeLog
-from connectors.filesystem import cause, real_path
-from connectors.folder_watch import Watching
-from connectors.formats import Format, format_of
+from connectors.filesystem import describe_error, real_path
+from connectors.folder_watch import ConnectorWatch
+from connectors.formats import Format, resolve_format
 from connectors.formats.parser_process import Parsers
 from ingestd.sdk import (
     Batch,
@@ -31,7 +31,7 @@ from ingestd.sdk import (
 
 
 class FileConnector(Connector):
-    """One file, one partition; each reading is its whole truth."""
+    """One file, which is one partition. Each reading covers the whole file."""
 
     Options: ClassVar[type[FileOptions]] = FileOptions
     options: FileOptions
@@ -42,18 +42,21 @@ class FileConnector(Connector):
         self._name = self._path.name
         self._parsers = Parsers()
         self._notices = NoticeLog(context.log)
-        self._stillness = StabilityTracker(options.settle_seconds)
-        self._gone_since: float | None = None
+        self._stability = StabilityTracker(options.settle_seconds)
+        self._missing_since: float | None = None
         self._seen: Identity | None = None
         self._broken: tuple[Identity, str] | None = None
         self._last_read: Identity | None = None
-        self._watching = Watching(
-            self._path.parent, recursive=False, how=options.watch, tell=lambda text: context.log(f"{text}.")
+        self._watch = ConnectorWatch(
+            self._path.parent,
+            recursive=False,
+            mode=options.watch,
+            report=lambda sentence: context.log(f"{sentence}."),
         )
 
     @classmethod
     def claims(cls, options: FileOptions, base: Path) -> Sequence[FileClaim]:
-        """The file by its name in its folder, and what it leads to if it is a link."""
+        """Return the file by its name in its folder, and the file to which it leads if it is a link."""
         named = base / options.path
         spelled = {os.path.realpath(named), f"{os.path.realpath(named.parent)}/{named.name}"}
         return [
@@ -62,63 +65,70 @@ class FileConnector(Connector):
         ]
 
     def partitions(self) -> Iterable[Partition]:
-        """The file, once it stands still; not while it can't be read as it is.
+        """Return the file once it is stable, unless it can't be read as it is.
 
-        Programs save by writing another file and giving it the name, so for a moment there may be none. That is waited for.
+        Programs save by writing another file and renaming it, so the file may be missing for a moment. That is waited for.
+
+        Raises:
+            SourceUnavailable: the file is missing, or its status can't be read.
         """
-        self._watching.rearm()
+        self._watch.rearm()
         now = self.context.now()
-        seen, self._seen = self._seen, self._look(now)
+        seen, self._seen = self._seen, self._read_identity(now)
         if self._seen is None:
-            if seen is None and not self._is_between(now):
-                raise SourceUnavailable(self._missing())
+            if seen is None and not self._is_being_saved(now):
+                raise SourceUnavailable(self._describe_missing())
             return []
-        if self._name not in self._stillness.look({self._name: self._seen}, now):
+        if self._name not in self._stability.update({self._name: self._seen}, now):
             return []
         if self._broken is not None and self._broken[0] == self._seen:
             return []
         return [Partition(name=self._name, deletes=self.options.deletes)]
 
-    def _look(self, now: float) -> Identity | None:
+    def _read_identity(self, now: float) -> Identity | None:
         try:
-            identity = identity_of(self._path.stat())
+            identity = Identity.from_status(self._path.stat())
         except FileNotFoundError:
             if self._seen is not None:
-                self._gone_since = now
+                self._missing_since = now
             return None
         except OSError as error:
-            raise SourceUnavailable(f"{self._path} can't be looked at: {cause(error)}") from error
-        self._gone_since = None
+            raise SourceUnavailable(f"{self._path} can't be examined: {describe_error(error)}") from error
+        self._missing_since = None
         return identity
 
-    def _is_between(self, now: float) -> bool:
-        """Whether the file was there a moment ago."""
-        return self._gone_since is not None and now - self._gone_since < self.options.settle_seconds
+    def _is_being_saved(self, now: float) -> bool:
+        """Return True if the file existed a moment ago."""
+        return self._missing_since is not None and now - self._missing_since < self.options.settle_seconds
 
-    def _missing(self) -> str:
-        folder = os.path.isdir(self._path.parent)  # noqa: PTH112 - raises nothing
-        what = "is not there" if folder else "is not there, nor is its folder: is the share mounted"
-        end = "?" if what.endswith("mounted") else "."
-        return f"{self._path} {what}{end} Nothing that came from it is removed. Put it back, or correct path."
+    def _describe_missing(self) -> str:
+        if os.path.isdir(self._path.parent):  # noqa: PTH112 - raises nothing
+            what = "does not exist."
+        else:
+            what = "does not exist, nor does its folder: is the share mounted?"
+        return f"{self._path} {what} Nothing that came from it is removed. Put it back, or correct path."
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
-        """The whole file; nothing where it is the one of the cursor, ``unchanged`` where only its hash is the cursor's.
+        """Yield the whole file.
 
-        Nothing, too, where it is no longer the file that was seen to stand still: it has to stand still again.
+        Yields nothing if the cursor describes this very file, or if the file changed since it was found stable: it must
+        become stable again. Yields one ``unchanged`` batch if only the content equals that of the cursor.
         """
         del partition  # there is one
         try:
-            if identity_of(self._path.stat()).is_at(cursor):
+            if Identity.from_status(self._path.stat()).matches_cursor(cursor):
                 return
             opened = open_file(self._path, self._name)
         except FileNotFoundError:
-            return  # the next look tells whether it was replaced or is away
+            return  # the next check finds out whether it was replaced or removed
         except OSError as error:
-            raise SourceUnavailable(f"{self._path} can't be looked at: {cause(error)}") from error
+            raise SourceUnavailable(f"{self._path} can't be examined: {describe_error(error)}") from error
         except SourceBroken as error:
-            raise SourceUnavailable(f"{error} If another program holds it, it is read once that lets go.") from error
+            raise SourceUnavailable(
+                f"{error} If another program locks it, it is read once that program releases it."
+            ) from error
         with opened.file:
-            if self.options.settle_seconds and not opened.identity.same_content(self._seen):
+            if self.options.settle_seconds and not opened.identity.has_same_content(self._seen):
                 return
             self._last_read = opened.identity
             try:
@@ -127,39 +137,39 @@ class FileConnector(Connector):
                 self._broken = (opened.identity, str(error))
                 raise
             except OSError as error:
-                raise SourceUnavailable(f"{self._path} can't be read: {cause(error)}") from error
+                raise SourceUnavailable(f"{self._path} can't be read: {describe_error(error)}") from error
 
     def _read(self, opened: OpenFile, cursor: Cursor | None) -> Iterator[Batch]:
         if not opened.identity.size:
             raise SourceBroken(
                 f"{self._name} is empty. Nothing that came from it is removed. Save it again with its content."
             )
-        sha256, known = opened.content(cursor)
-        if known:
-            yield unchanged(opened, sha256)
+        sha256, is_known = opened.compare_content(cursor)
+        if is_known:
+            yield unchanged_batch(opened, sha256)
             return
         rows = 0
-        for batch in batches_of(opened, sha256, self._form(), notices=self._notices):
+        for batch in read_batches(opened, sha256, self._resolve_format(), notices=self._notices):
             rows += batch.records.height + len(batch.rejects)
             if batch.last and not rows and self.options.deletes == "remove":
                 raise SourceBroken(
-                    f"{self._name} holds not a single row, so every entry that came from it would be removed (deletes: remove)."
-                    " That is not believed. Save it again with its rows; if they are all to go, remove its pipeline's entries"
-                    " in the workspace, or leave one row."
+                    f"{self._name} has no rows, so every entry that came from it would be removed (deletes: remove). It is"
+                    " rejected for safety. Save it again with its rows. To remove all of them, remove the entries of its"
+                    " pipeline in the workspace, or leave one row."
                 )
             yield batch
 
-    def _form(self) -> Format:
-        return format_of(self._name, self.options.format, member=self.options.member).using(self._parsers)
+    def _resolve_format(self) -> Format:
+        return resolve_format(self._name, self.options.format, member=self.options.member).with_parsers(self._parsers)
 
     def failed(self, partition: Partition, reason: str) -> None:
-        """Remember that the file can't be read as it is, also where the mapping is what refused it."""
+        """Record that the file can't be read as it is, also if the mapping rejected it."""
         del partition  # there is one
         if self._last_read is not None:
             self._broken = (self._last_read, reason)
 
     def again(self) -> None:
-        """Take the file for one that may have something to tell."""
+        """Treat the file as one that may have new content."""
         self._broken = None
 
     def interrupt(self) -> None:
@@ -167,65 +177,65 @@ class FileConnector(Connector):
         self._parsers.interrupt()
 
     def close(self) -> None:
-        """End the parsing of the file in a child process, should it still be under way."""
+        """End the parsing of the file in a child process."""
         self._parsers.interrupt()
 
     def waiting(self) -> float | None:
-        """Seconds until the file may stand still, or counts as away; None where there is nothing to wait for."""
+        """Return the seconds until the file may be stable, or counts as missing; None if there is nothing to wait for."""
         now = self.context.now()
         if self._seen is None:
-            gone = self._gone_since
-            return None if gone is None else max(0.0, gone + self.options.settle_seconds - now)
-        return self._stillness.next_seconds(now)
+            since = self._missing_since
+            return None if since is None else max(0.0, since + self.options.settle_seconds - now)
+        return self._stability.next_seconds(now)
 
     @property
     def rescan_seconds(self) -> float:
-        """How long at the most a missed event goes unnoticed."""
-        return self._watching.interval(self.options.poll_seconds, self.options.rescan_seconds)
+        """The longest time for which a missed event goes unnoticed."""
+        return self._watch.interval(self.options.poll_seconds, self.options.rescan_seconds)
 
     def watch(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
-        """Wake on every event in the file's folder, also once it appears or comes back."""
-        return self._watching.listen(wake)
+        """Call ``wake`` on every event in the file's folder, also once the folder appears or returns."""
+        return self._watch.listen(wake)
 
     def verify(self) -> Iterable[Step]:
-        """Whether the file is there and can be read, and whether somebody has it open."""
-        return steps(self._path, self._form)
+        """Check whether the file exists and can be read, and whether a user has it open."""
+        return run_checks(self._path, self._resolve_format)
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:
-        """Why the file is not read as it is now."""
+        """Return why the file is not read as it is now; None if nothing prevents it."""
         if name != self._name:
             return None
         try:
-            identity = identity_of(self._path.stat())
+            identity = Identity.from_status(self._path.stat())
         except FileNotFoundError:
-            return self._missing()
+            return self._describe_missing()
         except OSError as error:
-            return f"{self._path} can't be looked at: {cause(error)}"
-        if identity.is_at(cursor):
+            return f"{self._path} can't be examined: {describe_error(error)}"
+        if identity.matches_cursor(cursor):
             return None
         broken = self._broken
         if broken is not None and broken[0] == identity:
             return f"{name} can't be read as it is. {broken[1]}"
-        left = self._stillness.seconds_left(name, self.context.now())
+        left = self._stability.seconds_left(name, self.context.now())
         if left is None:
-            wait = f"{name} was saved just now; it is considered at the next look."
+            reason = f"{name} was saved just now; the next check considers it."
         elif left > 0:
-            wait = f"{name} must stand still for {left:.1f} more seconds (settle_seconds)."
+            reason = f"{name} must be unchanged for {left:.1f} more seconds (settle_seconds)."
         else:
-            wait = f"{name} stands still: it is being read, or what was read from it is not settled yet."
-        holder = who_has_it_open(self._path)
-        return f"{wait} {holder}" if holder else wait
+            reason = f"{name} is stable: it is being read, or what was read from it is not delivered yet."
+        lock = describe_office_lock(self._path)
+        return f"{reason} {lock}" if lock else reason
 
     def locate(self, path: Path) -> str | None:
-        """The file's name, where the path is the file's."""
+        """Return the file's name if the path is that of the file; else None."""
         spelled = {self._path.absolute(), real_path(self._path.parent) / self._name}
         return self._name if spelled & {path, real_path(path.parent) / path.name} else None
 
     def describe_location(self, name: str, cursor: Cursor) -> str:
-        """That it stays; whether it is still as it was read."""
+        """Return the end of a sentence on whether the file is still as it was read."""
         del name  # there is one
         try:
-            same = identity_of(self._path.stat()).is_at(cursor)
+            is_same = Identity.from_status(self._path.stat()).matches_cursor(cursor)
         except OSError:
-            return "it is not there now"
-        return "it stays where it is" if same else "it was saved again since"
+            return "it does not exist now"
+        return "it stays where it is" if is_same else "it was saved again since"

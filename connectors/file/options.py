@@ -1,4 +1,4 @@
-"""What a person can say about one file."""
+"""The options of the file connector."""
 
 from __future__ import annotations
 
@@ -15,38 +15,36 @@ class FileOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    path: Path = Field(
-        description="The file. It may be missing for a while: then the source is away, and nothing is removed."
-    )
+    path: Path = Field(description="The file. While it is missing, the source is away and nothing is removed.")
     settle_seconds: float = Field(
         default=5,
         ge=0,
-        description="How long the file's size and time must stand still after it was saved before it is read.",
+        description="How long the file's size and time must be unchanged after it was saved before it is read.",
     )
     deletes: Literal["keep", "remove"] = Field(
         default="keep",
         description=(
-            "What becomes of the entries of rows that are no longer in the file. With remove, a file without a single row is"
-            " not believed: it is parked instead."
+            "What happens to the entries of rows that are no longer in the file. With remove, a file without rows is rejected"
+            " and removes nothing."
         ),
     )
     watch: Literal["auto", "events", "polling"] = Field(
         default="auto",
-        description="How changes are noticed; as of the connector directory.",
+        description="How changes are noticed; as for the connector directory.",
     )
-    poll_seconds: float = Field(default=5, gt=0, description="How often the file is looked at where events don't come.")
+    poll_seconds: float = Field(default=5, gt=0, description="How often the file is checked if there are no events.")
     rescan_seconds: float = Field(
-        default=30, gt=0, description="How often the file is looked at for what events have missed."
+        default=30, gt=0, description="How often the file is checked besides events, for changes that they missed."
     )
     member: str = Field(
         default="*",
         min_length=1,
-        description="Of a zip file, which members are read: a glob of names, or of paths where it has a slash.",
+        description="Which members of a zip file are read: a glob of names, or of paths if it has a slash.",
     )
     format: FormatName | ConfiguredFormat | None = Field(
         default=None,
         description=(
-            "The file's format, by its name or with settings of its own, such as {type: excel, sheet: Masses}; without it the"
-            " end of its name tells."
+            "The file's format, by its name or with its own settings, such as {type: excel, sheet: Masses}. Default: by the"
+            " file's suffix."
         ),
     )

@@ -1,7 +1,7 @@
-"""What connectors that read files share: which file it is, whether it stands still, and how it becomes batches."""
+"""Parts shared by the connectors that read files: identity, stability, and batches of one file."""
 
-from connectors.files.file_batches import OpenFile, batches_of, open_file, unchanged
-from connectors.files.identity import Identity, identity_of
+from connectors.files.file_batches import OpenFile, open_file, read_batches, unchanged_batch
+from connectors.files.identity import Identity
 from connectors.files.stability import StabilityTracker
 
-__all__ = ["Identity", "OpenFile", "StabilityTracker", "batches_of", "identity_of", "open_file", "unchanged"]
+__all__ = ["Identity", "OpenFile", "StabilityTracker", "open_file", "read_batches", "unchanged_batch"]

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, under names that nobody else has, whatever is the last thing that happens."""
+"""Durable files: each is complete or absent after a crash, under a name that no other file has."""
 
 from __future__ import annotations
 
@@ -9,52 +9,55 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 _NAME_BYTES = 222
-"""With the longest that is added to a name (``.``, ``~9999``, ``.rejected.ndjson`` or ``.receipt.json``, ``.part``) it fits."""
-_ENDING_BYTES = 20
+"""Leaves room in 255 bytes for the longest addition: ``.``, ``~9999``, ``.rejected.ndjson`` or ``.receipt.json``, ``.part``."""
+_SUFFIX_BYTES = 20
 
 
-def write(path: Path, pieces: Iterable[bytes]) -> None:
-    """Put a file at ``path``, in the place of one that is there; durable once this returns."""
+def write(path: Path, parts: Iterable[bytes]) -> None:
+    """Write a file at ``path`` and replace an existing one. It is durable when this returns."""
     make_folder(path.parent)
-    hidden = write_hidden(path, pieces)
+    hidden = write_hidden(path, parts)
     hidden.rename(path)
     sync_folder(path.parent)
 
 
-def write_hidden(path: Path, pieces: Iterable[bytes]) -> Path:
-    """Write what is to become ``path`` under a hidden name beside it; its content is durable once this returns."""
+def write_hidden(path: Path, parts: Iterable[bytes]) -> Path:
+    """Write the content of ``path`` under a hidden name beside it, and return that name. The content is durable then."""
     hidden = hidden_name(path)
     with hidden.open("wb") as file:
-        for piece in pieces:
-            file.write(piece)
+        for part in parts:
+            file.write(part)
         file.flush()
         os.fsync(file.fileno())
     return hidden
 
 
-def fitting(path: PurePosixPath) -> PurePosixPath:
-    """The path with a name that leaves room for what is put beside the file, such as ``NAME.receipt.json``.
+def shorten_name(path: PurePosixPath) -> PurePosixPath:
+    """Return the path with a name short enough for additions such as ``NAME.receipt.json``.
 
-    A file system takes 255 bytes; a longer name is shortened before its ending and gets the start of its hash, so the same
-    name is always shortened alike and no two become one.
+    A file system accepts 255 bytes. A longer name is cut before its suffix and gets the start of its hash. So a name is always
+    shortened in the same way, and two names never become equal.
     """
     name = path.name
     if len(os.fsencode(name)) <= _NAME_BYTES:
         return path
-    ending = path.suffix if len(os.fsencode(path.suffix)) <= _ENDING_BYTES else ""
+    suffix = path.suffix if len(os.fsencode(path.suffix)) <= _SUFFIX_BYTES else ""
     mark = "~" + hashlib.sha256(os.fsencode(name)).hexdigest()[:12]
-    room = _NAME_BYTES - len(os.fsencode(mark + ending))
-    stem = os.fsencode(name.removesuffix(ending))[:room].decode("utf-8", "ignore")
-    return path.with_name(stem + mark + ending)
+    room = _NAME_BYTES - len(os.fsencode(mark + suffix))
+    stem = os.fsencode(name.removesuffix(suffix))[:room].decode("utf-8", "ignore")
+    return path.with_name(stem + mark + suffix)
 
 
 def hidden_name(path: Path) -> Path:
-    """Where something is written that is to become ``path``; no scan takes it."""
+    """Return the hidden name under which the content of ``path`` is written first. No scan reads it."""
     return path.with_name(f".{path.name}.part")
 
 
 def reserve(target: Path) -> Path:
-    """The first name like ``target`` that is free, or reserved by an attempt that a crash ended; reserved now."""
+    """Create an empty file under the first free name like ``target``, and return that name.
+
+    An empty file under such a name is a reservation that a crash left, and is used again.
+    """
     for candidate in _candidates(target):
         try:
             os.close(os.open(candidate, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC))
@@ -66,8 +69,8 @@ def reserve(target: Path) -> Path:
     raise AssertionError("there is always a next number")
 
 
-def existing(target: Path) -> Iterator[Path]:
-    """What is there under ``target`` and the names like it, up to the first that is free."""
+def existing_names(target: Path) -> Iterator[Path]:
+    """Yield the existing files under ``target`` and the names like it, up to the first free name."""
     for candidate in _candidates(target):
         if not candidate.exists():
             return
@@ -75,7 +78,7 @@ def existing(target: Path) -> Iterator[Path]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, durably."""
+    """Make a folder and its parents, durably."""
     if folder.is_dir():
         return
     make_folder(folder.parent)
@@ -84,7 +87,7 @@ def make_folder(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make durable which names a folder holds."""
+    """Make the names in a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""One file to batches: what is handed over, what is hashed and what is claimed to be read are the very same bytes."""
+"""Batches of one file. The bytes that are read, hashed and named in the cursor are the same bytes."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from typing import Any, BinaryIO, cast
 import polars as pl
 
 from connectors.files.file_head import FileHead
-from connectors.files.identity import Identity, identity_of
+from connectors.files.identity import Identity
 from connectors.files.notices import NoticeLog
-from connectors.files.resubmission import Piece, pieces_of
-from connectors.formats import Format
+from connectors.files.resubmission import split_by_origin
+from connectors.formats import Format, RecordChunk
+from connectors.formats.record_chunk import row_positions
 from ingestd.sdk import Batch, Cursor, SourceBroken, SourceUnavailable
 
-_CHUNK_BYTES = 2**20
+_BLOCK_BYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenFile:
-    """An open regular file: its name below the folder, its identity and the user it belongs to when it was opened."""
+    """An open regular file: its name below the folder, its identity when it was opened, and the name of its owner."""
 
     name: str
     file: io.FileIO
@@ -36,13 +37,13 @@ class OpenFile:
     owner: str
 
     def sha256(self) -> str:
-        """The hash of the whole content; the file is back at its start."""
+        """Return the hash of the whole content. The file is at its start afterwards."""
         digest = hashlib.file_digest(self.file, "sha256").hexdigest()
         self.file.seek(0)
         return digest
 
-    def content(self, cursor: Cursor | None) -> tuple[str, bool]:
-        """The hash of the content, and whether the reading that ``cursor`` ended was of the same.
+    def compare_content(self, cursor: Cursor | None) -> tuple[str, bool]:
+        """Return the hash of the content, and whether the complete reading that ended at ``cursor`` had the same content.
 
         Raises:
             SourceUnavailable: the file was written to meanwhile.
@@ -52,21 +53,27 @@ class OpenFile:
         return sha256, cursor is not None and "offset" not in cursor and cursor.get("sha256") == sha256
 
     def check_unchanged(self) -> None:
-        """Raises `SourceUnavailable` where the file was written to since it was opened."""
-        if not identity_of(os.fstat(self.file.fileno())).same_content(self.identity):
-            raise SourceUnavailable(f"{self.name} was written to while it was read; it is read again once it is still.")
+        """Check that the file was not written to since it was opened.
+
+        Raises:
+            SourceUnavailable: it was.
+        """
+        if not Identity.from_status(os.fstat(self.file.fileno())).has_same_content(self.identity):
+            raise SourceUnavailable(
+                f"{self.name} was written to while it was read; it is read again once it is stable."
+            )
 
 
 def open_file(path: Path, name: str) -> OpenFile:
-    """Open a file for reading; the caller closes ``file``.
+    """Open a file for reading. The caller closes ``file``.
 
     Raises:
-        FileNotFoundError: it is gone.
-        SourceBroken: it is no regular file, or may not be read.
+        FileNotFoundError: the file does not exist any more.
+        SourceBroken: it is no regular file, or ingestd has no permission to read it.
         OSError: its file system does not respond, or the process can open no more files.
     """
     try:
-        # A pipe that took the file's place must not make us wait for its writer.
+        # Without O_NONBLOCK, a pipe that replaced the file would block until it has a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         raise
@@ -77,75 +84,59 @@ def open_file(path: Path, name: str) -> OpenFile:
         os.close(descriptor)
         raise SourceBroken(f"{name} is no longer a regular file.")
     file = os.fdopen(descriptor, "rb", buffering=0)
-    return OpenFile(name=name, file=file, identity=identity_of(status), owner=_user_name(status.st_uid))
+    return OpenFile(name=name, file=file, identity=Identity.from_status(status), owner=_user_name(status.st_uid))
 
 
-def batches_of(
-    opened: OpenFile, sha256: str, form: Format, *, notices: NoticeLog, end: int | None = None
+def read_batches(
+    opened: OpenFile, sha256: str, file_format: Format, *, notices: NoticeLog, end: int | None = None
 ) -> Iterator[Batch]:
-    """The whole file; the last batch comes only if the file's content was the hashed one from end to end.
+    """Yield the whole file. The last batch comes only if the content that was read has the hash ``sha256``.
 
-    ``end``: records are in the first so many bytes only; None: in all of it. ``notices`` logs what was guessed or left out.
-    Cursors before the last carry an ``offset``: they say that the file was not read to its end.
+    ``end``: the number of bytes that hold records (None: all). ``notices`` receives what was guessed or left out.
+    A cursor before the last one has an ``offset``, which means that the file was not read to its end.
 
     Raises:
         SourceUnavailable: the file changed meanwhile.
-        SourceBroken: the file as a whole can't be read as its format.
+        SourceBroken: the file as a whole can't be read in its format.
     """
     facts = _facts(opened, sha256)
-    whole = opened.identity.cursor(sha256)
-    source = _Hashing(opened.file)
+    final_cursor = opened.identity.to_cursor(sha256)
+    source = _HashingFile(opened.file)
     part = source if end is None else FileHead(cast("BinaryIO", source), end)
-    pieces = pieces_of(form.read(cast("BinaryIO", part), opened.name), opened.name)
-    piece: Piece | None = None
+    chunk: RecordChunk | None = None
     try:
-        for following in pieces:
-            if piece is not None:
-                yield _batch(piece, {**whole, "offset": piece.stretch.end.offset}, facts)
-            piece = following
+        for following in split_by_origin(file_format.read(cast("BinaryIO", part), opened.name), opened.name):
+            if chunk is not None:
+                yield chunk.to_batch({**final_cursor, "offset": chunk.end.offset}, facts)
+            chunk = following
     except SourceBroken:
-        opened.check_unchanged()  # a file that is being replaced is no broken one
-        if piece is not None:  # it was read before the mistake
-            yield _batch(piece, {**whole, "offset": piece.stretch.end.offset}, facts)
+        opened.check_unchanged()  # a file that is being replaced is not broken
+        if chunk is not None:  # its records come before the damage
+            yield chunk.to_batch({**final_cursor, "offset": chunk.end.offset}, facts)
         raise
-    if piece is None:
-        raise AssertionError("a format gives at least one stretch")
+    if chunk is None:
+        raise AssertionError("a format yields at least one chunk")
     opened.check_unchanged()
     if source.hexdigest() != sha256:
-        raise SourceUnavailable(f"{opened.name} changed while it was read; it is read again once it is still.")
-    notices.log(opened.name, piece.stretch.facts)
-    yield _batch(piece, whole, facts, last=True)
+        raise SourceUnavailable(f"{opened.name} changed while it was read; it is read again once it is stable.")
+    notices.add(opened.name, chunk.facts)
+    yield chunk.to_batch(final_cursor, facts, last=True)
 
 
-def _batch(piece: Piece, cursor: Mapping[str, object], facts: Mapping[str, str], *, last: bool = False) -> Batch:
-    stretch = piece.stretch
-    return Batch(
-        records=stretch.records,
-        positions=stretch.positions,
-        cursor=cursor,
-        facts={**facts, **stretch.facts, **piece.facts},
-        rejects=stretch.rejects,
-        last=last,
-        header=stretch.header,
-        partial=piece.partial,
-        resolves=piece.resolves,
-    )
-
-
-def unchanged(opened: OpenFile, sha256: str) -> Batch:
-    """The file was touched, or dropped again, and its content is what it was."""
+def unchanged_batch(opened: OpenFile, sha256: str) -> Batch:
+    """Return the batch of a file that was touched, or dropped again, with the same content."""
     return Batch(
         records=pl.DataFrame(),
-        positions=pl.Series("position", [], dtype=pl.Int64),
-        cursor=opened.identity.cursor(sha256),
+        positions=row_positions([]),
+        cursor=opened.identity.to_cursor(sha256),
         facts=_facts(opened, sha256),
         last=True,
         unchanged=True,
     )
 
 
-class _Hashing:
-    """A file that hashes what passes through; one that was jumped about in is hashed once more at the end."""
+class _HashingFile:
+    """A file that hashes the bytes that are read in order. After a seek, the whole file is hashed at the end instead."""
 
     def __init__(self, file: io.FileIO) -> None:
         self._file = file
@@ -154,7 +145,7 @@ class _Hashing:
 
     def read(self, size: int = -1) -> bytes:
         data = b""
-        while size < 0 or len(data) < size:  # an unbuffered read may give less than was asked for
+        while size < 0 or len(data) < size:  # an unbuffered read may return less than the size
             more = self._file.read(size - len(data) if size >= 0 else -1)
             if not more:
                 break
@@ -178,8 +169,8 @@ class _Hashing:
         return self._file.fileno()
 
     def hexdigest(self) -> str:
-        while self._in_order and self.read(_CHUNK_BYTES):
-            pass  # what is left behind the records
+        while self._in_order and self.read(_BLOCK_BYTES):
+            pass  # what follows the records
         if not self._in_order:
             self._file.seek(0)
             return hashlib.file_digest(self._file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""A file up to an offset, for what lies behind its records."""
+"""The beginning of a file up to an offset, if something other than records follows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class FileHead:
         self._left = end
 
     def read(self, size: int = -1) -> bytes:
-        """As of a file."""
+        """Read as from a binary file; return nothing at ``end``."""
         data = self._file.read(self._left if size < 0 else min(size, self._left))
         self._left -= len(data)
         return data

@@ -1,4 +1,4 @@
-"""Which file this is, as far as its status tells without opening it."""
+"""The identity of a file: what its status says about it, without opening it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from ingestd.sdk import Cursor
 
 
 class Identity(NamedTuple):
-    """Device and inode, size in bytes, times in nanoseconds. ``ctime_ns`` tells a changed permission, no other content."""
+    """Device, inode, size in bytes, and times in nanoseconds since the epoch.
+
+    If only ``ctime_ns`` differs, the permissions changed and the content did not.
+    """
 
     device: int
     inode: int
@@ -17,16 +20,21 @@ class Identity(NamedTuple):
     mtime_ns: int
     ctime_ns: int
 
-    def same_content(self, other: Identity | None) -> bool:
-        """Whether nothing suggests that the content differs: all but the time of the last status change is equal."""
+    @classmethod
+    def from_status(cls, status: os.stat_result) -> Identity:
+        """Return the identity that a file's status states."""
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+    def has_same_content(self, other: Identity | None) -> bool:
+        """Return True if nothing suggests another content: everything except ``ctime_ns`` is equal."""
         return other is not None and self[:4] == other[:4]
 
-    def is_at(self, cursor: Cursor | None) -> bool:
-        """Whether a cursor speaks of this very file, read to its end."""
-        return cursor is not None and cursor == self.cursor(str(cursor.get("sha256")))
+    def matches_cursor(self, cursor: Cursor | None) -> bool:
+        """Return True if the cursor describes this very file, read to its end."""
+        return cursor is not None and cursor == self.to_cursor(str(cursor.get("sha256")))
 
-    def cursor(self, sha256: str) -> dict[str, object]:
-        """The cursor of a reading to the end."""
+    def to_cursor(self, sha256: str) -> dict[str, object]:
+        """Return the cursor of a reading to the end of the file."""
         return {
             "device": self.device,
             "inode": self.inode,
@@ -34,8 +42,3 @@ class Identity(NamedTuple):
             "mtime_ns": self.mtime_ns,
             "sha256": sha256,
         }
-
-
-def identity_of(status: os.stat_result) -> Identity:
-    """The identity in a file's status."""
-    return Identity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

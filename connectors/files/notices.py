@@ -1,4 +1,4 @@
-"""What a reading guessed or left out, as a line in the log: the same sentence once, however many files it is true of."""
+"""Notices of a source: what a reading guessed or left out. The same sentence is reported once for all files."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ _MOST = 1_000
 
 
 class NoticeLog:
-    """Logs the notices of one source by ``tell``."""
+    """Reports the notices of one source by calling ``report`` with each new sentence."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
-        self._logged: set[str] = set()
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self._report = report
+        self._reported: set[str] = set()
 
-    def log(self, name: str, facts: Mapping[str, str]) -> None:
-        """Log the notice in the facts of the file ``name``, if there is one that was not logged yet."""
+    def add(self, name: str, facts: Mapping[str, str]) -> None:
+        """Report the notice in the facts of the file ``name``, unless there is none or it was reported before."""
         notice = facts.get(NOTICE, "")
-        if not notice or notice in self._logged:
+        if not notice or notice in self._reported:
             return
-        if len(self._logged) >= _MOST:
-            self._logged.clear()
-        self._logged.add(notice)
-        self._tell(f"{name}: {notice}")
+        if len(self._reported) >= _MOST:
+            self._reported.clear()
+        self._reported.add(notice)
+        self._report(f"{name}: {notice}")

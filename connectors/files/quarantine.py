@@ -1,119 +1,81 @@
-"""The rows of a file that were rejected, written as a file that a person can mend and drop back.
+"""The quarantine file: the rejected rows of a file, for a person to correct and drop again.
 
-In the format, the header, the dialect and the encoding of the file where that is CSV or NDJSON; the rows of what tells an
-absent field from an empty one become NDJSON, those of everything else CSV. What was written is read back before it gets its
-name: should a few rows not tell their encoding or dialect any more, they are written in UTF-8 with its mark.
+What was written is read back before it gets its name. If so few rows no longer show their encoding or dialect, they are
+written again in UTF-8 with a byte order mark.
 """
 
 from __future__ import annotations
 
-import codecs
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
-from connectors.files.durable_write import existing, fitting, make_folder, reserve, sync_folder, write_hidden
-from connectors.files.resubmission import (
-    FIELD,
-    ORIGIN,
-    REASON,
-    RESERVED,
-    ROW,
-    UNPARTED,
-    RowOrigin,
-    fingerprint,
-    origin_name,
-    parse_origin,
-    returned_format,
+from connectors.files.durable_write import (
+    existing_names,
+    make_folder,
+    reserve,
+    shorten_name,
+    sync_folder,
+    write_hidden,
 )
-from connectors.formats import Format, RecordChunk
-from connectors.formats.compression import Packed, inner_name
-from connectors.formats.csv import Csv
-from connectors.formats.csv.dialect import COMMA, Dialect
-from connectors.formats.csv.writer import RowWriter, delimiter_of
-from connectors.formats.ndjson import Ndjson
-from connectors.formats.ndjson.writer import line_of
-from ingestd.sdk import Position, Rejected, Settlement, SourceBroken
-
-_TELLS_ABSENT = frozenset({"json", "yaml", "toml", "ini", "xml", "parquet", "arrow"})
-_MARKS = {
-    "utf-16-le": codecs.BOM_UTF16_LE,
-    "utf-16-be": codecs.BOM_UTF16_BE,
-    "utf-32-le": codecs.BOM_UTF32_LE,
-    "utf-32-be": codecs.BOM_UTF32_BE,
-}
+from connectors.files.quarantine_layout import choose_layout
+from connectors.files.rejected_rows import QuarantineSource, RejectedRows, collect_columns
+from connectors.files.resubmission import ORIGIN, fingerprint, origin_name, parse_origin, resubmitted_format
+from connectors.formats import Format
+from ingestd.sdk import Settlement, SourceBroken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quarantined:
-    """``path`` holds ``rows`` rows; ``sentence`` says what a person should know beyond that (empty: nothing).
+class QuarantineFile:
+    """``path`` holds ``rows`` rows; None: there is no such file. ``sentence``: what a person should know; empty: nothing.
 
-    ``elsewhere``: how many entries are parked of which this file does not hold the row any more.
+    ``missing``: the number of rejected entries without a row in the source file as it is now.
     """
 
     path: Path | None
     rows: int
-    elsewhere: int
+    missing: int
     sentence: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """The file whose rows were rejected: open at its start, known by its name below the drop folder and its hash."""
-
-    file: BinaryIO
-    name: str
-    sha256: str
-    form: Format
-    configured: str | Format | None
-
-    def stretches(self) -> Iterator[RecordChunk]:
-        """The file, read from its start."""
-        self.file.seek(0)
-        return self.form.read(self.file, self.name)
-
-
-def quarantine(source: Source, settlement: Settlement, folder: Path) -> Quarantined:
-    """Write the rejected rows into ``folder``; the same again is not written twice.
+def write_quarantine(source: QuarantineSource, settlement: Settlement, folder: Path) -> QuarantineFile:
+    """Write the rejected rows of a file into ``folder``. A file with equal content is not written again.
 
     Raises:
-        OSError: it can't be written.
+        OSError: the file can't be written.
     """
-    top = _top(source)
-    shape = _shape(source, top)
-    columns = _columns(top, settlement)
-    rows = _RejectedRows(source, settlement, columns)
+    first = source.first_chunk()
+    layout = choose_layout(source, first)
+    columns = collect_columns(first, settlement)
+    rows = RejectedRows(source, settlement, columns)
     name = PurePosixPath(source.name)
-    origin = fitting(name.with_name(origin_name(name.name) or name.name))
-    target = folder / origin.with_name(f"{origin.name}.rejected{shape.suffix}")
+    origin = shorten_name(name.with_name(origin_name(name.name) or name.name))
+    target = folder / origin.with_name(f"{origin.name}.rejected{layout.suffix}")
     make_folder(target.parent)
-    hidden = write_hidden(target, shape.written(columns, rows))
-    sentence = shape.sentence
+    hidden = write_hidden(target, layout.encode(columns, rows))
+    sentence = layout.sentence
     if rows.count and not _reads_back(hidden, target.name, source.configured, rows.count):
         hidden.unlink()
-        shape = shape.in_utf8()
-        hidden = write_hidden(target, shape.written(columns, rows))
+        hidden = write_hidden(target, layout.in_utf8().encode(columns, rows))
         sentence = f"{sentence} It is in UTF-8.".strip()
     if not rows.count:
         hidden.unlink()
-        return Quarantined(path=None, rows=0, elsewhere=rows.elsewhere)
-    return Quarantined(path=_named(hidden, target), rows=rows.count, elsewhere=rows.elsewhere, sentence=sentence)
+        return QuarantineFile(path=None, rows=0, missing=rows.missing)
+    return QuarantineFile(path=_publish(hidden, target), rows=rows.count, missing=rows.missing, sentence=sentence)
 
 
-def _named(hidden: Path, target: Path) -> Path:
-    """Give what was written its name; what an attempt before a crash has written is not written again."""
-    ours = _digest(hidden)
-    for candidate in existing(target):
-        if candidate.is_file() and candidate.stat().st_size and _digest(candidate) == ours:
+def _publish(hidden: Path, target: Path) -> Path:
+    """Rename the hidden file to its name, and return that. An equal file of an attempt before a crash is used instead."""
+    content = _digest(hidden)
+    for candidate in existing_names(target):
+        if candidate.is_file() and candidate.stat().st_size and _digest(candidate) == content:
             hidden.unlink()
             return candidate
-    taken = reserve(target)
-    hidden.rename(taken)
-    sync_folder(taken.parent)
-    return taken
+    reserved = reserve(target)
+    hidden.rename(reserved)
+    sync_folder(reserved.parent)
+    return reserved
 
 
 def _digest(path: Path) -> str:
@@ -121,188 +83,17 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# --------------------------------------------------------------------------------------------------------- the rows
-
-
-class _RejectedRows:
-    """The rejected rows in the order of the file; may be gone through more than once."""
-
-    def __init__(self, source: Source, settlement: Settlement, columns: Sequence[str]) -> None:
-        self._source = source
-        self._settlement = settlement
-        self._columns = columns
-        self.count = 0
-        self.elsewhere = 0
-
-    def __iter__(self) -> Iterator[dict[str, str | None]]:
-        self.count = self.elsewhere = 0
-        rest = _Finder(self._source.stretches()) if self._settlement.refused else None
-        for position, group in groupby(self._settlement.rejects(), key=lambda one: one.position):
-            parked = list(group)
-            record = next((_named_fields(one.record, self._columns) for one in parked if one.record), None)
-            if record is None and rest is not None and self._is_of_this(parked):
-                record = rest.find(position)
-            if record is None:
-                self.elsewhere += len(parked)
-                continue
-            self.count += 1
-            yield self._told(record, position, parked)
-
-    def _is_of_this(self, parked: Sequence[Rejected]) -> bool:
-        """Whether a position counts in the file as it is now: an entry may have its value from an earlier content."""
-        return all(one.facts.get("file.sha256") == self._source.sha256 for one in parked)
-
-    def _told(
-        self, record: Mapping[str, str | None], position: Position, parked: Sequence[Rejected]
-    ) -> dict[str, str | None]:
-        fields = {name: record.get(name) for name in self._columns if name in record}
-        before = parse_origin(record.get(ORIGIN))
-        origin = RowOrigin(
-            references=tuple(one.reference for one in parked),
-            fingerprint=fingerprint(fields),
-            sha256=before.sha256 if before else self._source.sha256,
-            name=before.name if before else self._source.name,
-        )
-        several = len(parked) > 1
-        reason = " ".join(f"{one.key}: {one.reason}" if several and one.key else one.reason for one in parked)
-        row = (record.get(ROW) or "") if before else str(position)
-        named = ", ".join(dict.fromkeys(one.field or one.key for one in parked if one.field or one.key))
-        return {**fields, REASON: " ".join(reason.split()), ROW: row, FIELD: named, ORIGIN: str(origin)}
-
-
-class _Finder:
-    """Finds rows by their position, asked for in the order of the file where positions are numbers."""
-
-    def __init__(self, stretches: Iterator[RecordChunk]) -> None:
-        self._stretches = stretches
-        self._stretch: RecordChunk | None = None
-        self._by_text: dict[str, Mapping[str, str | None]] | None = None
-
-    def find(self, position: Position) -> Mapping[str, str | None] | None:
-        if isinstance(position, str):
-            return self._named(position)
-        while self._stretch is None or not _reaches(self._stretch, position):
-            self._stretch = next(self._stretches, None)
-            if self._stretch is None:
-                self._stretches = iter(())
-                return None
-        place = self._stretch.positions.search_sorted(position)
-        if place < self._stretch.records.height and self._stretch.positions[place] == position:
-            return self._stretch.records.row(place, named=True)
-        return None
-
-    def _named(self, position: str) -> Mapping[str, str | None] | None:
-        """Of several files in one, and of rows that came back, positions are names, and come in no order."""
-        if self._by_text is None:
-            self._by_text = {}
-            for stretch in self._stretches:
-                for place, record in zip(stretch.positions, stretch.records.iter_rows(named=True), strict=True):
-                    self._by_text[f"row {place}" if ORIGIN in record else str(place)] = record
-        return self._by_text.get(position.split(", which is ", 1)[0])
-
-
-def _reaches(stretch: RecordChunk, position: int) -> bool:
-    return bool(stretch.positions.len()) and int(stretch.positions[-1]) >= position
-
-
-def _named_fields(record: Mapping[str, str | None], columns: Sequence[str]) -> Mapping[str, str | None]:
-    """A record whose fields could not be told apart has its text under the column for that."""
-    return {UNPARTED: record["text"]} if _is_unparted(record, columns) else record
-
-
-def _is_unparted(record: Mapping[str, str | None], columns: Iterable[str]) -> bool:
-    return record.keys() == {"text"} and "text" not in columns
-
-
-def _top(source: Source) -> RecordChunk:
-    try:
-        return next(source.stretches())
-    except StopIteration:
-        raise SourceBroken(f"{source.name} gives no rows any more.") from None
-
-
-def _columns(top: RecordChunk, settlement: Settlement) -> list[str]:
-    """The header's columns, and what rejected rows have beyond them, but for the reserved ones."""
-    columns = dict.fromkeys(top.records.columns)
-    for one in settlement.rejects():
-        columns.update(dict.fromkeys([UNPARTED] if _is_unparted(one.record, top.records.columns) else one.record))
-    return [name for name in columns if name not in RESERVED]
-
-
-# --------------------------------------------------------------------------------------------------------- the shape
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _FileShape:
-    """How the rows are written; ``units``: by column, where the file has a row of them."""
-
-    suffix: str
-    codec: str = "utf-8"
-    mark: bytes = b""
-    dialect: Dialect | None = None
-    units: Mapping[str, str] = field(default_factory=dict)
-    sentence: str = ""
-
-    def in_utf8(self) -> _FileShape:
-        return _FileShape(suffix=self.suffix, mark=codecs.BOM_UTF8, dialect=self.dialect, units=self.units)
-
-    def written(self, columns: Sequence[str], rows: Iterable[Mapping[str, str | None]]) -> Iterator[bytes]:
-        """The bytes of the whole file; a character that its encoding lacks is spelled out."""
-        yield self.mark
-        for line in self._lines(columns, rows):
-            yield line.encode(self.codec, "backslashreplace")
-
-    def _lines(self, columns: Sequence[str], rows: Iterable[Mapping[str, str | None]]) -> Iterator[str]:
-        if self.dialect is None:
-            yield from map(line_of, rows)
-            return
-        names = [*columns, *RESERVED]
-        writer = RowWriter(dialect=self.dialect)
-        yield writer.row(names)
-        if self.units:
-            yield writer.row([self.units.get(name, "") for name in names])
-        for row in rows:
-            yield writer.row([row.get(name) or "" for name in names])
-
-
-def _shape(source: Source, top: RecordChunk) -> _FileShape:
-    form, name = source.form, source.name
-    while isinstance(form, Packed):
-        name = top.facts.get("file.member") or inner_name(name)
-        form = form.inside(name)
-    suffix = PurePosixPath(name).suffix
-    codec = codecs.lookup(top.facts.get("file.encoding", "utf-8").replace("shift-jis", "cp932")).name
-    mark = _MARKS.get(codec, codecs.BOM_UTF8 if codec == "utf-8" and _has_mark(source) else b"")
-    if isinstance(form, Csv):
-        dialect = Dialect(
-            delimiter=delimiter_of(top.facts.get("file.delimiter", ",")), quote=form.quote, comment=form.comment
-        )
-        units = {key.removeprefix("units."): unit for key, unit in top.facts.items() if key.startswith("units.")}
-        return _FileShape(suffix=suffix or ".csv", codec=codec, mark=mark, dialect=dialect, units=units)
-    if isinstance(form, Ndjson):
-        return _FileShape(suffix=suffix or ".ndjson", codec=codec, mark=mark)
-    if str(type(form).model_fields["type"].default) in _TELLS_ABSENT:
-        return _FileShape(suffix=".ndjson", sentence=f"Rows of {suffix or 'such'} files are written as NDJSON.")
-    sentence = f"Rows of {suffix or 'such'} files are written as CSV in UTF-8."
-    return _FileShape(suffix=".csv", mark=codecs.BOM_UTF8, dialect=COMMA, sentence=sentence)
-
-
-def _has_mark(source: Source) -> bool:
-    source.file.seek(0)
-    return source.file.read(3) == codecs.BOM_UTF8
-
-
 def _reads_back(path: Path, name: str, configured: str | Format | None, count: int) -> bool:
-    """Whether each of the rows, read as if it were dropped back untouched, is known to be untouched."""
-    known = 0
+    """Return True if every row, read as if it were dropped unchanged, is recognised as unchanged."""
+    recognised = 0
     try:
         with path.open("rb") as file:
-            for stretch in returned_format(name, configured).read(cast("BinaryIO", file), name):
-                if stretch.rejects:
+            for chunk in resubmitted_format(name, configured).read(cast("BinaryIO", file), name):
+                if chunk.rejects:
                     return False
-                for record in stretch.records.iter_rows(named=True):
+                for record in chunk.records.iter_rows(named=True):
                     origin = parse_origin(record.get(ORIGIN))
-                    known += origin is not None and origin.fingerprint == fingerprint(record)
+                    recognised += origin is not None and origin.fingerprint == fingerprint(record)
     except SourceBroken:
         return False
-    return known == count
+    return recognised == count

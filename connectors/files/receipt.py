@@ -1,4 +1,4 @@
-"""A file's receipt: what became of it, for the person who dropped it and for a program that looks after them."""
+"""The receipt of a file: its outcome, for the person who dropped it and for programs."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from itertools import islice
 from ingestd.sdk import NOTICE, Rejected, Settlement
 
 SUFFIX = ".receipt.json"
-REASONS = 1_000
-"""So many rejected rows are listed; the quarantine file holds all of them."""
+MOST_LISTED = 1_000
+"""The number of rejected rows that are listed. The quarantine file holds all of them."""
 
-_OWN = frozenset({"file.name", "file.stem", "file.path", "file.size", "file.mtime", "file.sha256", "file.owner"})
+_OWN_FACTS = frozenset({"file.name", "file.stem", "file.path", "file.size", "file.mtime", "file.sha256", "file.owner"})
 
 
-def receipt(
+def build_receipt(
     settlement: Settlement,
     *,
     name: str,
-    put: str,
+    disposition: str,
     sha256: str,
     size: int,
     quarantine: str = "",
     remark: str = "",
 ) -> bytes:
-    """The receipt as JSON, its first line the one for people.
+    """Return the receipt as JSON; its first line is the summary for people.
 
-    ``put``: where the file went, as the end of a sentence. ``quarantine``: where its rejected rows are; ``remark``: what is to be
-    said about them.
+    ``disposition``: a sentence on where the file is now. ``quarantine``: the path of its rejected rows. ``remark``: a sentence
+    about them.
     """
     facts = settlement.facts
-    listed = [_told(one) for one in islice(settlement.rejects(), REASONS)]
-    told = {
-        "summary": summary(settlement, name=name, put=put, quarantine=quarantine, remark=remark),
+    listed = [_describe_reject(reject) for reject in islice(settlement.rejects(), MOST_LISTED)]
+    receipt = {
+        "summary": _summarize(settlement, name=name, disposition=disposition, quarantine=quarantine, remark=remark),
         "file": name,
         "sha256": sha256,
         "size": size,
         "owner": facts.get("file.owner", ""),
         "modified": facts.get("file.mtime", ""),
-        "found": {key.removeprefix("file."): value for key, value in facts.items() if key not in _OWN},
-        "rows": None if _is_known(settlement) else settlement.records,
+        "found": {key.removeprefix("file."): value for key, value in facts.items() if key not in _OWN_FACTS},
+        "rows": None if _is_known_content(settlement) else settlement.records,
         "entries": {
             "created": settlement.created,
             "updated": settlement.updated,
@@ -57,16 +57,16 @@ def receipt(
         "sink": settlement.sink,
         "configuration": settlement.digest,
         "run": settlement.run,
-        "started": _time(settlement.started),
-        "ended": _time(settlement.ended),
+        "started": _format_time(settlement.started),
+        "ended": _format_time(settlement.ended),
     }
-    return (json.dumps(told, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "backslashreplace")
+    return (json.dumps(receipt, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "backslashreplace")
 
 
-def summary(settlement: Settlement, *, name: str, put: str, quarantine: str, remark: str) -> str:
-    """The line for people."""
-    if _is_known(settlement):
-        said = [f"{name} holds what it held when it was read before; nothing had to be sent"]
+def _summarize(settlement: Settlement, *, name: str, disposition: str, quarantine: str, remark: str) -> str:
+    """Return the summary for people: what was read, where the file is, and what they should do."""
+    if _is_known_content(settlement):
+        parts = [f"{name} has the same content as when it was read before; nothing had to be sent"]
     else:
         counts = [
             f"{getattr(settlement, what)} {what}"
@@ -74,32 +74,32 @@ def summary(settlement: Settlement, *, name: str, put: str, quarantine: str, rem
             if getattr(settlement, what)
         ]
         rows = "1 row" if settlement.records == 1 else f"{settlement.records} rows"
-        said = [f"{name}: {rows} read, entries: {', '.join(counts) or 'none'}"]
+        parts = [f"{name}: {rows} read, entries: {', '.join(counts) or 'none'}"]
     if settlement.rejected:
-        said.append(f"{settlement.rejected} rejected")
-    line = f"{'; '.join(said)}. {put}"
+        parts.append(f"{settlement.rejected} rejected")
+    line = f"{'; '.join(parts)}. {disposition}"
     if NOTICE in settlement.facts:
         line += f" {settlement.facts[NOTICE]}"
     if quarantine:
-        line += f" The rejected rows are in {quarantine}: mend them and drop that file."
+        line += f" The rejected rows are in {quarantine}: correct them and drop that file."
     return f"{line} {remark}".strip()
 
 
-def _is_known(settlement: Settlement) -> bool:
-    """Whether the reading found the very content of the one before, and so read no rows."""
+def _is_known_content(settlement: Settlement) -> bool:
+    """Return True if the reading found the same content as the one before, and therefore read no rows."""
     return not settlement.records and not settlement.facts
 
 
-def _told(one: Rejected) -> dict[str, object]:
-    told: dict[str, object] = {"row": one.position, "reason": one.reason}
-    if one.field:
-        told["field"] = one.field
-    if one.key:
-        told["key"] = one.key
-    if one.status is not None:
-        told["status"] = one.status
-    return told
+def _describe_reject(reject: Rejected) -> dict[str, object]:
+    described: dict[str, object] = {"row": reject.position, "reason": reject.reason}
+    if reject.field:
+        described["field"] = reject.field
+    if reject.key:
+        described["key"] = reject.key
+    if reject.status is not None:
+        described["status"] = reject.status
+    return described
 
 
-def _time(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

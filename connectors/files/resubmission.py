@@ -1,8 +1,9 @@
-"""Rejected rows that come back mended: how they are known, and how they stay tied to where they came from.
+"""Resubmission: rejected rows that a person corrected and dropped again, tied to the rows that they replace.
 
 A quarantine file has four columns beyond those of its file. ``_reason``, ``_row`` and ``_field`` are for the person who
-mends it; ``_origin`` is for us: what is parked for the row, how the row read then, and which file it is of. Whatever name the
-file has by then, rows with an ``_origin`` are rows that came back. They are never a file's whole truth.
+corrects it. ``_origin`` is for ingestd: the references of the rejects, a fingerprint of the row as it was, and the file that it
+comes from. Rows with an ``_origin`` are resubmitted rows, whatever name their file has. They are never the whole content of a
+file.
 """
 
 from __future__ import annotations
@@ -16,26 +17,26 @@ from pathlib import PurePosixPath
 
 import polars as pl
 
-from connectors.formats import Format, RecordChunk, format_of
+from connectors.formats import Format, RecordChunk, resolve_format
 from connectors.formats.csv import Csv
 from connectors.formats.ndjson import Ndjson
 from ingestd.sdk import Position, Reject
 
 REASON, ROW, FIELD, ORIGIN = "_reason", "_row", "_field", "_origin"
 RESERVED = (REASON, ROW, FIELD, ORIGIN)
-UNPARTED = "_text"
-"""The column that shows a row whose fields could not be told apart."""
+RAW_TEXT = "_text"
+"""The column that holds the text of a row if its fields could not be separated."""
 
 _NAME = re.compile(r"(?P<origin>.+\.[^./]+)\.rejected(?:~\d+)?(?:[ _-][^/]*)?\.(?P<kind>[^./]+)", re.DOTALL)
 _SURPLUS = re.compile(r"field \d+")
-_UNCHANGED = "It came back as it was rejected: "
+_UNCHANGED = "The row was resubmitted without a change: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowOrigin:
-    """Where a row came from: its file's name below the drop folder and the first of that file's hash.
+    """The origin of a row: its file's name below the drop folder, and the beginning of that file's hash.
 
-    ``references`` name what is parked for the row, ``fingerprint`` tells how it read when it was rejected.
+    ``references`` name the rejects of the row. ``fingerprint`` is that of the row when it was rejected.
     """
 
     references: tuple[str, ...]
@@ -48,7 +49,7 @@ class RowOrigin:
 
 
 def parse_origin(text: str | None) -> RowOrigin | None:
-    """The origin that a cell tells; None where it tells none."""
+    """Return the origin that a cell states; None if it states none."""
     parts = (text or "").strip().split("/", 3)
     if len(parts) < 4 or not parts[0] or not parts[3]:
         return None
@@ -56,19 +57,31 @@ def parse_origin(text: str | None) -> RowOrigin | None:
 
 
 def fingerprint(record: Mapping[str, str | None]) -> str:
-    """A sign of a row's fields but the reserved ones; an empty field is as good as none."""
-    told = sorted((name, value) for name, value in record.items() if value and name not in RESERVED)
-    return hashlib.blake2b(json.dumps(told).encode(), digest_size=4).hexdigest()
+    """Return a hash of a row's fields without the reserved ones. An empty field counts as absent."""
+    fields = sorted((name, value) for name, value in record.items() if value and name not in RESERVED)
+    return hashlib.blake2b(json.dumps(fields).encode(), digest_size=4).hexdigest()
 
 
 def origin_name(name: str) -> str | None:
-    """The name of the file whose rejected rows a file holds, going by its own name; None where it says no such thing."""
+    """Return the origin of the rejected rows in the file ``name``; None if the name is not that of such a file."""
     found = _NAME.fullmatch(name)
     return found["origin"] if found else None
 
 
-def returned_format(name: str, configured: str | Format | None) -> Format:
-    """The format of a file whose name says that it holds rejected rows: written by us, whatever its origin is in."""
+def is_resubmitted(name: str) -> bool:
+    """Return True if the path's name says that the file holds rejected rows."""
+    return origin_name(PurePosixPath(name).name) is not None
+
+
+def format_for(name: str, configured: str | Format | None, member: str) -> Format:
+    """Return the format of a file that may hold rejected rows."""
+    if is_resubmitted(name):
+        return resubmitted_format(name, configured)
+    return resolve_format(name, configured, member=member)  # type: ignore[arg-type]
+
+
+def resubmitted_format(name: str, configured: str | Format | None) -> Format:
+    """Return the format of a file of rejected rows, which ingestd wrote, whatever format its origin has."""
     if any(name.lower().endswith(suffix) for suffix in Ndjson.suffixes):
         return configured if isinstance(configured, Ndjson) else Ndjson()
     if isinstance(configured, Csv):
@@ -76,31 +89,20 @@ def returned_format(name: str, configured: str | Format | None) -> Format:
     return Csv(header_row=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """A stretch, and of rows that came back what they stand in for; ``facts`` are those of the file that they are of."""
-
-    stretch: RecordChunk
-    partial: bool = False
-    resolves: tuple[str, ...] = ()
-    facts: Mapping[str, str] = field(default_factory=dict)
-
-
-def pieces_of(stretches: Iterator[RecordChunk], name: str) -> Iterator[Piece]:
-    """The stretches of the file ``name`` as they are, or, where rows came back, one for each file that they are of."""
-    by_name = origin_name(PurePosixPath(name).name)
-    for stretch in stretches:
-        came_back = ORIGIN in stretch.records.columns or any(ORIGIN in one.record for one in stretch.rejects)
-        if came_back:
-            yield from _sorted_out(stretch, by_name or name, name)
-        elif by_name is not None:
-            yield Piece(stretch=stretch, partial=True, facts=_facts(by_name, name))
+def split_by_origin(chunks: Iterator[RecordChunk], name: str) -> Iterator[RecordChunk]:
+    """Yield the chunks of the file ``name``; a chunk with resubmitted rows becomes one chunk for each origin."""
+    named_origin = origin_name(PurePosixPath(name).name)
+    for chunk in chunks:
+        if ORIGIN in chunk.records.columns or any(ORIGIN in reject.record for reject in chunk.rejects):
+            yield from _split(chunk, named_origin or name, name)
+        elif named_origin is not None:
+            yield replace(chunk, partial=True, facts={**chunk.facts, **_facts(named_origin, name)})
         else:
-            yield Piece(stretch=stretch)
+            yield chunk
 
 
 @dataclass(slots=True)
-class _ReturnedRows:
+class _ResubmittedRows:
     """The rows of one origin."""
 
     kept: list[int] = field(default_factory=list)
@@ -109,38 +111,40 @@ class _ReturnedRows:
     resolves: dict[str, None] = field(default_factory=dict)
 
 
-def _sorted_out(stretch: RecordChunk, otherwise: str, actual: str) -> Iterator[Piece]:
-    by_origin: dict[str, _ReturnedRows] = {}
-    places = stretch.positions.to_list()
-    for index, record in enumerate(stretch.records.iter_rows(named=True)):
-        rows, origin, position = _place(by_origin, record, places[index], otherwise)
-        reason = _still_bad(record, origin)
+def _split(chunk: RecordChunk, default_origin: str, name: str) -> Iterator[RecordChunk]:
+    by_origin: dict[str, _ResubmittedRows] = {}
+    positions = chunk.positions.to_list()
+    for index, record in enumerate(chunk.records.iter_rows(named=True)):
+        rows, origin, position = _assign(by_origin, record, positions[index], default_origin)
+        reason = _find_fault(record, origin)
         if reason:
             rows.rejects.append(Reject(position=position, reason=reason, field=record.get(FIELD) or "", record=record))
         else:
             rows.kept.append(index)
             rows.positions.append(position)
-    for reject in stretch.rejects:
-        rows, _, position = _place(by_origin, reject.record, reject.position, otherwise)
+    for reject in chunk.rejects:
+        rows, _, position = _assign(by_origin, reject.record, reject.position, default_origin)
         rows.rejects.append(replace(reject, position=position))
     if not by_origin:
-        by_origin[otherwise] = _ReturnedRows()
-    for name, rows in by_origin.items():
-        kept = replace(
-            stretch,
-            records=stretch.records.filter(pl.int_range(stretch.records.height, eager=True).is_in(rows.kept)),
+        by_origin[default_origin] = _ResubmittedRows()
+    for origin_file, rows in by_origin.items():
+        yield replace(
+            chunk,
+            records=chunk.records.filter(pl.int_range(chunk.records.height, eager=True).is_in(rows.kept)),
             positions=pl.Series("position", rows.positions, dtype=pl.String),
             rejects=tuple(rows.rejects),
+            facts={**chunk.facts, **_facts(origin_file, name)},
+            partial=True,
+            resolves=tuple(rows.resolves),
         )
-        yield Piece(stretch=kept, partial=True, resolves=tuple(rows.resolves), facts=_facts(name, actual))
 
 
-def _place(
-    by_origin: dict[str, _ReturnedRows], record: Mapping[str, str | None], position: Position, otherwise: str
-) -> tuple[_ReturnedRows, RowOrigin | None, str]:
-    """The rows that a row belongs to, its origin (None: somebody has added it), and what its place is called."""
+def _assign(
+    by_origin: dict[str, _ResubmittedRows], record: Mapping[str, str | None], position: Position, default_origin: str
+) -> tuple[_ResubmittedRows, RowOrigin | None, str]:
+    """Return the rows of a row's origin, that origin (None: a person added the row), and the row's position in words."""
     origin = parse_origin(record.get(ORIGIN))
-    rows = by_origin.setdefault(origin.name if origin else otherwise, _ReturnedRows())
+    rows = by_origin.setdefault(origin.name if origin else default_origin, _ResubmittedRows())
     here = f"row {position}"
     if origin is None:
         return rows, None, here
@@ -148,28 +152,23 @@ def _place(
     return rows, origin, f"{here}, which is row {record.get(ROW) or '?'} of {origin.name}"
 
 
-def _still_bad(record: Mapping[str, str | None], origin: RowOrigin | None) -> str:
-    """Why a row that came back can't be taken; empty where nothing is seen of it."""
+def _find_fault(record: Mapping[str, str | None], origin: RowOrigin | None) -> str:
+    """Return why a resubmitted row is rejected again; empty if no fault is found."""
     if origin is None:
         return ""
-    # An emptied reason says that the row is right as it is: a field that it lacked, say, is rightly empty.
-    confirmed = REASON in record and not (record[REASON] or "").strip()
-    if not confirmed and fingerprint(record) == origin.fingerprint:
-        return _UNCHANGED + (record.get(REASON) or "no reason is told.").removeprefix(_UNCHANGED)
-    if record.get(UNPARTED):
-        return f"Its text still stands in {UNPARTED}: write each field into its own column, and empty that one."
+    # An empty reason confirms the row as it is: for example, the field that it lacked is meant to be empty.
+    is_confirmed = REASON in record and not (record[REASON] or "").strip()
+    if not is_confirmed and fingerprint(record) == origin.fingerprint:
+        return _UNCHANGED + (record.get(REASON) or "no reason is given.").removeprefix(_UNCHANGED)
+    if record.get(RAW_TEXT):
+        return (
+            f"The column {RAW_TEXT} still holds its text: write each field into its own column, and empty {RAW_TEXT}."
+        )
     if any(value and _SURPLUS.fullmatch(name) for name, value in record.items()):
         return "It still has more fields than the header of its file names."
     return ""
 
 
-def _facts(origin: str, actual: str) -> dict[str, str]:
+def _facts(origin: str, name: str) -> dict[str, str]:
     path = PurePosixPath(origin)
-    return {"file.name": path.name, "file.stem": path.stem, "file.path": origin, "file.returned_as": actual}
-
-
-def form_of(name: str, configured: str | Format | None, member: str) -> Format:
-    """The format of a file that may hold rejected rows."""
-    if origin_name(PurePosixPath(name).name) is not None:
-        return returned_format(name, configured)
-    return format_of(name, configured, member=member)  # type: ignore[arg-type]
+    return {"file.name": path.name, "file.stem": path.stem, "file.path": origin, "file.returned_as": name}

@@ -1,8 +1,8 @@
-"""File formats: from an open file to stretches of records, exact to the character and bounded in memory."""
+"""File formats: each reads an open file as chunks of records, with exact text and bounded memory."""
 
 from connectors.formats.format import Format
 from connectors.formats.record_chunk import RecordChunk, RecordLocation
-from connectors.formats.registry import FORMATS, PATTERNS, ConfiguredFormat, FormatName, format_of
+from connectors.formats.registry import FORMATS, PATTERNS, ConfiguredFormat, FormatName, resolve_format
 
 __all__ = [
     "FORMATS",
@@ -12,5 +12,5 @@ __all__ = [
     "FormatName",
     "RecordChunk",
     "RecordLocation",
-    "format_of",
+    "resolve_format",
 ]

@@ -1,4 +1,4 @@
-"""What a header's cells make of columns: each a name of its own."""
+"""Column names: unique names from the cells of a header."""
 
 from __future__ import annotations
 
@@ -13,38 +13,44 @@ from ingestd.sdk import SourceBroken
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Naming:
-    """What becomes of columns without a name, and of a name that is given twice."""
+    """How columns without a name, and names that occur twice, are treated."""
 
     unnamed: Literal["number", "refuse"] = "number"
     repeated: Literal["number", "refuse"] = "refuse"
 
 
-AS_USUAL = Naming()
+DEFAULT_NAMING = Naming()
 
 
 def named_columns(cells: Sequence[str], file: str, naming: Naming) -> tuple[str, ...]:
-    """The columns' names, none empty and no two alike; ``file`` names the file, for the sentence of an error.
+    """Return the columns' names, none empty and no two equal. ``file`` names the file in errors.
 
     Raises:
-        SourceBroken: some are, and that is to be refused.
+        SourceBroken: a name is empty or occurs twice, and ``naming`` does not allow that.
     """
     names = list(cells)
     nameless = [number for number, name in enumerate(names, start=1) if not name]
     if nameless and naming.unnamed == "refuse":
-        told = ", ".join(map(str, nameless))
-        raise SourceBroken(f"{file}: the header gives no name to column {told} of {len(names)}. Name it.")
+        listed = ", ".join(map(str, nameless))
+        raise SourceBroken(
+            f"{file}: the header gives no name to column {listed} of {len(names)}. Name it, or set unnamed_columns: number."
+        )
     for number in nameless:
-        names[number - 1] = f"column {number}" if f"column {number}" not in names else _free(f"column {number}", names)
+        names[number - 1] = (
+            f"column {number}" if f"column {number}" not in names else _with_number(f"column {number}", names)
+        )
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice and naming.repeated == "refuse":
-        told = ", ".join(f"{name!r}" for name in twice)
-        raise SourceBroken(f"{file}: the header has more than one column {told}. Give each its own name.")
+        listed = ", ".join(f"{name!r}" for name in twice)
+        raise SourceBroken(
+            f"{file}: the header has more than one column {listed}. Give each its own name, or set repeated_columns: number."
+        )
     for at, name in enumerate(names):
         if name in names[:at]:
-            names[at] = _free(name, names)
+            names[at] = _with_number(name, names)
     return tuple(names)
 
 
-def _free(name: str, taken: list[str]) -> str:
-    """The name with the first number behind it that makes it another than all others."""
+def _with_number(name: str, taken: list[str]) -> str:
+    """Return the name with the first number that makes it differ from all others."""
     return next(other for number in count(2) if (other := f"{name} {number}") not in taken)

@@ -1,4 +1,4 @@
-"""Files that are packed: gz, bz2, xz and zstd, and the members of a zip, unpacked as they are read and never without bound."""
+"""Packed files: gz, bz2, xz, zstd and the members of a zip, unpacked while they are read, up to a limit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from connectors.formats.record_chunk import RecordChunk
 from ingestd.sdk import SourceBroken
 
 UNPACKED_BYTES = 32 * 2**30
-"""More than this does not come out of one file: whoever packs so much packs a bomb, or should not pack."""
+"""The limit for the unpacked size of one file. A larger one is treated as a decompression bomb."""
 
 _OPENERS: Mapping[str, Callable[[BinaryIO], BufferedIOBase]] = {
     ".gz": lambda file: gzip.GzipFile(fileobj=file, mode="rb"),
@@ -31,45 +31,53 @@ _OPENERS: Mapping[str, Callable[[BinaryIO], BufferedIOBase]] = {
     ".xz": lzma.LZMAFile,
     ".zst": zstd.ZstdFile,
 }
-DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError, zstd.ZstdError, zipfile.BadZipFile, NotImplementedError)
-"""What unpacking raises where the file, or the disk under it, is not sound."""
-_PASSING = ("__MACOSX/", ".", "~$")
+UNPACKING_ERRORS = (
+    OSError,
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+    zstd.ZstdError,
+    zipfile.BadZipFile,
+    NotImplementedError,
+)
+"""What unpacking raises if the file, or the disk under it, is damaged."""
+_TEMPORARY = ("__MACOSX/", ".", "~$")
 _ENCRYPTED = 0x1
 
 PACKED_SUFFIXES = (*_OPENERS, ".zip")
 
 
 def inner_name(name: str) -> str:
-    """A file's name without the end that tells how it is packed."""
+    """Return a file's name without the suffix of its compression."""
     return name[: -len(packed_suffix(name))] if packed_suffix(name) else name
 
 
 def packed_suffix(name: str) -> str:
-    """The end that tells how a file is packed; empty where it is not."""
+    """Return the suffix of a file's compression; empty if it is not packed."""
     return next((suffix for suffix in PACKED_SUFFIXES if name.lower().endswith(suffix)), "")
 
 
 def open_unpacked(file: BinaryIO, name: str) -> BinaryIO:
-    """What is inside a gz, bz2, xz or zstd, to be read in order.
+    """Open the content of a gz, bz2, xz or zstd file for reading in order.
 
-    Reading raises one of `DAMAGED` where it is damaged or not whole, and `SourceBroken` beyond `UNPACKED_BYTES`.
+    Reading raises one of `UNPACKING_ERRORS` if the file is damaged or truncated, and `SourceBroken` beyond `UNPACKED_BYTES`.
     """
     return cast("BinaryIO", _BoundedReader(_OPENERS[packed_suffix(name)](file), name, UNPACKED_BYTES))
 
 
-def unpack_to_its_end(path: Path, name: str) -> None:
-    """Unpack a gz, bz2, xz or zstd and throw away what comes out.
+def unpack_completely(path: Path, name: str) -> None:
+    """Unpack a gz, bz2, xz or zstd file and discard the content.
 
     Raises:
-        SourceBroken: it is damaged, ends in the middle, or holds more than `UNPACKED_BYTES`.
-        OSError: it can't be read.
+        SourceBroken: the file is damaged or truncated, or holds more than `UNPACKED_BYTES`.
+        OSError: the file can't be read.
     """
     try:
         with path.open("rb") as file, _OPENERS[packed_suffix(name)](cast("BinaryIO", file)) as unpacked:
             bounded = _BoundedReader(unpacked, name, UNPACKED_BYTES)
             while bounded.read(2**20):
                 pass
-    except DAMAGED as error:
+    except UNPACKING_ERRORS as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise SourceBroken(f"{name} can't be unpacked to its end: {str(error) or type(error).__name__}") from error
@@ -80,87 +88,87 @@ class _Readable(Protocol):
 
 
 class Packed(Format):
-    """A packed file of another format. Not configured by itself: the name tells."""
+    """A packed file of another format. It is chosen by the file's name and can't be configured."""
 
     suffixes: ClassVar[tuple[str, ...]] = PACKED_SUFFIXES
 
-    inside: Callable[[str], Format]
-    """The format of a file by its name."""
+    inner_format: Callable[[str], Format]
+    """Returns the format of a file by its name."""
     member: str = "*"
     unpacked_bytes: int = UNPACKED_BYTES
 
     def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
-        """The records of what is inside.
+        """Yield the records of the content.
 
         Raises:
-            SourceBroken: it is damaged, encrypted, too large, or not of the format it should be.
+            SourceBroken: the content is damaged, encrypted, too large, or not of its format.
         """
         try:
             if packed_suffix(name) == ".zip":
-                yield from self._members(file, name)
+                yield from self._read_members(file, name)
                 return
             with _OPENERS[packed_suffix(name)](file) as unpacked:
                 yield from self._read(unpacked, name, inner_name(name))
-        except DAMAGED as error:
+        except UNPACKING_ERRORS as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # the disk failed, not the file
             raise SourceBroken(
                 f"{name} can't be unpacked: {str(error) or type(error).__name__}. Pack it again."
             ) from error
 
-    def _members(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
+    def _read_members(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         with zipfile.ZipFile(file) as archive:
-            members = [info for info in archive.infolist() if not info.is_dir() and self._wants(info.filename)]
+            members = [info for info in archive.infolist() if not info.is_dir() and self._is_wanted(info.filename)]
             if not members:
                 raise SourceBroken(f"{name} holds no file that matches {self.member}.")
             for info in sorted(members, key=lambda info: info.filename):
                 if info.flag_bits & _ENCRYPTED:
                     raise SourceBroken(f"{name}: {info.filename} is encrypted. Pack it without a password.")
-                self._check_known(name, info.filename)
+                self._check_member(name, info.filename)
                 with archive.open(info) as unpacked:
-                    for stretch in self._read(unpacked, name, info.filename):
-                        yield _of_member(stretch, info.filename, alone=len(members) == 1)
+                    for chunk in self._read(unpacked, name, info.filename):
+                        yield _with_member(chunk, info.filename, alone=len(members) == 1)
 
-    def _check_known(self, name: str, member: str) -> None:
+    def _check_member(self, name: str, member: str) -> None:
         try:
-            self.inside(member)
+            self.inner_format(member)
         except SourceBroken as error:
             raise SourceBroken(
-                f"{name}: {error} If {member} is no data, set member to a glob of the files that are, such as '*.csv'."
+                f"{name}: {error} If {member} holds no data, set member to a glob of the files that do, such as '*.csv'."
             ) from error
 
-    def _wants(self, member: str) -> bool:
+    def _is_wanted(self, member: str) -> bool:
         path = PurePosixPath(member)
-        if member.startswith(_PASSING[0]) or path.name.startswith(_PASSING[1:]):
+        if member.startswith(_TEMPORARY[0]) or path.name.startswith(_TEMPORARY[1:]):
             return False
         return fnmatch.fnmatch(member if "/" in self.member else path.name, self.member)
 
     def _read(self, unpacked: _Readable, name: str, inner: str) -> Iterator[RecordChunk]:
         bounded = cast("BinaryIO", _BoundedReader(unpacked, name, self.unpacked_bytes))
-        yield from self._form_of(name, inner).read(bounded, inner)
+        yield from self._format_for(name, inner).read(bounded, inner)
 
-    def _form_of(self, name: str, inner: str) -> Format:
+    def _format_for(self, name: str, inner: str) -> Format:
         if packed_suffix(inner) == ".zip":
             raise SourceBroken(
-                f"{name}: {inner} is a zip file itself, and those are not unpacked within others. Unpack it first, or set"
-                " member to the files that are meant."
+                f"{name}: {inner} is a zip file within a zip file, which is not supported. Unpack it first, or set member to"
+                " a glob of the other files."
             )
         try:
-            return self.inside(inner)
+            return self.inner_format(inner)
         except SourceBroken as error:
             if packed_suffix(name) != ".zip":
                 raise
             raise SourceBroken(
-                f"{name}: {error} Or set member to a pattern of the files that are meant, such as '*.csv'."
+                f"{name}: {error} Or set member to a glob of the files to read, such as '*.csv'."
             ) from error
 
-    def using(self, parsers: Parsers) -> Packed:
-        """What is inside is parsed by one of ``parsers``."""
-        return self.model_copy(update={"inside": lambda inner: self.inside(inner).using(parsers)})
+    def with_parsers(self, parsers: Parsers) -> Packed:
+        """Return the same format; the content is parsed by one of ``parsers``."""
+        return self.model_copy(update={"inside": lambda inner: self.inner_format(inner).with_parsers(parsers)})
 
 
 class _BoundedReader:
-    """What comes out of a packed file, up to a bound."""
+    """The unpacked content of a file, up to a limit."""
 
     def __init__(self, file: _Readable, name: str, most: int) -> None:
         self._file = file
@@ -173,17 +181,17 @@ class _BoundedReader:
         self._left -= len(data)
         if self._left < 0:
             raise SourceBroken(
-                f"{self._name} holds more than {self._most} bytes once unpacked. Drop it unpacked, or in pieces."
+                f"{self._name} holds more than {self._most} bytes once unpacked. Drop it unpacked, or in parts."
             )
         return data
 
 
-def _of_member(stretch: RecordChunk, member: str, *, alone: bool) -> RecordChunk:
-    """Of several members each position names its own, since row 7 stands in each of them."""
-    facts = {**stretch.facts, "file.member": member}
+def _with_member(chunk: RecordChunk, member: str, *, alone: bool) -> RecordChunk:
+    """Return the chunk with its member as a fact. With several members, each position names its member."""
+    facts = {**chunk.facts, "file.member": member}
     if alone:
-        return replace(stretch, facts=facts)
-    positions = stretch.positions.cast(pl.String)
+        return replace(chunk, facts=facts)
+    positions = chunk.positions.cast(pl.String)
     named = pl.Series("position", [f"{member}:{position}" for position in positions], dtype=pl.String)
-    rejects = tuple(replace(reject, position=f"{member}:{reject.position}") for reject in stretch.rejects)
-    return replace(stretch, positions=named, rejects=rejects, facts=facts)
+    rejects = tuple(replace(reject, position=f"{member}:{reject.position}") for reject in chunk.rejects)
+    return replace(chunk, positions=named, rejects=rejects, facts=facts)

@@ -1,4 +1,4 @@
-"""What every format is: settings that a person can give, and a way from an open file to records."""
+"""The format: settings, and the reading of an open file."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ class Format(BaseModel, ABC):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     suffixes: ClassVar[tuple[str, ...]]
-    """The ends of names by which files of this format are known, in lower case."""
+    """The suffixes of files of this format, in lower case."""
 
     @abstractmethod
     def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
-        """At least one stretch; in bounded memory whatever the file's size.
+        """Yield at least one chunk. The memory is bounded for any size of the file.
 
-        ``file`` stands at its start; ``name`` is the file's, for the sentence of an error. A format that reads in order
-        calls ``read`` only, and its bytes are then hashed as they pass; another takes ``fileno`` if there is one.
+        ``file`` is at its start; ``name`` names it in errors. A format that reads in order calls only ``read``, so that the
+        bytes are hashed on the way. Any other format uses ``fileno`` if there is one.
 
         Raises:
             SourceBroken: the file as a whole is not of this format.
         """
 
-    def using(self, parsers: Parsers) -> Format:  # noqa: ARG002 - most formats are parsed in this process
-        """The same format; if it is parsed in a child process, then by one of ``parsers``."""
+    def with_parsers(self, parsers: Parsers) -> Format:  # noqa: ARG002 - most formats are parsed in this process
+        """Return the same format; if it is parsed in a child process, by one of ``parsers``."""
         return self

@@ -1,4 +1,4 @@
-"""Records as columns of text."""
+"""Data frames: records as columns of text."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from itertools import chain
 import polars as pl
 
 
-def frame_of(rows: Sequence[Sequence[str | None]], names: Sequence[str]) -> pl.DataFrame:
-    """Rows of fields, each as long as ``names``."""
+def rows_to_frame(rows: Sequence[Sequence[str | None]], names: Sequence[str]) -> pl.DataFrame:
+    """Return rows of fields as a frame; each row is as long as ``names``."""
     columns = zip(*rows, strict=True) if rows else [()] * len(names)
-    # From a list, polars would give a name of its own to a field without one.
+    # From a list, polars would invent a name for a column with an empty one.
     return pl.DataFrame(
         {name: pl.Series(name, column, dtype=pl.String) for name, column in zip(names, columns, strict=True)}
     )
 
 
-def names_of(records: Iterable[Mapping[str, str | None]]) -> Sequence[str]:
-    """The names of all fields, in the order of their first appearance."""
+def field_names(records: Iterable[Mapping[str, str | None]]) -> Sequence[str]:
+    """Return the names of all fields, in the order of their first occurrence."""
     return tuple(dict.fromkeys(chain.from_iterable(records)))
 
 
-def frame_of_records(records: Sequence[Mapping[str, str | None]], names: Sequence[str]) -> pl.DataFrame:
-    """Records by name; a field that a record has not is null."""
+def records_to_frame(records: Sequence[Mapping[str, str | None]], names: Sequence[str]) -> pl.DataFrame:
+    """Return records as a frame; a field that a record lacks is null."""
     return pl.DataFrame(
         {name: pl.Series(name, [record.get(name) for record in records], dtype=pl.String) for name in names}
     )

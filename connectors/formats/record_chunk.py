@@ -1,27 +1,27 @@
-"""What every format yields: a stretch of a file's records, and where the next one starts."""
+"""The chunk: consecutive records of a file, as every format yields them, and its one conversion to a batch."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
 
-from ingestd.sdk import Reject
+from ingestd.sdk import Batch, Cursor, Reject
 
 BLOCK_BYTES = 8 * 2**20
-"""How much is read at a time: large enough for columns to pay, small enough to be forgotten at once."""
+"""How much is read at a time: large enough for work by columns, small enough for bounded memory."""
 
 RECORD_BYTES = 16 * 2**20
-"""A record larger than this is parked: one missing quote must not pull a whole file into memory."""
+"""A larger record is rejected: one missing quote must not load a whole file into memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordLocation:
-    """Between two records: the byte offset at which the next one starts, and the row number of the one before.
+    """A position between two records: the byte offset of the next record, and the row number of the previous one.
 
-    The offset is one in the file where that is UTF-8, else in its text as UTF-8.
+    The offset counts bytes of the file if that is UTF-8, else bytes of its text as UTF-8.
     """
 
     offset: int = 0
@@ -32,30 +32,52 @@ class RecordLocation:
 class RecordChunk:
     """Consecutive records of a file.
 
-    ``records``: columns of ``pl.String``. ``positions``: ``pl.Int64``, one a record, row numbers as the format counts.
-    ``rejects``: the records of this stretch that could not be read. ``end``: where reading can be taken up again.
-    ``header``: the columns are the file's own, from its header, not only those that occur here. ``facts``: what was found
-    out about the file and is worth a record, such as ``file.encoding``.
+    ``records``: columns of ``pl.String``. ``positions``: one for each record; ``pl.Int64`` row numbers as the format counts
+    them, or ``pl.String`` if they name more than a row. ``rejects``: the records that could not be read.
+    ``end``: where reading can be resumed. ``header``: the columns come from the file's header, not only from these records.
+    ``facts``: what was found out about the file, such as ``file.encoding``.
+    ``partial`` and ``resolves``: as of `Batch`, set for resubmitted rows.
     """
 
     records: pl.DataFrame
     positions: pl.Series
-    rejects: tuple[Reject, ...]
+    rejects: tuple[Reject, ...] = ()
     end: RecordLocation
     header: bool = False
     facts: Mapping[str, str] = field(default_factory=dict)
+    partial: bool = False
+    resolves: tuple[str, ...] = ()
+
+    def to_batch(self, cursor: Cursor, facts: Mapping[str, str], *, last: bool = False) -> Batch:
+        """Return the chunk as a batch that ends at ``cursor``. The chunk's own facts take precedence over ``facts``."""
+        return Batch(
+            records=self.records,
+            positions=self.positions,
+            cursor=cursor,
+            facts={**facts, **self.facts},
+            rejects=self.rejects,
+            last=last,
+            header=self.header,
+            partial=self.partial,
+            resolves=self.resolves,
+        )
+
+
+def row_positions(rows: Sequence[int]) -> pl.Series:
+    """Return row numbers as the positions of records."""
+    return pl.Series("position", rows, dtype=pl.Int64)
 
 
 _STRAY = re.compile("\udced([\udcb0-\udcb3])([\udc80-\udcbf])")
 
 
-def showable(text: str) -> str:
-    r"""``text`` fit to be stored and sent: a stray byte (lone surrogates here) is written as ``\xff``."""
+def escape_stray_bytes(text: str) -> str:
+    r"""Return the text in a form that can be stored and sent: a stray byte (here a lone surrogate) becomes ``\xff``."""
     if text.isascii():
         return text
     return _STRAY.sub(_one_byte, text).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _one_byte(found: re.Match[str]) -> str:
-    """A stray byte of another encoding than UTF-8 was marked by three (see `connectors.formats.text.text_file`)."""
+    """Return a stray byte of an encoding other than UTF-8, which `connectors.formats.text.text_file` wrote as three bytes."""
     return f"\\x{(ord(found[1]) & 3) << 6 | ord(found[2]) & 0x3F:02x}"

@@ -1,4 +1,4 @@
-"""Which format a file has: as configured, else by the end of its name. A new format is named here, three times."""
+"""The registry of formats: by configuration, else by the suffix of a file. A new format is added here, in three places."""
 
 from __future__ import annotations
 
@@ -30,19 +30,18 @@ PATTERNS = (
     + [f"*{suffix}{packed}" for suffix in _SUFFIXES for packed in PACKED_SUFFIXES if packed != ".zip"]
     + ["*.zip"]
 )
-"""Globs of every name whose end is known."""
-# Formats that are of no use without settings can't be chosen by name alone.
+"""Globs for every known suffix."""
 _BY_NAME = {str(kind.model_fields["type"].default): kind for kind in FORMATS}
 
 
-def format_of(name: str, configured: FormatName | Format | None, *, member: str = "*") -> Format:
-    """The format of the file ``name``; of a packed one, of what is inside. ``member``: which files of a zip.
+def resolve_format(name: str, configured: FormatName | Format | None, *, member: str = "*") -> Format:
+    """Return the format of the file ``name``. ``member``: a glob of the members that are read of a zip file.
 
     Raises:
-        SourceBroken: nothing is configured and the name's end is not known.
+        SourceBroken: no format is configured, and the suffix of the name is not known.
     """
     if packed_suffix(name):
-        return Packed(inside=lambda inner: format_of(inner, configured), member=member)
+        return Packed(inner_format=lambda inner: resolve_format(inner, configured), member=member)
     if isinstance(configured, Format):
         return configured
     if configured is not None:
@@ -51,5 +50,5 @@ def format_of(name: str, configured: FormatName | Format | None, *, member: str 
         if name.lower().endswith(suffix):
             return kind()
     raise SourceBroken(
-        f"{name}: its name ends in none of {', '.join(_SUFFIXES)}. Set format to one of {', '.join(_BY_NAME)}."
+        f"{name}: its suffix is none of {', '.join(_SUFFIXES)}. Set format to one of {', '.join(_BY_NAME)}."
     )

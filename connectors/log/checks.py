@@ -1,47 +1,49 @@
-"""The named checks of a folder of logs, for `ingestd check`."""
+"""The checks of a folder of logs, for `ingestd check`."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
 
-from connectors.log.folder import Folder
-from connectors.log.names import Names
+from connectors.log.folder import LogFolder
+from connectors.log.names import LogNames
 from connectors.log.options import LogOptions
 from ingestd.sdk import SourceBroken, SourceUnavailable, Step
 
 _NAMED = 5
 
 
-def steps(folder: Folder, names: Names, options: LogOptions, form_of: Callable[[str], object]) -> Iterator[Step]:
-    """Each check in order; after a folder that can't be listed there is nothing more to say."""
+def run_checks(
+    folder: LogFolder, names: LogNames, options: LogOptions, format_for: Callable[[str], object]
+) -> Iterator[Step]:
+    """Yield the result of each check in order. If the folder can't be listed, it is the only one."""
     try:
         files = folder.files()
     except SourceUnavailable as error:
         yield Step(name="folder", outcome="failed", sentence=str(error))
         return
     yield Step(name="folder", outcome="passed", sentence=f"{folder.path} can be listed.")
-    belonging = [name for name in files if names.log_of(name) is not None]
-    if unreadable := sorted(name for name in belonging if not os.access(folder.path / name, os.R_OK)):
-        sentence = f"{len(unreadable)} files can't be read ({_named(unreadable)}): allow reading them."
+    matching = [name for name in files if names.log_of(name) is not None]
+    if unreadable := sorted(name for name in matching if not os.access(folder.path / name, os.R_OK)):
+        sentence = f"{len(unreadable)} files can't be read ({_list(unreadable)}): allow reading them."
         yield Step(name="reading files", outcome="failed", sentence=sentence)
     logs = names.logs(files)
-    told = f": {_named(logs)}" if logs else ""
-    yield Step(name="logs", outcome="passed", sentence=f"{len(logs)} match {', '.join(options.patterns)}{told}.")
-    older = sorted(name for name in belonging if not names.is_log(name))
-    told = f": {_named(older)}" if older else ""
-    sentence = f"{len(older)} rotated files match {', '.join(options.rotations)}{told}."
+    listed = f": {_list(logs)}" if logs else ""
+    yield Step(name="logs", outcome="passed", sentence=f"{len(logs)} match {', '.join(options.patterns)}{listed}.")
+    older = sorted(name for name in matching if not names.is_log(name))
+    listed = f": {_list(older)}" if older else ""
+    sentence = f"{len(older)} rotated files match {', '.join(options.rotations)}{listed}."
     yield Step(name="rotated files", outcome="passed", sentence=sentence)
     reasons = []
     for log in logs:
         try:
-            form_of(log)
+            format_for(log)
         except SourceBroken as error:
             reasons.append(str(error))
     if reasons:
         yield Step(name="format", outcome="failed", sentence=" ".join(reasons[:_NAMED]))
 
 
-def _named(names: list[str]) -> str:
+def _list(names: list[str]) -> str:
     more = [f"and {len(names) - _NAMED} more"] if len(names) > _NAMED else []
     return ", ".join([*names[:_NAMED], *more])

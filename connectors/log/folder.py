@@ -1,4 +1,4 @@
-"""The files in a folder of logs, and how they are opened."""
+"""The folder of logs: its files, and how they are opened."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from connectors.files import Identity, identity_of
-from connectors.filesystem import cause
+from connectors.files import Identity
+from connectors.filesystem import describe_error
 from ingestd.sdk import SourceBroken, SourceUnavailable
 
 
-class Folder:
-    """One folder. Links are not followed: what is behind one can't be told from what is beside it."""
+class LogFolder:
+    """One folder. Links are not followed, because the target of a link can't be distinguished from a rotated file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def files(self) -> Mapping[str, Identity]:
-        """The regular files by name.
+        """Return the regular files by name.
 
         Raises:
-            SourceUnavailable: the folder is not there or can't be listed.
+            SourceUnavailable: the folder does not exist or can't be listed.
         """
         found = {}
         try:
@@ -32,19 +32,19 @@ class Folder:
                     try:
                         status = entry.stat(follow_symlinks=False)
                     except FileNotFoundError:
-                        continue  # gone since the folder was listed
-                    if stat.S_ISREG(status.st_mode) and _is_text(entry.name):
-                        found[entry.name] = identity_of(status)
+                        continue  # removed since the folder was listed
+                    if stat.S_ISREG(status.st_mode) and _is_utf8(entry.name):
+                        found[entry.name] = Identity.from_status(status)
         except OSError as error:
-            raise SourceUnavailable(f"The folder {self.path} can't be listed: {cause(error)}") from error
+            raise SourceUnavailable(f"The folder {self.path} can't be listed: {describe_error(error)}") from error
         return found
 
     def open(self, name: str, identity: Identity) -> io.FileIO | None:
-        """Open a file; None where it is no longer the one of ``identity``.
+        """Open a file; return None if the name no longer belongs to the file of ``identity``.
 
         Raises:
-            SourceBroken: it may not be read.
-        SourceUnavailable: its file system does not respond.
+            SourceBroken: ingestd has no permission to read it.
+            SourceUnavailable: its file system does not respond.
         """
         try:
             descriptor = os.open(self.path / name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -53,14 +53,14 @@ class Folder:
         except PermissionError as error:
             raise SourceBroken(f"{name} can't be opened: {error.strerror}. Allow ingestd's user to read it.") from error
         except OSError as error:
-            raise SourceUnavailable(f"{self.path / name} can't be opened: {cause(error)}") from error
-        if identity_of(os.fstat(descriptor))[:2] != identity[:2]:
+            raise SourceUnavailable(f"{self.path / name} can't be opened: {describe_error(error)}") from error
+        if Identity.from_status(os.fstat(descriptor))[:2] != identity[:2]:
             os.close(descriptor)
             return None
         return os.fdopen(descriptor, "rb", buffering=0)
 
 
-def _is_text(name: str) -> bool:
+def _is_utf8(name: str) -> bool:
     try:
         name.encode()
     except UnicodeEncodeError:

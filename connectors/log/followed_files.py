@@ -1,4 +1,4 @@
-"""What one process remembers of the files that it follows, so that an append costs a look at its end and no more."""
+"""The files that this process follows, so that an append costs only a reading of the file's end."""
 
 from __future__ import annotations
 
@@ -7,51 +7,53 @@ from collections.abc import Collection
 
 from connectors.files import Identity
 from connectors.log.cursor import CursorPart
-from connectors.log.prefix import Prefix, prefix_of
-from connectors.log.rows import Rows
+from connectors.log.prefix import Prefix, read_prefix
+from connectors.log.rows import RowReader
 
 
 class FollowedFiles:
-    """Forgets with the process; all of it is found out again by reading. Bounded by the files that are followed."""
+    """Prefixes and row readers of the followed files. Kept in memory only; found again by reading.
+
+    ``damaged``: packed files that can't be unpacked as they are. ``copies``: files that are copies of the beginning of another
+    one, with the device and inode of that.
+    """
 
     def __init__(self) -> None:
         self._prefixes: dict[tuple[int, int], Prefix] = {}
-        self._rows: dict[tuple[int, int], Rows] = {}
+        self._readers: dict[tuple[int, int], RowReader] = {}
         self.damaged: set[Identity] = set()
-        """Packed files that can't be unpacked as they are."""
         self.copies: dict[Identity, tuple[int, int]] = {}
-        """Files that are copies of the beginning of another, by the other's device and inode."""
 
     def prefix(self, part: CursorPart, file: io.FileIO) -> Prefix | None:
-        """The proof that ``file`` begins with what was read of ``part``; None: it does not. Leaves it behind that."""
+        """Return the proof that ``file`` begins with what was read of ``part``, with the file at its end; else None."""
         known = self._prefixes.get(part.id)
         if known is not None and known.offset == part.offset and known.sha256 == part.sha256:
-            if known.stands(file):
+            if known.matches(file):
                 file.seek(part.offset)
                 return known
             return None
         file.seek(0)
-        prefix = prefix_of(file, part.offset)
+        prefix = read_prefix(file, part.offset)
         if prefix is None or (part.offset and prefix.sha256 != part.sha256):
             return None
         self._prefixes[part.id] = prefix
         return prefix
 
-    def rows(self, part: CursorPart) -> Rows | None:
-        """What reads the rows of this file."""
-        return self._rows.get(part.id)
+    def row_reader(self, part: CursorPart) -> RowReader | None:
+        """Return the row reader of this file, if it is known."""
+        return self._readers.get(part.id)
 
-    def read_by(self, part: CursorPart, rows: Rows) -> None:
-        """Remember what reads them."""
-        self._rows[part.id] = rows
+    def remember_reader(self, part: CursorPart, reader: RowReader) -> None:
+        """Remember the row reader of this file."""
+        self._readers[part.id] = reader
 
     def forget(self, id_: tuple[int, int]) -> None:
-        """Another file has this inode now, or it has another content."""
+        """Forget a file, because another file has its inode now, or its content was replaced."""
         self._prefixes.pop(id_, None)
-        self._rows.pop(id_, None)
+        self._readers.pop(id_, None)
 
     def keep_only(self, ids: Collection[tuple[int, int]]) -> None:
-        """Forget the files that are followed no longer."""
-        for id_ in [known for known in self._prefixes.keys() | self._rows.keys() if known not in ids]:
+        """Forget every other file."""
+        for id_ in [known for known in self._prefixes.keys() | self._readers.keys() if known not in ids]:
             self.forget(id_)
         self.copies = {copy: other for copy, other in self.copies.items() if other in ids}

@@ -1,18 +1,18 @@
-"""Where lines end in bytes of any encoding, and those bytes as UTF-8."""
+"""Line ends in bytes of any encoding, and those bytes as UTF-8."""
 
 from __future__ import annotations
 
 import io
 from typing import BinaryIO, cast
 
-from connectors.formats.text import Encoding, TextFile, named
+from connectors.formats.text import Encoding, TextFile, encoding_by_name
 
 
-class Lines:
-    """Lines in one encoding."""
+class LineScanner:
+    """Finds the ends of lines in one encoding. ``width``: the number of bytes of a line feed."""
 
     def __init__(self, encoding: str) -> None:
-        self._encoding: Encoding = named(encoding)
+        self._encoding: Encoding = encoding_by_name(encoding)
         wide = {"utf-16": 2, "utf-32": 4}.get(self._encoding.codec[:6], 1)
         self._feed = (10).to_bytes(wide, "big" if self._encoding.codec.endswith("be") else "little")
         self.width = wide
@@ -20,28 +20,28 @@ class Lines:
         self.is_utf8 = self._encoding.is_utf8
 
     def last_end(self, data: bytes) -> int:
-        """Behind the last line feed; 0 where there is none."""
+        """Return the offset behind the last line feed; 0 if there is none."""
         at = data.rfind(self._feed)
         while at >= 0 and at % self.width:
             at = data.rfind(self._feed, 0, at + self.width - 1)
         return at + self.width if at >= 0 else 0
 
     def end_of(self, data: bytes, count: int) -> int:
-        """Behind so many line feeds, of which there are as many."""
+        """Return the offset behind the first ``count`` line feeds, which must exist."""
         end = 0
         for _ in range(count):
             end = self.first_end(data, end)
         return end
 
     def first_end(self, data: bytes, start: int = 0) -> int:
-        """Behind the first line feed from ``start`` on; 0 where there is none."""
+        """Return the offset behind the first line feed from ``start`` on; 0 if there is none."""
         at = data.find(self._feed, start)
         while at >= 0 and at % self.width:
             at = data.find(self._feed, at + 1)
         return at + self.width if at >= 0 else 0
 
     def utf8(self, data: bytes) -> bytes:
-        """The text as UTF-8; bytes that the encoding does not know become bytes that UTF-8 does not know."""
+        """Return the text as UTF-8. Bytes that are invalid in the encoding become bytes that are invalid in UTF-8."""
         if self._encoding.is_utf8:
             return data
         text = TextFile(cast("BinaryIO", io.BytesIO()), data, self._encoding, ended=True)

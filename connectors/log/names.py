@@ -1,66 +1,94 @@
-"""Which files of a folder are logs, and which are older files of which log, by their names alone. Pure."""
+"""Names: which files of a folder are logs, and which are rotated files of which log. Pure."""
 
 from __future__ import annotations
 
 import fnmatch
 import glob
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 
 from connectors.files import Identity
 from connectors.formats.compression import inner_name, packed_suffix
 
 NAME = "{name}"
-ANY_NAME = re.compile(r"[*?\[]")
+WILDCARD = re.compile(r"[*?\[]")
 _NUMBER = re.compile(r"\d+")
 _REMEMBERED = 10_000
 
 
-class Names:
-    """The globs of logs and of rotated files; in the latter ``{name}`` stands for the log's name."""
+class LogNames:
+    """The globs of logs and of rotated files. In the latter, ``{name}`` stands for the log's name.
 
-    def __init__(self, patterns: Iterable[str], rotated: Iterable[str]) -> None:
-        self._patterns = tuple(patterns)
+    A log is named by its file. If a pattern without wildcards matches, the log has the name in the pattern, also if the case of
+    the file's name differs.
+    """
+
+    def __init__(self, patterns: Iterable[str], rotated: Iterable[str], *, case_sensitive: bool = False) -> None:
+        patterns = tuple(patterns)
+        self._wildcards = [pattern for pattern in patterns if WILDCARD.search(pattern)]
+        self._fixed = [pattern for pattern in patterns if not WILDCARD.search(pattern)]
         self._rotated = tuple(rotated)
-        self._fixed = [pattern for pattern in self._patterns if not ANY_NAME.search(pattern)]
-        self._known: dict[str, str | None] = {}
+        self._flags = 0 if case_sensitive else re.IGNORECASE
+        self._logs: dict[str, str | None] = {}
 
     def is_log(self, name: str) -> bool:
-        """Whether a file of this name is one that is being written."""
-        return not name.startswith((".", "~$")) and any(
-            fnmatch.fnmatchcase(name, pattern) for pattern in self._patterns
-        )
+        """Return True if a file of this name is one that is being written."""
+        return self._log_name(name) is not None
+
+    def _log_name(self, name: str) -> str | None:
+        """Return the name of the log that a file of this name is; None if it is no log."""
+        if name.startswith((".", "~$")):
+            return None
+        if any(self._matches(name, pattern) for pattern in self._wildcards):
+            return name
+        return next((pattern for pattern in self._fixed if self._matches(name, pattern)), None)
+
+    def _matches(self, name: str, pattern: str) -> bool:
+        return _compile(pattern, self._flags).match(name) is not None
 
     def is_rotated(self, name: str, log: str) -> bool:
-        """Whether a file of this name is an older one of this log."""
+        """Return True if a file of this name is a rotated file of this log."""
         if self.is_log(name) or packed_suffix(name) == ".zip":
             return False
         globs = [pattern.replace(NAME, glob.escape(log)) for pattern in self._rotated]
-        return any(fnmatch.fnmatchcase(called, pattern) for called in (name, inner_name(name)) for pattern in globs)
+        return any(self._matches(candidate, pattern) for candidate in (name, inner_name(name)) for pattern in globs)
 
     def log_of(self, name: str) -> str | None:
-        """The log to which a file belongs, the one with the longest name; None: to none."""
+        """Return the log to which a file belongs, the one with the longest name; None if it belongs to none."""
         try:
-            return self._known[name]
+            return self._logs[name]
         except KeyError:
-            log = self._log_of(name)
-        if len(self._known) >= _REMEMBERED:
-            self._known.clear()
-        self._known[name] = log
+            log = self._find_log(name)
+        if len(self._logs) >= _REMEMBERED:
+            self._logs.clear()
+        self._logs[name] = log
         return log
 
-    def _log_of(self, name: str) -> str | None:
-        if self.is_log(name):
-            return name
+    def _find_log(self, name: str) -> str | None:
+        if (log := self._log_name(name)) is not None:
+            return log
         beginnings = [name[:end] for end in range(len(name) - 1, 0, -1)]
         logs = (log for log in (*beginnings, *self._fixed) if self.is_log(log))
-        return next((log for log in logs if self.is_rotated(name, log)), None)
+        found = next((log for log in logs if self.is_rotated(name, log)), None)
+        return self._log_name(found) if found is not None else None
 
     def logs(self, names: Iterable[str]) -> list[str]:
-        """The logs of which there is a file, in order; also one of which there are only older ones."""
+        """Return the logs of which a file exists, sorted; also a log of which only rotated files exist."""
         return sorted({log for name in names if (log := self.log_of(name)) is not None})
 
+    def current(self, log: str, names: Collection[str]) -> str:
+        """Return the name of the log's file that is being written; the log's own name if there is none."""
+        if log in names:
+            return log
+        return min((name for name in names if self._log_name(name) == log), default=log)
+
     def older(self, log: str, files: Mapping[str, Identity]) -> list[str]:
-        """The rotated files of a log, oldest first."""
-        found = [name for name in files if name != log and self.log_of(name) == log]
+        """Return the rotated files of a log, the oldest first."""
+        found = [name for name in files if self.log_of(name) == log and not self.is_log(name)]
         return sorted(found, key=lambda name: (files[name].mtime_ns, [-int(n) for n in _NUMBER.findall(name)], name))
+
+
+@lru_cache(maxsize=4096)
+def _compile(pattern: str, flags: int) -> re.Pattern[str]:
+    return re.compile(fnmatch.translate(pattern), flags)

@@ -1,4 +1,4 @@
-"""What waits at the end of a file for an end of its own, and since when; time is handed in."""
+"""Pending lines: last lines of logs without a line end, and since when they wait. The time is a parameter."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from connectors.log.cursor import CursorPart
 _SOON_SECONDS = 0.05
 
 
-class PendingLine:
-    """Last lines without end, by log, file and offset."""
+class PendingLines:
+    """Last lines without a line end, by log, file and offset."""
 
     def __init__(self, idle_seconds: float, now: Callable[[], float]) -> None:
         self._idle_seconds = idle_seconds
         self._now = now
         self._since: dict[tuple[str, tuple[int, int], int], tuple[int, float]] = {}
         self._until: dict[str, float] = {}
-        self._told: dict[str, str] = {}
+        self._sentences: dict[str, str] = {}
 
-    def look(self, log: str) -> None:
-        """A log is looked at anew."""
+    def reset(self, log: str) -> None:
+        """Begin another reading of a log."""
         self._until.pop(log, None)
-        self._told.pop(log, None)
+        self._sentences.pop(log, None)
 
     def keep_only(self, logs: Collection[str]) -> None:
-        """Forget the logs that are gone."""
+        """Forget every other log."""
         self._since = {key: seen for key, seen in self._since.items() if key[0] in logs}
         for log in [log for log in self._until if log not in logs]:
-            self.look(log)
+            self.reset(log)
 
-    def again_soon(self, log: str) -> None:
-        """The log's files did not keep still."""
-        self._wait(
-            log, self._now() + _SOON_SECONDS, f"The files of {log} are being renamed; they are looked at again at once."
-        )
+    def retry_soon(self, log: str) -> None:
+        """Have a log read again in a moment, because its files are changing."""
+        sentence = f"The files of {log} are being renamed; they are read again in a moment."
+        self._wait(log, self._now() + _SOON_SECONDS, sentence)
 
-    def is_over(
+    def is_overdue(
         self, log: str, part: CursorPart, identity: Identity, *, quoted: bool = False, sentence: str = ""
     ) -> bool:
-        """Whether what stands behind ``part`` has waited long enough; ``sentence`` tells of it where it is not a last row.
+        """Return True if what follows ``part`` has waited long enough; else record that it waits.
 
-        It waits from the last time that its file was written; a quote that is not closed from when it was seen.
+        A line waits from the last write to its file, an open quote from when it was first seen. ``sentence`` describes
+        anything else that waits.
         """
         key, now = (log, part.id, part.offset), self._now()
         self._since = {other: seen for other, seen in self._since.items() if other[:2] != key[:2] or other == key}
@@ -51,24 +51,25 @@ class PendingLine:
             since = now
         written = identity.mtime_ns / 1e9
         if size < 0 and written <= now:
-            since = written  # nobody watched until now; the file's own time is the best there is
+            since = written  # it was not observed before, so the file's own time is the best estimate
         self._since[key] = (identity.size, since)
         if now - since >= self._idle_seconds:
             return True
-        half = f"The last row of {log} has no line end yet; it is taken as it is"
-        quote = f"A row of {log} opens a quote that is not closed yet; it is parked"
-        told = sentence or f"{quote if quoted else half} after {self._idle_seconds:g} seconds (idle_seconds)."
-        self._wait(log, since + self._idle_seconds, told)
+        if not sentence:
+            line = f"The last row of {log} has no line end yet; it is read as it is"
+            quote = f"A row of {log} opens a quote that is not closed yet; it is rejected"
+            sentence = f"{quote if quoted else line} after {self._idle_seconds:g} seconds (idle_seconds)."
+        self._wait(log, since + self._idle_seconds, sentence)
         return False
 
-    def seconds(self) -> float | None:
-        """Until the next may be over; None: nothing waits."""
+    def next_seconds(self) -> float | None:
+        """Return the seconds until the next line may be overdue; None if nothing waits."""
         return max(0.0, min(self._until.values()) - self._now()) if self._until else None
 
     def sentence(self, log: str) -> str | None:
-        """What waits in a log."""
-        return self._told.get(log)
+        """Return what waits in a log; None if nothing does."""
+        return self._sentences.get(log)
 
     def _wait(self, log: str, until: float, sentence: str) -> None:
         self._until[log] = min(until, self._until.get(log, until))
-        self._told[log] = sentence
+        self._sentences[log] = sentence

@@ -1,4 +1,4 @@
-"""What a file begins with, as a hash that is carried on while it is read: proof that it still is the file that was read."""
+"""The prefix of a file: a running hash of what was read, which proves that it is still the same file."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import os
 from collections.abc import Sequence
 from typing import BinaryIO
 
-_CHUNK_BYTES = 2**20
+_BLOCK_BYTES = 2**20
 _WINDOW_BYTES = 2**16
 
 
 class Prefix:
-    """The first ``offset`` bytes of a file: their hash, and the last of them as they are."""
+    """The first ``offset`` bytes of a file: their hash, and the last 64 KiB of them."""
 
     def __init__(self) -> None:
         self.offset = 0
@@ -21,43 +21,45 @@ class Prefix:
         self._window = b""
 
     def add(self, data: bytes) -> None:
-        """Take in the next bytes."""
+        """Add the next bytes of the file."""
         self.offset += len(data)
         self._digest.update(data)
         self._window = (self._window + data[-_WINDOW_BYTES:])[-_WINDOW_BYTES:]
 
     @property
     def sha256(self) -> str:
-        """The hash."""
+        """The hash of the bytes."""
         return self._digest.hexdigest()
 
-    def stands(self, file: io.FileIO) -> bool:
-        """Whether the last bytes are still there: not in a file that was cut and has grown again."""
+    def matches(self, file: io.FileIO) -> bool:
+        """Return True if the last bytes are still there. They are not if the file was cut and has grown again."""
         window = self._window
         return os.pread(file.fileno(), len(window), self.offset - len(window)) == window
 
 
-def prefix_of(file: BinaryIO, offset: int) -> Prefix | None:
-    """The first ``offset`` bytes of a file that stands at its start, and stands behind them then; None: it has not so many."""
+def read_prefix(file: BinaryIO, offset: int) -> Prefix | None:
+    """Read the first ``offset`` bytes of a file from its start; return None if it has fewer."""
     prefix = Prefix()
     while prefix.offset < offset:
-        data = file.read(min(_CHUNK_BYTES, offset - prefix.offset))
+        data = file.read(min(_BLOCK_BYTES, offset - prefix.offset))
         if not data:
             return None
         prefix.add(data)
     return prefix
 
 
-def common_prefix(file: BinaryIO, offset: int, sha256: str, marks: Sequence[tuple[int, str]]) -> tuple[int, str] | None:
-    """How far ``file`` is proven to be one whose first ``offset`` bytes hash to ``sha256``: an offset and the hash up to there.
+def find_common_prefix(
+    file: BinaryIO, offset: int, sha256: str, marks: Sequence[tuple[int, str]]
+) -> tuple[int, str] | None:
+    """Return the longest proven prefix that ``file`` shares with a file, as an offset and the hash up to it.
 
-    Of a file that ends before, it is the last of the ``marks`` that it holds: a copy that was made a moment earlier. None:
-    nothing proves it.
+    The first ``offset`` bytes of that file have the hash ``sha256``; ``marks`` are earlier such pairs. If ``file`` is shorter,
+    as a copy made a moment earlier, the result is the last of its marks. None: nothing is proven.
     """
     prefix, proven = Prefix(), None
     for at, expected in (*sorted(marks), (offset, sha256)):
         while prefix.offset < at:
-            data = file.read(min(_CHUNK_BYTES, at - prefix.offset))
+            data = file.read(min(_BLOCK_BYTES, at - prefix.offset))
             if not data:
                 return proven
             prefix.add(data)
@@ -67,12 +69,12 @@ def common_prefix(file: BinaryIO, offset: int, sha256: str, marks: Sequence[tupl
     return proven
 
 
-def holds(longer: BinaryIO, shorter: BinaryIO) -> bool:
-    """Whether one file begins with all of the other; both stand at their start."""
-    while data := shorter.read(_CHUNK_BYTES):
-        ours = b""
-        while len(ours) < len(data) and (more := longer.read(len(data) - len(ours))):
-            ours += more
-        if ours != data:
+def starts_with(longer: BinaryIO, shorter: BinaryIO) -> bool:
+    """Return True if one file begins with all of the other. Both are read from their start."""
+    while data := shorter.read(_BLOCK_BYTES):
+        same = b""
+        while len(same) < len(data) and (more := longer.read(len(data) - len(same))):
+            same += more
+        if same != data:
             return False
     return True

@@ -1,8 +1,8 @@
-"""Which file is which: those that were read under their present names, and those that are new, in the order of their writing.
+"""Rotation: which file is which after renames, copies and packing, and in which order the files are read.
 
-A file is known by device and inode, and only if it still begins with what was read of it. What is not found that way was
-packed, copied or cut; it is looked for among the rotated files by the hash of what was read. The first bytes alone prove
-nothing: every file of one system begins with the same header.
+A file is recognised by device and inode, and only if it still begins with what was read of it. A file that is not found in
+that way was packed, copied or cut. It is searched for among the rotated files by the hash of what was read. The first bytes
+alone prove nothing, because all files of one program begin with the same header.
 """
 
 from __future__ import annotations
@@ -11,109 +11,117 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from connectors.files import Identity
-from connectors.formats.compression import DAMAGED, inner_name, open_unpacked, packed_suffix
+from connectors.formats.compression import UNPACKING_ERRORS, inner_name, open_unpacked, packed_suffix
 from connectors.log.cursor import CursorPart, LogCursor
-from connectors.log.folder import Folder
+from connectors.log.folder import LogFolder
 from connectors.log.followed_files import FollowedFiles
-from connectors.log.names import Names
-from connectors.log.prefix import common_prefix, holds
+from connectors.log.names import LogNames
+from connectors.log.prefix import find_common_prefix, starts_with
 from ingestd.sdk import SourceBroken
 
-_LOOKS = 10
+_ATTEMPTS = 10
 
 
 class FilesChanging(Exception):
-    """Files were renamed or cut while they were looked at: look again in a moment."""
+    """Files were renamed or cut while they were examined. The caller tries again in a moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundLog:
-    """A file to be read from its part's offset on; ``name`` is empty where there is no such file any more."""
+class MatchedFile:
+    """A file to be read from its part's offset on. ``name`` is empty if the file does not exist any more."""
 
     part: CursorPart
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arrangement:
-    """``found`` in the order in which they are read; ``missed``: of what was read last, nothing could be found."""
+class LogFiles:
+    """``files``: in the order in which they are read. ``lost``: the file that was read last, if it can't be found."""
 
-    found: tuple[FoundLog, ...]
-    missed: CursorPart | None
+    files: tuple[MatchedFile, ...]
+    lost: CursorPart | None
 
 
 class FileMatcher:
-    """Compares what was read of a log with what is in its folder."""
+    """Compares what was read of a log with the files in its folder."""
 
-    def __init__(self, folder: Folder, names: Names, memory: FollowedFiles) -> None:
+    def __init__(self, folder: LogFolder, names: LogNames, followed: FollowedFiles) -> None:
         self._folder = folder
         self._names = names
-        self._memory = memory
+        self._followed = followed
 
-    def arrange(self, log: str, trail: LogCursor) -> Arrangement:
-        """The files of a log.
+    def match(self, log: str, log_cursor: LogCursor) -> LogFiles:
+        """Return the files of a log.
 
         Raises:
-            FilesChanging: they do not keep still.
+            FilesChanging: the files keep changing.
             SourceUnavailable: the folder can't be listed.
-            SourceBroken: a file may not be read.
+            SourceBroken: ingestd has no permission to read a file.
         """
-        files = self._files(log)
-        for _ in range(_LOOKS):
-            arrangement = self._arrange(log, trail, files)
-            now = self._files(log)
-            if self._same(log, files, now):
-                return arrangement
+        files = self._candidates(log)
+        for _ in range(_ATTEMPTS):
+            matched = self._match(log, log_cursor, files)
+            now = self._candidates(log)
+            if self._is_same_listing(log, files, now):
+                return matched
             files = now
         raise FilesChanging
 
-    def _files(self, log: str) -> Mapping[str, Identity]:
-        """Those that are the log's or nobody's: a file that was renamed in another way than configured is found, too."""
+    def _candidates(self, log: str) -> Mapping[str, Identity]:
+        """Return the files of the log and of no log: a file may have been renamed in a way that is not configured."""
         found = self._folder.files()
         return {name: identity for name, identity in found.items() if self._names.log_of(name) in {log, None}}
 
-    def _arrange(self, log: str, trail: LogCursor, files: Mapping[str, Identity]) -> Arrangement:
-        by_id = {identity[:2]: name for name, identity in files.items()}
-        latest = {part.id: at for at, part in enumerate(trail.parts)}  # a file that was cut has its inode still
-        found: list[FoundLog] = []
-        for place, part in enumerate(trail.parts):
-            name = by_id.get(part.id, "") if latest[part.id] == place else ""
-            if name and not self._stands(part, name, files[name], log):
-                self._memory.forget(part.id)
-                name = ""
-            found.append(FoundLog(part=replace(part, lost=False, rotated=name != log) if name else part, name=name))
-        claimed = {known.name for known in found}
-        fresh: list[FoundLog] = []
-        for name in (*self._names.older(log, files), *([log] if log in files else [])):
-            if name in claimed or not files[name].size or self._is_being_packed(name, files):
+    def _match(self, log: str, log_cursor: LogCursor, files: Mapping[str, Identity]) -> LogFiles:
+        current = self._names.current(log, files)
+        known = self._match_known(current, log_cursor, files)
+        claimed = {matched.name for matched in known}
+        new: list[MatchedFile] = []
+        for name in (*self._names.older(log, files), *([current] if current in files else [])):
+            if name in claimed or not files[name].size or _is_being_packed(name, files):
                 continue
-            adopted = self._adopts(found, name, files[name], whole=True)
-            if adopted is None and name != log:  # what is being written is no copy, it only begins alike
-                if self._is_copy(log, name, files, found):
+            moved = self._find_moved(known, name, files[name], whole=True)
+            if moved is None and name != current:  # the current file is no copy, it only has the same beginning
+                if self._is_copy(current, name, files, known):
                     continue
-                adopted = self._adopts(found, name, files[name], whole=False)
-            if adopted is not None:
-                found[adopted[0]] = FoundLog(part=replace(adopted[1], rotated=name != log), name=name)
+                moved = self._find_moved(known, name, files[name], whole=False)
+            if moved is not None:
+                known[moved[0]] = MatchedFile(part=replace(moved[1], rotated=name != current), name=name)
             else:
                 packed = bool(packed_suffix(name))
                 device, inode = files[name][:2]
-                part = CursorPart(device=device, inode=inode, packed=packed, rotated=name != log)
-                fresh.append(FoundLog(part=part, name=name))
-        last = trail.parts[-1] if trail.parts else None
-        gone = last is not None and not found[-1].name and last.has_rows and not (last.lost or last.is_through)
-        found = [known if known.name else FoundLog(part=replace(known.part, lost=True), name="") for known in found]
-        everything = [*found, *fresh]
-        everything.sort(key=lambda known: known.name == log)  # stable: what is being written comes last
-        return Arrangement(found=tuple(everything), missed=last if gone else None)
+                part = CursorPart(device=device, inode=inode, packed=packed, rotated=name != current)
+                new.append(MatchedFile(part=part, name=name))
+        last = log_cursor.parts[-1] if log_cursor.parts else None
+        is_lost = last is not None and not known[-1].name and last.has_rows and not (last.lost or last.is_complete)
+        known = [matched if matched.name else _mark_lost(matched) for matched in known]
+        ordered = sorted(
+            [*known, *new], key=lambda matched: matched.name == current
+        )  # stable: the current file is last
+        return LogFiles(files=tuple(ordered), lost=last if is_lost else None)
 
-    def _stands(self, part: CursorPart, name: str, identity: Identity, log: str) -> bool:
+    def _match_known(self, current: str, log_cursor: LogCursor, files: Mapping[str, Identity]) -> list[MatchedFile]:
+        """Return the files of the cursor that still have their inode and their content; the others without a name."""
+        by_id = {identity[:2]: name for name, identity in files.items()}
+        latest = {part.id: at for at, part in enumerate(log_cursor.parts)}  # a file that was cut keeps its inode
+        known: list[MatchedFile] = []
+        for at, part in enumerate(log_cursor.parts):
+            name = by_id.get(part.id, "") if latest[part.id] == at else ""
+            if name and not self._has_same_beginning(part, name, files[name], is_current=name == current):
+                self._followed.forget(part.id)
+                name = ""
+            found = replace(part, lost=False, rotated=name != current) if name else part
+            known.append(MatchedFile(part=found, name=name))
+        return known
+
+    def _has_same_beginning(self, part: CursorPart, name: str, identity: Identity, *, is_current: bool) -> bool:
         if part.packed != bool(packed_suffix(name)):
             return False
         if part.packed:
-            return part.is_quiet(identity) or (
-                not part.done and self._common(replace(part, marks=()), name, identity) is not None
+            return part.is_unchanged(identity) or (
+                not part.done and self._common_prefix(replace(part, marks=()), name, identity) is not None
             )
-        if name != log and part.is_quiet(identity):
+        if not is_current and part.is_unchanged(identity):
             return True
         if identity.size < part.offset:
             return False
@@ -121,68 +129,74 @@ class FileMatcher:
         if file is None:
             raise FilesChanging
         with file:
-            return self._memory.prefix(part, file) is not None
+            return self._followed.prefix(part, file) is not None
 
-    def _is_being_packed(self, name: str, files: Mapping[str, Identity]) -> bool:
-        return bool(packed_suffix(name)) and inner_name(name) in files
-
-    def _adopts(
-        self, found: list[FoundLog], name: str, identity: Identity, *, whole: bool
+    def _find_moved(
+        self, known: list[MatchedFile], name: str, identity: Identity, *, whole: bool
     ) -> tuple[int, CursorPart] | None:
-        """The lost file, the latest first, whose content is in this one now.
+        """Return the lost file with its content in the file ``name``, the latest first; None if there is none.
 
-        All that was read of it (``whole``), or some: a copy may have been made before the last lines came.
+        ``whole``: all of what was read must be there. Else some of it is enough: a copy may lack the last lines.
         """
-        for at in reversed(range(len(found))):
-            part = found[at].part
-            if found[at].name or not part.has_rows:
+        for at in reversed(range(len(known))):
+            part = known[at].part
+            if known[at].name or not part.has_rows:
                 continue
-            proven = self._common(replace(part, marks=()) if whole else part, name, identity)
+            proven = self._common_prefix(replace(part, marks=()) if whole else part, name, identity)
             if proven is not None:
                 packed = bool(packed_suffix(name))
-                return at, part.moved(identity, packed=packed, offset=proven[0], sha256=proven[1])
+                return at, part.move_to(identity, packed=packed, offset=proven[0], sha256=proven[1])
         return None
 
-    def _common(self, part: CursorPart, name: str, identity: Identity) -> tuple[int, str] | None:
+    def _common_prefix(self, part: CursorPart, name: str, identity: Identity) -> tuple[int, str] | None:
         file = self._folder.open(name, identity)
         if file is None:
             raise FilesChanging
         with file:
             if not packed_suffix(name):
-                return common_prefix(file, part.offset, part.sha256, part.marks)
+                return find_common_prefix(file, part.offset, part.sha256, part.marks)
             try:
-                return common_prefix(open_unpacked(file, name), part.offset, part.sha256, ())
-            except DAMAGED as error:
+                return find_common_prefix(open_unpacked(file, name), part.offset, part.sha256, ())
+            except UNPACKING_ERRORS as error:
                 if isinstance(error, OSError) and error.errno is not None:
                     raise
                 return None
             except SourceBroken:
                 return None
 
-    def _is_copy(self, log: str, name: str, files: Mapping[str, Identity], others: list[FoundLog]) -> bool:
-        """Whether another file of the log, which still stands, begins with all that is in this one."""
+    def _is_copy(self, current: str, name: str, files: Mapping[str, Identity], known: list[MatchedFile]) -> bool:
+        """Return True if another existing file of the log begins with all of this one."""
         if packed_suffix(name):
             return False
-        standing = {other.part.id: other for other in others if other.name and not other.part.packed}
-        known = standing.get(self._memory.copies.get(files[name], (0, 0)))
-        if known is not None and known.part.offset >= files[name].size:
+        existing = {matched.part.id: matched for matched in known if matched.name and not matched.part.packed}
+        original = existing.get(self._followed.copies.get(files[name], (0, 0)))
+        if original is not None and original.part.offset >= files[name].size:
             return True
-        for other in dict.fromkeys([*(found.name for found in standing.values()), *([log] if log in files else [])]):
+        others = [matched.name for matched in existing.values()] + ([current] if current in files else [])
+        for other in dict.fromkeys(others):
             if files[other].size < files[name].size:
                 continue
-            ours, theirs = self._folder.open(name, files[name]), self._folder.open(other, files[other])
-            if ours is None or theirs is None:
+            file, other_file = self._folder.open(name, files[name]), self._folder.open(other, files[other])
+            if file is None or other_file is None:
                 raise FilesChanging
-            with ours, theirs:
-                if holds(theirs, ours):
-                    self._memory.copies[files[name]] = files[other][:2]
+            with file, other_file:
+                if starts_with(other_file, file):
+                    self._followed.copies[files[name]] = files[other][:2]
                     return True
         return False
 
-    def _same(self, log: str, before: Mapping[str, Identity], after: Mapping[str, Identity]) -> bool:
-        """Whether no file of the log was renamed, cut or written but at its end."""
-        ours = {name: identity for name, identity in before.items() if self._names.log_of(name) == log}
-        theirs = {name: identity for name, identity in after.items() if self._names.log_of(name) == log}
-        if {name: identity[:2] for name, identity in ours.items()} != {name: now[:2] for name, now in theirs.items()}:
+    def _is_same_listing(self, log: str, before: Mapping[str, Identity], after: Mapping[str, Identity]) -> bool:
+        """Return True if no file of the log was renamed or cut; a file may have grown."""
+        then = {name: identity for name, identity in before.items() if self._names.log_of(name) == log}
+        now = {name: identity for name, identity in after.items() if self._names.log_of(name) == log}
+        if {name: identity[:2] for name, identity in then.items()} != {name: found[:2] for name, found in now.items()}:
             return False
-        return all(theirs[name].size >= identity.size for name, identity in ours.items())
+        return all(now[name].size >= identity.size for name, identity in then.items())
+
+
+def _is_being_packed(name: str, files: Mapping[str, Identity]) -> bool:
+    return bool(packed_suffix(name)) and inner_name(name) in files
+
+
+def _mark_lost(matched: MatchedFile) -> MatchedFile:
+    return MatchedFile(part=replace(matched.part, lost=True), name="")

@@ -1,4 +1,4 @@
-"""One file of a log, from where it was left to its present end: whole records, and what becomes of the rest."""
+"""The tail of one file of a log: its whole records from the last position to its present end."""
 
 from __future__ import annotations
 
@@ -10,157 +10,162 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from connectors.files import Identity, identity_of
+from connectors.files import Identity
 from connectors.formats import RecordChunk
-from connectors.formats.compression import DAMAGED, open_unpacked
+from connectors.formats.compression import UNPACKING_ERRORS, open_unpacked
 from connectors.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES
-from connectors.log.cursor import NO_COLUMNS, Columns, CursorPart
-from connectors.log.folder import Folder
+from connectors.log.cursor import NO_COLUMNS, CursorPart, LogColumns
+from connectors.log.folder import LogFolder
 from connectors.log.followed_files import FollowedFiles
-from connectors.log.prefix import Prefix, prefix_of
-from connectors.log.rotation import FilesChanging, FoundLog
-from connectors.log.rows import Growing, Rows, rows_of, top_of
+from connectors.log.prefix import Prefix, read_prefix
+from connectors.log.rotation import FilesChanging, MatchedFile
+from connectors.log.rows import GrowableFormat, RowReader, create_row_reader, parse_top
 from ingestd.sdk import SourceBroken
 
 _GRANULARITY_SECONDS = 2
-"""The time of a file may stand still for so long although the file is written."""
+"""The time of a file can stay the same for so long although the file is written."""
 
-Patience = Callable[[CursorPart, Identity, bool], bool]
-"""Whether what stands at a file's end without an end of its own has waited long enough; the last: inside quotes."""
+IsOverdue = Callable[[CursorPart, Identity, bool], bool]
+"""Whether the end of a file has waited long enough for its line end; the last argument: inside quotes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TailStep:
-    """``part`` and ``row`` after it; ``stretch`` and what read it: None where only the file's beginning or end was passed."""
+    """One step of a reading: ``part`` and ``row`` after it; ``chunk`` is None if it read no record."""
 
     part: CursorPart
     row: int
-    stretch: RecordChunk | None = None
-    rows: Rows | None = None
+    chunk: RecordChunk | None = None
 
 
-class Damaged(Exception):
-    """A packed file can't be unpacked to its end; the message says why. What was read of it stands."""
+class PackedFileDamaged(Exception):
+    """A packed file can't be unpacked to its end; the message says why. What was read before remains valid."""
 
 
-class Follower:
-    """Reads the files of one log on. ``columns``: those of its last header so far."""
+class LogFollower:
+    """Reads new records of the files of one log. ``columns``: those of its last header so far."""
 
     def __init__(
         self,
-        folder: Folder,
-        memory: FollowedFiles,
-        form: Growing,
+        folder: LogFolder,
+        followed: FollowedFiles,
+        file_format: GrowableFormat,
         *,
         idle_seconds: float,
-        patience: Patience,
-        columns: Columns = NO_COLUMNS,
+        is_overdue: IsOverdue,
+        columns: LogColumns = NO_COLUMNS,
     ) -> None:
         self.folder = folder
-        self.memory = memory
-        self.form = form
+        self.followed = followed
+        self.file_format = file_format
         self.idle_seconds = idle_seconds
-        self.patience = patience
+        self.is_overdue = is_overdue
         self.columns = columns
 
-    def follow(self, found: FoundLog, identity: Identity, row: int) -> Iterator[TailStep]:
-        """What came since; ``row``: how many rows the log had until now.
+    def follow(self, matched: MatchedFile, identity: Identity, row: int) -> Iterator[TailStep]:
+        """Yield the new records; ``row``: the number of rows of the log before them.
 
         Raises:
-            FilesChanging: it is another file now, or was cut meanwhile.
+            FilesChanging: the file was replaced or cut meanwhile.
             SourceBroken: its beginning can't be read.
-            Damaged: it can't be unpacked, or is being packed still.
+            PackedFileDamaged: it can't be unpacked, or is still being packed.
         """
-        part, name = found.part, found.name
-        if part.is_quiet(identity) and (part.packed or time.time() - identity.mtime_ns / 1e9 > _GRANULARITY_SECONDS):
+        part, name = matched.part, matched.name
+        is_old = time.time() - identity.mtime_ns / 1e9 > _GRANULARITY_SECONDS
+        if part.is_unchanged(identity) and (part.packed or is_old):
             return
         file = self.folder.open(name, identity)
         if file is None:
             raise FilesChanging
         with file:
             if part.packed:
-                yield from self._packed(file, part, name, row)
+                yield from self._follow_packed(file, part, name, row)
                 return
-            prefix = self.memory.prefix(part, file)
+            prefix = self.followed.prefix(part, file)
             if prefix is None:
                 raise FilesChanging
             yield from _TailPass(self, file, cast("BinaryIO", file), prefix, name).steps(part, row)
 
-    def _packed(self, file: io.FileIO, part: CursorPart, name: str, row: int) -> Iterator[TailStep]:
+    def _follow_packed(self, file: io.FileIO, part: CursorPart, name: str, row: int) -> Iterator[TailStep]:
         try:
             stream = open_unpacked(cast("BinaryIO", file), name)
-            prefix = prefix_of(stream, part.offset)
+            prefix = read_prefix(stream, part.offset)
             if prefix is None or (part.offset and prefix.sha256 != part.sha256):
                 raise FilesChanging
             yield from _TailPass(self, file, stream, prefix, name).steps(part, row)
-        except DAMAGED as error:
+        except UNPACKING_ERRORS as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
-            raise Damaged(str(error) or type(error).__name__) from error
+            raise PackedFileDamaged(str(error) or type(error).__name__) from error
 
 
 class _TailPass:
-    """One reading of one file. ``stream`` is the file, or what is inside it."""
+    """One reading of one file. ``stream`` is the file, or its unpacked content."""
 
-    def __init__(self, follower: Follower, file: io.FileIO, stream: BinaryIO, prefix: Prefix, name: str) -> None:
+    def __init__(self, follower: LogFollower, file: io.FileIO, stream: BinaryIO, prefix: Prefix, name: str) -> None:
         self._follower = follower
         self._file = file
         self._stream = stream
         self._prefix = prefix
         self._name = name
-        self._identity = identity_of(os.fstat(file.fileno()))
+        self._identity = Identity.from_status(os.fstat(file.fileno()))
         self._buffer = b""
         self._ended = False
 
     def steps(self, part: CursorPart, row: int) -> Iterator[TailStep]:
-        """To the present end."""
-        begun = part
+        """Yield the steps to the present end of the file."""
+        first = part
         while True:
             self._fill()
             if not self._buffer:
                 break
             left = len(self._buffer)
             if part.top is None:
-                part, row = self._begin(part, row)
+                part, row = self._read_top(part, row)
             elif part.skips:
-                part = self._skip(part, self._rows(part))
+                part = self._skip_line(part, self._row_reader(part))
             else:
-                for step in self._records(part, row, self._rows(part)):
+                for step in self._read_records(part, row, self._row_reader(part)):
                     part, row = step.part, step.row
                     yield step
             if len(self._buffer) == left and self._ended:
                 break
         if part.packed:
             part = replace(part, done=True)
-        if part != begun:
+        if part != first:
             part = replace(part, size=self._identity.size, mtime_ns=self._identity.mtime_ns)
         yield TailStep(part=part, row=row)
 
     def _fill(self) -> None:
-        """Read more; nothing that is handed over comes from a file that was cut and has grown again."""
+        """Read more into the buffer.
+
+        Raises:
+            FilesChanging: the file was cut and has grown again.
+        """
         if self._ended:
             return
         more = self._stream.read(BLOCK_BYTES)
         self._ended = not more
         self._buffer += more
-        if self._stream is self._file and not self._prefix.stands(self._file):
+        if self._stream is self._file and not self._prefix.matches(self._file):
             raise FilesChanging
 
-    def _rows(self, part: CursorPart) -> Rows:
-        rows = self._follower.memory.rows(part)
-        if rows is None and part.top is not None:
-            rows = rows_of(self._follower.form, part.top, self._head(part.top.end), self._name)
-            self._read_by(part, rows)
-        if rows is None:
-            raise AssertionError("the file's beginning was read before its rows")
-        return rows
+    def _row_reader(self, part: CursorPart) -> RowReader:
+        reader = self._follower.followed.row_reader(part)
+        if reader is None and part.top is not None:
+            head = self._read_head(part.top.end)
+            reader = create_row_reader(self._follower.file_format, part.top, head, self._name)
+            self._use_reader(part, reader)
+        if reader is None:
+            raise AssertionError("the top of the file is read before its rows")
+        return reader
 
-    def _read_by(self, part: CursorPart, rows: Rows) -> None:
-        self._follower.memory.read_by(part, rows)
-        self._follower.columns = rows.columns if rows.columns.names else self._follower.columns
+    def _use_reader(self, part: CursorPart, reader: RowReader) -> None:
+        self._follower.followed.remember_reader(part, reader)
+        self._follower.columns = reader.columns if reader.columns.names else self._follower.columns
 
-    def _head(self, end: int) -> bytes:
-        """The file's first bytes once more."""
+    def _read_head(self, end: int) -> bytes:
+        """Return the first bytes of the file, read again."""
         if self._stream is self._file:
             return os.pread(self._file.fileno(), end, 0)
         with Path(f"/proc/self/fd/{self._file.fileno()}").open("rb") as again:
@@ -169,13 +174,14 @@ class _TailPass:
                 head += more
         return head
 
-    def _begin(self, part: CursorPart, row: int) -> tuple[CursorPart, int]:
-        """Pass over the beginning of the file, once all of it is there."""
-        top = top_of(self._follower.form, self._buffer, self._name, self._follower.columns)
+    def _read_top(self, part: CursorPart, row: int) -> tuple[CursorPart, int]:
+        """Read the top of the file, once it is complete."""
+        follower = self._follower
+        top = parse_top(follower.file_format, self._buffer, self._name, follower.columns)
         if top is not None:
-            rows = rows_of(self._follower.form, top, self._buffer[: top.end], self._name)
-            part = replace(self._passed(part, top.end), top=top)
-            self._read_by(part, rows)
+            reader = create_row_reader(follower.file_format, top, self._buffer[: top.end], self._name)
+            part = replace(self._advance(part, top.end), top=top)
+            self._use_reader(part, reader)
             return part, row + top.rows
         if len(self._buffer) > RECORD_BYTES:
             raise SourceBroken(
@@ -183,45 +189,47 @@ class _TailPass:
             )
         return part, row
 
-    def _passed(self, part: CursorPart, count: int) -> CursorPart:
-        """We are through with so many bytes of the buffer."""
+    def _advance(self, part: CursorPart, count: int) -> CursorPart:
+        """Remove so many bytes from the buffer, and return the part behind them."""
         self._prefix.add(self._buffer[:count])
         self._buffer = self._buffer[count:]
-        return replace(part.marked(), offset=self._prefix.offset, sha256=self._prefix.sha256, half=0, half_row=0)
+        return replace(part.with_mark(), offset=self._prefix.offset, sha256=self._prefix.sha256, half=0, half_row=0)
 
-    def _skip(self, part: CursorPart, rows: Rows) -> CursorPart:
-        """Pass over the rest of a line that was parked for its size."""
-        if end := rows.lines.first_end(self._buffer):
-            return replace(self._passed(part, end), skips=False)
-        count = len(self._buffer) - len(self._buffer) % rows.lines.width
-        return self._passed(part, count) if count else part
+    def _skip_line(self, part: CursorPart, reader: RowReader) -> CursorPart:
+        """Skip the rest of a line that was rejected for its size."""
+        if end := reader.lines.first_end(self._buffer):
+            return replace(self._advance(part, end), skips=False)
+        count = len(self._buffer) - len(self._buffer) % reader.lines.width
+        return self._advance(part, count) if count else part
 
-    def _records(self, part: CursorPart, row: int, rows: Rows) -> Iterator[TailStep]:
-        """The whole records of the buffer, or what has waited for its end too long."""
+    def _read_records(self, part: CursorPart, row: int, reader: RowReader) -> Iterator[TailStep]:
+        """Yield the whole records of the buffer, or a line that has waited too long for its end."""
         before = part.half_row if part.half else row
-        end = rows.first(self._buffer) if part.half else rows.complete(self._buffer)
-        line = rows.lines.first_end(self._buffer)
+        end = reader.first_length(self._buffer) if part.half else reader.complete_length(self._buffer)
+        line = reader.lines.first_end(self._buffer)
         if end:
-            stretches = rows.read(self._buffer[:end], before)
-            after = self._passed(part, end)
-        elif len(self._buffer) > RECORD_BYTES or (self._ended and line and self._is_over(part, quoted=True)):
-            count = line or len(self._buffer) - len(self._buffer) % rows.lines.width
+            chunks = reader.read(self._buffer[:end], before)
+            after = self._advance(part, end)
+        elif len(self._buffer) > RECORD_BYTES or (self._ended and line and self._is_overdue(part, quoted=True)):
+            count = line or len(self._buffer) - len(self._buffer) % reader.lines.width
             text = self._buffer[:count]
-            parked = rows.stray(text, before, self._follower.idle_seconds) if line else rows.too_large(text, before)
-            stretches = iter((parked,))
-            after = replace(self._passed(part, count), skips=not line)
-        elif self._ended and not line and part.half != len(self._buffer) and self._is_over(part, quoted=False):
-            stretches = rows.read(self._buffer, before)
+            if line:
+                chunks = iter((reader.reject_open_quote(text, before, self._follower.idle_seconds),))
+            else:
+                chunks = iter((reader.reject_too_large(text, before),))
+            after = replace(self._advance(part, count), skips=not line)
+        elif self._ended and not line and part.half != len(self._buffer) and self._is_overdue(part, quoted=False):
+            chunks = reader.read(self._buffer, before)
             after = replace(part, half=len(self._buffer), half_row=before)
-            if part.packed:  # nothing will be written behind it
-                after = self._passed(part, len(self._buffer))
+            if part.packed:  # nothing is appended to it
+                after = self._advance(part, len(self._buffer))
         else:
             return
-        stretch = next(stretches)
-        for following in stretches:  # all of these records are passed together
-            yield TailStep(part=part, row=row, stretch=stretch, rows=rows)
-            stretch = following
-        yield TailStep(part=after, row=max(row, stretch.end.row), stretch=stretch, rows=rows)
+        chunk = next(chunks)
+        for following in chunks:  # the position advances past all these records together
+            yield TailStep(part=part, row=row, chunk=chunk)
+            chunk = following
+        yield TailStep(part=after, row=max(row, chunk.end.row), chunk=chunk)
 
-    def _is_over(self, part: CursorPart, *, quoted: bool) -> bool:
-        return part.packed or self._follower.patience(part, self._identity, quoted)
+    def _is_overdue(self, part: CursorPart, *, quoted: bool) -> bool:
+        return part.packed or self._follower.is_overdue(part, self._identity, quoted)

@@ -1,4 +1,4 @@
-"""The command line: one verb a module, each of them a few lines around what `ingestd.daemon` does."""
+"""The command line: one module for each verb. The logic is in `ingestd.daemon`."""
 
 from ingestd.cli.app import main
 

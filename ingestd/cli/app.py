@@ -1,4 +1,4 @@
-"""The command `ingestd`: its verbs, the configuration they share, and how an error becomes a sentence and an exit code."""
+"""The command `ingestd`: its verbs, their common options, and the error sentences and exit codes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ingestd.telemetry.catalogue.daemon import CommandFailed
 
 
 class DaemonVerbs(Verbs):
-    """The verbs of `ingestd`, and what their errors come to."""
+    """The verbs of `ingestd`, with the conversion of errors to exit codes."""
 
     verbs: ClassVar[tuple[str, ...]] = (
         "check",
@@ -39,7 +39,7 @@ class DaemonVerbs(Verbs):
     package: ClassVar[str] = "ingestd.cli"
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the verb; what it raises on purpose ends in a sentence on standard error and the exit code that fits."""
+        """Run the verb. An expected error prints a sentence to standard error and sets the matching exit code."""
         try:
             return super().invoke(ctx)
         except ConfigurationError as error:
@@ -48,8 +48,8 @@ class DaemonVerbs(Verbs):
             ctx.exit(ExitCode.CONFIGURATION)
         except MirrorError as error:
             click.echo(redact_text(str(error)), err=True)
-            passing = isinstance(error, MirrorBusy | MirrorFull)
-            ctx.exit(ExitCode.STATE_BUSY if passing else ExitCode.STATE_UNUSABLE)
+            is_temporary = isinstance(error, MirrorBusy | MirrorFull)
+            ctx.exit(ExitCode.STATE_BUSY if is_temporary else ExitCode.STATE_UNUSABLE)
         except RequestRefused as error:
             click.echo(redact_text(str(error)), err=True)
             ctx.exit(ExitCode.STATE_BUSY)
@@ -58,13 +58,13 @@ class DaemonVerbs(Verbs):
             ctx.exit(ExitCode.BUG)
         except (click.ClickException, click.exceptions.Exit, click.Abort, SystemExit, KeyboardInterrupt):
             raise
-        except BaseException as error:  # noqa: BLE001 - the last line of defence
+        except BaseException as error:  # noqa: BLE001 - the top-level handler
             _report_bug(error, debug=bool(ctx.params.get("debug")))
             ctx.exit(ExitCode.BUG)
 
 
 def _report_bug(error: BaseException, *, debug: bool) -> None:
-    """Print a sentence about an unforeseen exception; the traceback is for the log, or for ``--debug``."""
+    """Print a sentence about an unexpected exception. The traceback goes to the log, or with ``debug`` to stderr."""
     trace = redact_text("".join(traceback.format_exception(error)))
     in_log = not debug and logs_configured()
     if debug:
@@ -73,30 +73,32 @@ def _report_bug(error: BaseException, *, debug: bool) -> None:
         log_event(CommandFailed(traceback=trace))
         flush_logs()
     if debug:
-        where = "Its details are above."
+        hint = "The traceback is above."
+    elif in_log:
+        hint = "The log has the traceback."
     else:
-        where = "The log has the details." if in_log else "'ingestd --debug' before the verb shows the details."
+        hint = "To see the traceback, put --debug before the verb: 'ingestd --debug ...'."
     click.echo(
-        f"ingestd failed in a way that was not foreseen: {redact_text(one_line(error))}. This is a mistake in ingestd itself; "
-        f"please report it. {where}",
+        f"ingestd failed with an unexpected error: {redact_text(one_line(error))}. This is a bug in ingestd; "
+        f"please report it. {hint}",
         err=True,
     )
 
 
-_CONFIG = "The configuration; else INGESTD_CONFIG, ./ingestd.yaml or /etc/ingestd/ingestd.yaml."
+_CONFIG = "The configuration file. Default: INGESTD_CONFIG, ./ingestd.yaml or /etc/ingestd/ingestd.yaml."
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.group(cls=DaemonVerbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option("-c", "--config", type=_FILE, help=_CONFIG)
-@click.option("--debug", is_flag=True, help="Print the traceback of an unforeseen failure.")
+@click.option("--debug", is_flag=True, help="Print the traceback of an unexpected error.")
 @click.version_option(version("ingestd"), prog_name="ingestd", message="%(prog)s %(version)s")
 @click.pass_context
-def main(ctx: click.Context, config: Path | None, debug: bool) -> None:  # noqa: ARG001 - read where a failure is reported
+def main(ctx: click.Context, config: Path | None, debug: bool) -> None:  # noqa: ARG001 - `DaemonVerbs.invoke` reads it
     """Keep the data sinks of an engineering data workspace equal to files, folders and databases.
 
     Exit codes: 0 done, 2 a mistake in the command line, 70 a bug, 73 the output can't be written, 74 the state file can't be
-    used, 75 it can't be used now (another process holds it, the disk is full) or the daemon can't answer, 78 a mistake in the
-    configuration; others with the verb.
+    used, 75 the state file can't be used now (another process holds it, or the disk is full) or the daemon can't respond, 78 a
+    mistake in the configuration. The help of a verb lists its other exit codes.
     """
     ctx.obj = config

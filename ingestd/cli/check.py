@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from ingestd.cli.options import configured
+from ingestd.cli.options import with_configuration
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.configuration_check import CheckFinding, check_service, check_sources, check_state
 from ingestd.daemon.exit_codes import ExitCode
@@ -18,21 +18,21 @@ _COLOURS = {"passed": "green", "failed": "red", "skipped": "yellow"}
 
 
 @click.command()
-@click.option("--configuration-only", is_flag=True, help="Look at nothing but what the file itself says.")
-@click.option("--offline", is_flag=True, help="Leave the service alone.")
+@click.option("--configuration-only", is_flag=True, help="Check only the configuration file.")
+@click.option("--offline", is_flag=True, help="Do not connect to the service.")
 @click.option("--online", is_flag=True, hidden=True)
-@configured
+@with_configuration
 def check(configuration: Configuration, configuration_only: bool, offline: bool, online: bool) -> None:
-    """Find mistakes before anything runs; nothing is changed.
+    """Find mistakes before anything runs. Nothing is changed.
 
-    Reads the configuration, looks at the state file, lets every source verify its access, and asks the service whether it takes
-    the key and has the workspaces. One line a step.
+    Checks the configuration, the state file, the access to every source, and the service: its address, the API key and the
+    workspaces. Each step prints one line.
 
-    Exit codes: 0 all is well, 5 a source or the service can't be used as configured, 74 the state file can't be used,
+    Exit codes: 0 no mistake found, 5 a source or the service can't be used as configured, 74 the state file can't be used,
     78 the configuration has mistakes (each with file, line and column on standard error).
     """
     if online:
-        click.echo("--online is what check does by now, and will be removed. Leave it out.", err=True)
+        click.echo("--online is deprecated: check connects to the service by default. Remove the option.", err=True)
     count = len(configuration.settings.pipelines)
     sentence = f"{configuration.path} has no mistake: {count} pipeline{'' if count == 1 else 's'}."
     findings = [

@@ -8,27 +8,27 @@ import sys
 
 import click
 
-from ingestd.daemon.demo import tell
+from ingestd.daemon.demo import run_demo
 
 
 @click.command()
 def demo() -> None:
-    """Show the whole way on this machine, with sample files.
+    """Run the service and the daemon on this machine with sample files.
 
-    Starts a real workspace service and the daemon in a temporary folder, drops a mass budget, a test-bench run and a bill of
-    materials, fills a small PDM database, and shows when each is visible; then changes two cells and shows that two
-    entries travel. On a terminal it stays until Ctrl-C, elsewhere it ends by itself. Nothing is left behind.
+    Starts a workspace service and the daemon in a temporary folder. Adds a mass budget, a test-bench run and a bill of
+    materials, fills a small PDM database, and prints when the entries of each are visible. Then it changes two cells and shows
+    that two entries are sent. On a terminal it runs until Ctrl-C, else it ends by itself. It removes all its files.
     """
     sys.exit(asyncio.run(_until_interrupted(stay=sys.stdout.isatty())))
 
 
 async def _until_interrupted(*, stay: bool) -> int:
-    story = asyncio.create_task(tell(click.echo, stay=stay))
-    # Whatever ends the demo, its children are ended first: both signals only cancel.
+    task = asyncio.create_task(run_demo(click.echo, stay=stay))
+    # Both signals only cancel the task, because the demo must stop its child processes before it ends.
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, story.cancel)
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     try:
-        await story
+        await task
     except asyncio.CancelledError:
         return 0 if stay else 128 + signal.SIGINT
     return 0

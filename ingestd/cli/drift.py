@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from ingestd.cli.options import observing
+from ingestd.cli.options import with_configuration_without_secrets
 from ingestd.core.clock import moment
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.control.requests import CheckDrift
-from ingestd.daemon.control_client import ask
+from ingestd.daemon.control_client import execute
 from ingestd.daemon.exit_codes import ExitCode
-from ingestd.daemon.status import observed
+from ingestd.daemon.status import observe
 from ingestd.delivery.drift import DriftCheckResult
 from ingestd.mirror.drift import START, DriftFinding, DriftReader, Unexplained
 from ingestd.process.logs import configure_logs
@@ -27,44 +27,45 @@ from ingestd.telemetry import log_event
 
 _PAGE = 1_000
 _SHOWN = 20
-"""Unexplained entries that the text names of each sink, because a shared sink may hold any number of them."""
+"""Unexplained entries that the text output lists for each sink. A shared sink may hold any number of them."""
 
 
 @click.command()
 @click.argument("pipelines", nargs=-1, metavar="[PIPELINE]...")
-@click.option("--repair", is_flag=True, help="Send again what others changed or removed.")
-@click.option("--adopt", is_flag=True, help="Take the service's values for the truth.")
+@click.option("--repair", is_flag=True, help="Send the delivered values of changed and removed keys again.")
+@click.option("--adopt", is_flag=True, help="Accept the service's values.")
 @click.option(
     "--all", "every", is_flag=True, help=f"List all unexplained entries, not only the first {_SHOWN} of each sink."
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@observing
+@with_configuration_without_secrets
 def drift(  # noqa: PLR0917 - click names them
     configuration: Configuration, pipelines: tuple[str, ...], repair: bool, adopt: bool, every: bool, form: str
 ) -> None:
-    """Read sinks back and list the keys that somebody else added, changed or removed.
+    """Read sinks back and list the keys that others added, changed or removed.
 
-    Without names, the sinks of all pipelines. What waits, is in flight or is rejected is no drift. Keys that others have added
-    are only listed, unless the pipeline says 'drift: {added: remove}'. Adopted values stay until their records are read anew.
-    The daemon does the reading if one runs.
+    Without names, the sinks of all pipelines are read. Entries that are pending, in flight or rejected are not drift. Keys that
+    others added are only listed, unless the pipeline has 'drift: {added: remove}'. Adopted values remain until their records
+    are read again. If a daemon runs, it reads the sinks.
 
-    Entries that no source explains are listed too: found in the sink when it was first read and named by no source since, or
-    left by an earlier state file, pipeline or mapping. They are no drift. The setting 'unexplained' of a pipeline says which of
-    them 'run' and 'sync' remove.
+    Entries that no source explains are listed too. No source has named them since the sink was first read, or an earlier state
+    file, pipeline or mapping left them. They are not drift. The setting 'unexplained' of a pipeline decides which of them 'run'
+    and 'sync' remove.
 
-    Exit codes: 0 no drift; 6 keys differed, be it repaired now or not; 7 a sink could not be read.
+    Exit codes: 0 no drift; 6 keys differed, repaired or not; 7 a sink could not be read.
     """
     if repair and adopt:
-        raise click.UsageError("Either --repair or --adopt.")
+        raise click.UsageError("--repair and --adopt exclude each other. Use one of them.")
     try:
         names = chosen_pipelines(configuration, pipelines)
     except PipelineUnknown as error:
         raise click.UsageError(str(error)) from error
     configure_logs(level="error")
     mode: Mode = "repair" if repair else "adopt" if adopt else "report"
-    answer, by_daemon = asyncio.run(ask(configuration, CheckDrift(pipelines=tuple(names), mode=mode), emit=log_event))
-    checked = answer if isinstance(answer, tuple) else ()
-    with observed(configuration) as mirror:
+    request = CheckDrift(pipelines=tuple(names), mode=mode)
+    response, by_daemon = asyncio.run(execute(configuration, request, emit=log_event))
+    checked = response if isinstance(response, tuple) else ()
+    with observe(configuration) as mirror:
         found = False
         for finding in _findings(mirror, names):
             found = True
@@ -92,7 +93,7 @@ def _findings(mirror: DriftReader, names: Sequence[str]) -> Iterator[DriftFindin
 
 
 def _list_unexplained(mirror: DriftReader, names: Sequence[str], *, form: str, every: bool) -> None:
-    """One line for each entry that no source explains; of each sink the first ones, unless all are wanted."""
+    """Print a line for each entry that no source explains: the first ones of each sink, or all with ``every``."""
     shown: Counter[str] = Counter()
     after: tuple[int, str] | None = START
     while after is not None:
@@ -107,28 +108,30 @@ def _list_unexplained(mirror: DriftReader, names: Sequence[str], *, form: str, e
         after = page.next
     for sink, count in shown.items():
         if form != "json" and not every and count > _SHOWN:
-            click.echo(f"{sink} · and {count - _SHOWN} more that no source explains; 'ingestd drift --all' lists them")
+            click.echo(f"{sink} · {count - _SHOWN} more that no source explains; 'ingestd drift --all' lists them")
 
 
 def _why(one: Unexplained) -> str:
     return {
         "found": "it was found in the service",
-        "inactive": f"pipeline '{one.pipeline}' wrote it and is not configured now",
-        "elsewhere": f"pipeline '{one.pipeline}' wrote it and writes another sink now",
-        "retired": f"pipeline '{one.pipeline}' wrote it and reads another source now",
+        "inactive": f"pipeline '{one.pipeline}' wrote it and is no longer configured",
+        "elsewhere": f"pipeline '{one.pipeline}' wrote it and now writes another sink",
+        "retired": f"pipeline '{one.pipeline}' wrote it and now reads another source",
     }[one.why]
 
 
 def _line(finding: DriftFinding) -> str:
-    has = _value(finding.found, finding.found_type)
-    delivered = f"delivered was {_value(finding.wanted, finding.wanted_type)}"
-    said = {
-        "added": f"added by somebody else: {has}",
-        "changed": f"changed by somebody else: {has}; {delivered}",
-        "removed": f"removed by somebody else; {delivered}",
+    found = _value(finding.found, finding.found_type)
+    delivered = f"the delivered value is {_value(finding.wanted, finding.wanted_type)}"
+    change = {
+        "added": f"added by others: {found}",
+        "changed": f"changed by others: {found}; {delivered}",
+        "removed": f"removed by others; {delivered}",
     }[finding.what]
-    answer = f" ({finding.answer})" if finding.answer else ""
-    return f"{finding.sink} in {finding.workspace} · {finding.key} {said}, known since {moment(finding.since)}{answer}"
+    reaction = f" ({finding.answer})" if finding.answer else ""
+    return (
+        f"{finding.sink} in {finding.workspace} · {finding.key} {change}, known since {moment(finding.since)}{reaction}"
+    )
 
 
 def _value(value: str | None, data_type: str) -> str:
@@ -139,19 +142,19 @@ def _value(value: str | None, data_type: str) -> str:
 def _summary(checked: DriftCheckResult, mode: Mode, *, by_daemon: bool) -> str:
     status = checked.status
     if status is None:
-        return f"{checked.sink}: nothing was delivered to it yet."
+        return f"{checked.sink}: nothing has been delivered to it yet."
     if status.failure:
         last = f" It was last read {moment(status.at)}." if status.at is not None else ""
         return f"{checked.sink}: not compared. {status.failure}{last}"
-    strange = f"{status.unexplained} that no source explains" if status.unexplained else ""
+    unexplained = f"{status.unexplained} that no source explains" if status.unexplained else ""
     if not status.found:
-        return f"{checked.sink}: {status.entries} entries{f'; {strange}' if strange else ', as delivered'}."
-    counts = f"{status.added} added, {status.changed} changed, {status.removed} removed by somebody else"
-    answered = _answered(checked.handled, mode, by_daemon=by_daemon)
-    return f"{checked.sink}: {status.entries} entries; {counts}{answered}{f'; {strange}' if strange else ''}."
+        return f"{checked.sink}: {status.entries} entries{f'; {unexplained}' if unexplained else ', as delivered'}."
+    counts = f"{status.added} added, {status.changed} changed, {status.removed} removed by others"
+    reaction = _reaction(checked.handled, mode, by_daemon=by_daemon)
+    return f"{checked.sink}: {status.entries} entries; {counts}{reaction}{f'; {unexplained}' if unexplained else ''}."
 
 
-def _answered(count: int, mode: Mode, *, by_daemon: bool) -> str:
+def _reaction(count: int, mode: Mode, *, by_daemon: bool) -> str:
     if not count:
         return ""
     if mode == "adopt":

@@ -1,12 +1,12 @@
-"""How a place in a source is written for a person."""
+"""The text form of a location in a source."""
 
 from __future__ import annotations
 
 from ingestd.core.record import Position
 
 
-def place(partition: str, position: Position | None) -> str:
-    """``m.csv, row 4``, ``parts, part=4711``, or the partition alone."""
+def format_location(partition: str, position: Position | None) -> str:
+    """Return ``m.csv, row 4``, ``parts, part=4711``, or only the partition."""
     if position is None:
         return partition
     return f"{partition}, row {position}" if isinstance(position, int) else f"{partition}, {position}"

@@ -1,4 +1,4 @@
-"""The options that verbs share."""
+"""The option ``-c`` that verbs share."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ R = TypeVar("R")
 Verb: TypeAlias = Callable[Concatenate[Configuration, P], R]
 
 
-def configured(verb: Verb[P, R]) -> Callable[..., R]:
-    """Give a verb the option ``-c``, which may as well come before it, and hand it the configuration that was read."""
-    return _configured(verb, secrets=True)
+def with_configuration(verb: Verb[P, R]) -> Callable[..., R]:
+    """Add the option ``-c`` to a verb and pass it the configuration. ``-c`` may also precede the verb."""
+    return _with_configuration(verb, secrets=True)
 
 
-def observing(verb: Verb[P, R]) -> Callable[..., R]:
-    """As `configured`, for a verb that reads the state file or asks the daemon: it needs none of the secrets."""
-    return _configured(verb, secrets=False)
+def with_configuration_without_secrets(verb: Verb[P, R]) -> Callable[..., R]:
+    """Do the same as `with_configuration`, for a verb that needs no secrets: it uses the state file or the daemon."""
+    return _with_configuration(verb, secrets=False)
 
 
-def _configured(verb: Verb[P, R], *, secrets: bool) -> Callable[..., R]:
+def _with_configuration(verb: Verb[P, R], *, secrets: bool) -> Callable[..., R]:
     @click.option("-c", "--config", type=click.Path(path_type=Path, dir_okay=False), help="The configuration file.")
     @click.pass_context
     @functools.wraps(verb)

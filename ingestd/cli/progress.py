@@ -1,6 +1,6 @@
-"""Shows how far a sync is: a moving display on a terminal, a line for each event elsewhere.
+"""The progress output of `ingestd sync`: a live display on a terminal, else a line for each event.
 
-Output that cannot be written, or that nothing reads, neither ends nor delays the sync.
+A full or closed output neither ends nor delays the sync.
 """
 
 from __future__ import annotations
@@ -22,32 +22,31 @@ from ingestd.telemetry.catalogue.intake import PartitionRead
 
 @contextmanager
 def progress(*, terminal: bool) -> Iterator[Emit]:
-    """Yield an `Emit` that shows events while the context is open. Warnings and errors go to the log as well."""
+    """Yield an `Emit` that prints events while the context is open. Warnings and errors go to the log, too."""
     if not terminal:
         with _line_output() as write:
-            yield lambda event: _in_lines(event, write)
+            yield lambda event: _print_line(event, write)
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[count]}"))
     with Progress(*columns, TimeElapsedColumn(), console=Console(), transient=True) as display:
-        yield _Moving(display)
+        yield _LiveDisplay(display)
 
 
 @contextmanager
 def _line_output() -> Iterator[Callable[[str], object]]:
     try:
         descriptor = sys.stdout.fileno()
-    except io.UnsupportedOperation:  # a stream in memory, which never blocks
+    except io.UnsupportedOperation:  # an in-memory stream never blocks
         yield lambda text: click.echo(text, nl=False)
         return
     output = LineWriter(descriptor)
     try:
         yield output.write
     finally:
-        # What follows on standard output comes after these lines; a reader that is slow is waited for only now.
-        output.close(None)
+        output.close(None)  # waits for a slow reader, so that later output follows these lines
 
 
-def _in_lines(event: Event, write: Callable[[str], object]) -> None:
+def _print_line(event: Event, write: Callable[[str], object]) -> None:
     line = _line(event)
     if line:
         write(f"{line}\n")
@@ -55,8 +54,8 @@ def _in_lines(event: Event, write: Callable[[str], object]) -> None:
         log_event(event)
 
 
-class _Moving:
-    """What happened scrolls by; below it a line for what is read and one for what arrives, redrawn by rich."""
+class _LiveDisplay:
+    """Prints events above two progress bars: one for reading, one for delivery."""
 
     def __init__(self, display: Progress) -> None:
         self._display = display
@@ -77,7 +76,7 @@ class _Moving:
                 self._arrived += event.entries
             case SinkAdopted():
                 self._arrived += event.settled
-        # What was pending before, or comes from a file that is still being read, is in no total: then the bar only moves.
+        # Entries from before this sync, or of a file that is still being read, are in no total.
         total = self._changed if self._arrived <= self._changed else None
         self._display.update(self._delivering, completed=self._arrived, total=total, count=f"{self._arrived} entries")
         if event.level in {"warning", "error"}:
@@ -91,7 +90,7 @@ def _line(event: Event) -> str:
         case SinkCreated():
             return f"{event.sink}: created"
         case SinkAdopted():
-            return f"{event.sink}: found with {event.entries} entries, {event.settled} of them as they should be"
+            return f"{event.sink}: found with {event.entries} entries, {event.settled} of them already correct"
     return ""
 
 

@@ -7,38 +7,38 @@ import sys
 
 import click
 
-from ingestd.cli.options import observing
+from ingestd.cli.options import with_configuration_without_secrets
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.control.caller import NobodyListens, call
+from ingestd.daemon.control.caller import NoDaemon, call
 from ingestd.daemon.control.refusal import RequestRefused
 from ingestd.daemon.control.requests import Reload, Reloaded
 from ingestd.daemon.exit_codes import ExitCode
 
 
 @click.command()
-@observing
+@with_configuration_without_secrets
 def reload(configuration: Configuration) -> None:
-    """Make the running daemon read its secrets again and deliver at once.
+    """Make the running daemon read its secrets again and retry at once.
 
-    For a key that was changed where it is kept, and after something that was in the way has been put right. The configuration
-    file is checked as a whole; if it has a mistake, nothing changes. SIGHUP does the same.
+    Use it after a change of the API key, and after the cause of an error is removed. The whole configuration file is checked;
+    if it has a mistake, nothing changes. SIGHUP does the same.
 
-    Exit codes: 0 done, 75 no daemon runs, 78 the configuration has mistakes and the daemon runs on as before.
+    Exit codes: 0 done, 75 no daemon runs, 78 the configuration has mistakes and the daemon keeps the old one.
     """
     try:
-        answer = asyncio.run(call(configuration.settings.state, Reload()))
-    except NobodyListens:
+        response = asyncio.run(call(configuration.settings.state, Reload()))
+    except NoDaemon:
         raise RequestRefused(
             f"No daemon runs with the state file {configuration.settings.state}. The next start reads the configuration."
         ) from None
-    if not isinstance(answer, Reloaded):
-        raise TypeError(f"the daemon answered a reload with {answer!r}")
-    for mistake in answer.mistakes:
+    if not isinstance(response, Reloaded):
+        raise TypeError(f"the response to a reload is {response!r}")
+    for mistake in response.mistakes:
         click.echo(mistake, err=True)
-    if answer.mistakes:
-        click.echo("Nothing was changed; the daemon runs on with the configuration that it was started with.", err=True)
+    if response.mistakes:
+        click.echo("Nothing was changed. The daemon keeps the configuration that it was started with.", err=True)
         sys.exit(ExitCode.CONFIGURATION)
-    key = "The API key has changed and is used from now on." if answer.key_changed else "The API key is the same."
-    click.echo(f"{key} What waited for the service is tried again now.")
-    if answer.restart_for:
-        click.echo(f"Changed, and used after a restart of the daemon only: {', '.join(answer.restart_for)}.")
+    key = "The new API key is in use." if response.key_changed else "The API key is unchanged."
+    click.echo(f"{key} Waiting deliveries are retried now.")
+    if response.restart_for:
+        click.echo(f"These changes need a restart of the daemon: {', '.join(response.restart_for)}.")

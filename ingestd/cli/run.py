@@ -6,7 +6,7 @@ from typing import get_args
 
 import click
 
-from ingestd.cli.options import configured
+from ingestd.cli.options import with_configuration
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.lifecycle import run as run_daemon
 from ingestd.daemon.loop import run_to_end
@@ -17,14 +17,18 @@ from ingestd.telemetry import log_event
 
 @click.command()
 @click.option(
-    "--log-level", type=click.Choice(get_args(Level)), default="info", show_default=True, help="How much to tell."
+    "--log-level",
+    type=click.Choice(get_args(Level)),
+    default="info",
+    show_default=True,
+    help="The least severe level that is logged.",
 )
-@configured
+@with_configuration
 def run(configuration: Configuration, log_level: Level) -> None:
     """Run the daemon until SIGTERM or Ctrl-C.
 
-    It then drains and ends within ten seconds; a second signal ends it at once. Logs to standard error: lines on a
-    terminal, JSON elsewhere. Tells systemd when it is ready and how it is doing.
+    After the signal it drains and ends within ten seconds. A second signal ends it at once. The log goes to standard error: text
+    on a terminal, else JSON. The daemon notifies systemd when it is ready and of its status.
     """
     configure_logs(level=log_level)
     run_to_end(run_daemon(configuration, emit=log_event, notifier=Notifier.from_environment()))

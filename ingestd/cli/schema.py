@@ -12,6 +12,6 @@ from ingestd.settings import schema_text
 def schema() -> None:
     """Print the JSON Schema of the configuration.
 
-    For editors that complete and check YAML, and for programs that write it.
+    Editors use it to complete and check YAML.
     """
     click.echo(schema_text({name: connector_class(name) for name in connector_names()}), nl=False)

@@ -7,40 +7,38 @@ import json
 
 import click
 
-from ingestd.cli.location import place
-from ingestd.cli.options import observing
-from ingestd.cli.rejected.presentation import column
+from ingestd.cli.options import with_configuration_without_secrets
+from ingestd.cli.rejected.presentation import format_origin
 from ingestd.core.clock import moment
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.status import Status, read_status
 from ingestd.mirror.drift import DriftStatus
 from ingestd.mirror.port import PipelineStatus, SinkStatus
-from ingestd.mirror.rejections import Rejection
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="For programs: one JSON object.")
-@observing
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@with_configuration_without_secrets
 def status(configuration: Configuration, as_json: bool) -> None:
-    """Show what is delivered, what waits and what was rejected.
+    """Show delivered, pending and rejected entries.
 
-    Reads the state file and works whether the daemon runs or not; the first line says which.
+    Reads the state file. It works with and without a running daemon; the first line says whether one runs.
     """
     found = read_status(configuration)
     if as_json:
         click.echo(json.dumps(dataclasses.asdict(found), ensure_ascii=False, indent=2))
     else:
-        _tell(found)
+        _print_status(found)
 
 
-def _tell(found: Status) -> None:
+def _print_status(found: Status) -> None:
     runs = f"runs (process {found.pid})" if found.pid else "does not run"
-    click.echo(f"The daemon {runs}. State file: {found.state}{'' if found.exists else ', not made yet'}.")
-    click.echo(f"{found.pending} waiting, {found.rejected} rejected.")
+    click.echo(f"The daemon {runs}. State file: {found.state}{'' if found.exists else ', not created yet'}.")
+    click.echo(f"{found.pending} pending, {found.rejected} rejected.")
     for failed in found.failed_parts:
         click.echo(
-            f"{failed.part} failed {failed.failures} times since {moment(failed.since)}, starts again "
-            f"{moment(failed.retry_at)}: {failed.sentence}. The log has the traceback; please report it."
+            f"{failed.part} failed {failed.failures} times since {moment(failed.since)} and restarts "
+            f"{moment(failed.retry_at)}: {failed.sentence}. The log has the traceback. Please report it."
         )
     for notice in found.notices:
         since = f" (since {moment(notice.since)})" if notice.since is not None else ""
@@ -52,55 +50,50 @@ def _tell(found: Status) -> None:
     for sink in found.sinks:
         click.echo(sink_line(sink))
     for rejection in found.rejections:
-        click.echo(f"rejected {_place(rejection)}: {rejection.reason}")
+        click.echo(f"rejected {format_origin(rejection)}: {rejection.reason}")
     if found.rejected > len(found.rejections):
         click.echo(
-            f"and {found.rejected - len(found.rejections)} older rejections; 'ingestd rejected list' has them all"
+            f"{found.rejected - len(found.rejections)} older rejections; 'ingestd rejected list' lists all of them"
         )
     if found.forgotten is not None:
         click.echo(
-            f"{found.forgotten.count} rejections were forgotten as rejected.keep_days and rejected.keep_rows say, "
-            f"the last {moment(found.forgotten.at)}"
+            f"{found.forgotten.count} rejections were deleted because of rejected.keep_days and rejected.keep_rows, "
+            f"most recently {moment(found.forgotten.at)}"
         )
 
 
 def sink_line(sink: SinkStatus) -> str:
-    """A sink in one line: its numbers and, where something is in its way, what, since when, and what to do."""
-    line = f"sink {sink.address}: {sink.entries} entries, {sink.pending} waiting, {sink.rejected} rejected"
+    """Return the counts of a sink and, if its delivery is blocked, the reason, its begin, and what to do."""
+    line = f"sink {sink.address}: {sink.entries} entries, {sink.pending} pending, {sink.rejected} rejected"
     line += f"; {_drift(sink)}" if sink.drift is not None else ""
     line += f"; {_unexplained(sink)}" if sink.unexplained else ""
-    line += f"; {sink.doubt} It is compared and repaired once its sources were read." if sink.doubt else ""
+    line += f"; {sink.doubt} It is compared and repaired after its sources have been read." if sink.doubt else ""
     if (trouble := sink.trouble) is not None and sink.pending:
-        again = f"next try {moment(trouble.until)}"
-        return f"{line}; {trouble.standing} since {moment(trouble.since)}, {again}: {trouble.sentence}"
+        next_try = f"next try {moment(trouble.until)}"
+        return f"{line}; {trouble.standing} since {moment(trouble.since)}, {next_try}: {trouble.sentence}"
     attempt = sink.last_attempt
     return line + (f"; last request: {attempt.sentence}" if attempt and attempt.outcome != "accepted" else "")
 
 
-def _place(rejection: Rejection) -> str:
-    where = f"{rejection.pipeline} · {place(rejection.partition, rejection.position)}{column(rejection)}"
-    return where + (f" · key {rejection.key}" if rejection.key else "")
-
-
 def _unexplained(sink: SinkStatus) -> str:
     if not sink.read:
-        return f"{sink.unexplained} entries that no source has named so far; not all sources were read yet"
+        return f"{sink.unexplained} entries that no source has named yet; some sources have not been read yet"
     return f"{sink.unexplained} that no source explains ('ingestd drift' lists them)"
 
 
 def _drift(sink: SinkStatus) -> str:
     checked = sink.drift
     if checked is None:
-        return "never read back"
+        return "not read back yet"
     if checked.at is None:
         return f"could not be read back {moment(checked.tried_at)}: {checked.failure}"
-    said = _differs(checked) if checked.found else "no drift" if sink.unexplained else "as delivered"
-    failed = f" (not {moment(checked.tried_at)}: {checked.failure})" if checked.failure else ""
-    return f"read back {moment(checked.at)}: {said}{failed}"
+    result = _counts(checked) if checked.found else "no drift" if sink.unexplained else "as delivered"
+    failed = f" (failed {moment(checked.tried_at)}: {checked.failure})" if checked.failure else ""
+    return f"read back {moment(checked.at)}: {result}{failed}"
 
 
-def _differs(checked: DriftStatus) -> str:
-    return f"{checked.added} added, {checked.changed} changed, {checked.removed} removed by somebody else"
+def _counts(checked: DriftStatus) -> str:
+    return f"{checked.added} added, {checked.changed} changed, {checked.removed} removed by others"
 
 
 def _last_run(pipeline: PipelineStatus) -> str:
@@ -108,7 +101,7 @@ def _last_run(pipeline: PipelineStatus) -> str:
         return f"failed: {pipeline.failure}"
     run = pipeline.last_run
     if pipeline.last_run_at is None or run is None:
-        return "has not ended a run yet"
+        return "no run has ended yet"
     changes = f"{run.created} created, {run.updated} updated, {run.removed} removed, {run.unchanged} unchanged"
     notice = f". {pipeline.notice}" if pipeline.notice else ""
     return f"last run {moment(pipeline.last_run_at)}: {run.records} records, {changes}, {run.rejected} rejected{notice}"

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from ingestd.cli.options import configured
+from ingestd.cli.options import with_configuration
 from ingestd.cli.progress import progress
 from ingestd.daemon.configuration import Configuration, PipelineUnknown, chosen_pipelines
 from ingestd.daemon.loop import run_to_end
@@ -18,17 +18,17 @@ from ingestd.process.redaction import redact_text
 
 @click.command()
 @click.argument("pipelines", nargs=-1, metavar="[PIPELINE]...")
-@click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop waiting after so long.")
-@configured
+@click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop after this time.")
+@with_configuration
 def sync(configuration: Configuration, pipelines: tuple[str, ...], timeout: float | None) -> None:
     """Read every source once and deliver until nothing is pending.
 
-    With names, only those pipelines are read. Files that have not stood still for their settle time are waited for.
-    What was pending before is delivered too.
+    With names, only those pipelines are read. sync waits for files that are not stable yet. Entries that were pending before
+    are delivered, too.
 
-    Exit codes, the first that applies: 5 a source is away or can't be used as configured; 4 something is still pending
-    (the timeout is over, a signal came, or the service refuses the key); 3 records or entries of these pipelines are
-    rejected, or a file as a whole is, by this run or an earlier one; 0 everything is delivered.
+    Exit codes, the first that applies: 5 a source is unavailable or can't be used as configured; 4 entries are still pending
+    (timeout, signal, or the service refuses the key); 3 records, entries or whole files of these pipelines are rejected, by this
+    run or an earlier one; 0 everything is delivered.
     """
     try:
         names = chosen_pipelines(configuration, pipelines)
@@ -37,11 +37,11 @@ def sync(configuration: Configuration, pipelines: tuple[str, ...], timeout: floa
     configure_logs(level="warning")
     with progress(terminal=sys.stdout.isatty()) as emit:
         report = run_to_end(run_sync(configuration, names, timeout_seconds=timeout, emit=emit))
-    _tell(report)
+    _print_report(report)
     sys.exit(report.exit_code)
 
 
-def _tell(report: SyncReport) -> None:
+def _print_report(report: SyncReport) -> None:
     sentences = [
         f"{one.pipeline}: {sentence}"
         for one in report.passes
@@ -53,5 +53,5 @@ def _tell(report: SyncReport) -> None:
     for lane in report.stuck:
         click.echo(redact_text(str(lane)), err=True)
     if report.interrupted == "timeout":
-        click.echo("The timeout is over; the next sync or run goes on from here.", err=True)
-    click.echo(f"{report.delivered} entries delivered, {report.pending} waiting, {report.rejected} rejected.")
+        click.echo("The timeout has expired. The next sync or run continues from here.", err=True)
+    click.echo(f"{report.delivered} entries delivered, {report.pending} pending, {report.rejected} rejected.")

@@ -8,29 +8,29 @@ from pathlib import Path
 
 import click
 
-from ingestd.cli.options import observing
+from ingestd.cli.options import with_configuration_without_secrets
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.why import readable
+from ingestd.daemon.why import printable
 from ingestd.daemon.why import why as ask_why
 
 
 @click.command()
 @click.argument("path")
-@observing
+@with_configuration_without_secrets
 def why(configuration: Configuration, path: str) -> None:
-    """Say why a file waits, or what became of it.
+    """Show why a file waits, or what happened to it.
 
-    PATH is a file, there or gone, in a folder or in its archive; or what a pipeline calls it, such as 'sub/run.csv' or a
-    table's name. One line for each pipeline that knows it.
+    PATH is a file in a folder or in its archive; the file may be gone. It can also be the name that a pipeline uses, such as
+    'sub/run.csv' or the name of a table. Each pipeline that knows it prints one line.
 
-    Exit codes: 0 there is something to say, 1 no pipeline knows it.
+    Exit codes: 0 found, 1 no pipeline knows it.
     """
     sentences = asyncio.run(ask_why(configuration, path, cwd=Path.cwd()))
     for sentence in sentences:
         click.echo(sentence)
     if not sentences:
         click.echo(
-            f"No pipeline of {configuration.path} knows '{readable(path)}': it is in none of their folders, or was never there.",
+            f"No pipeline of {configuration.path} knows '{printable(path)}': it is not in any of their folders, and never was.",
             err=True,
         )
     sys.exit(0 if sentences else 1)

@@ -1,1 +1,1 @@
-"""The daemon put together: wiring, life cycle, signals, and what its commands do. The only package that knows every other."""
+"""Wiring, lifecycle, signals and commands of the daemon. The only package that imports all others."""

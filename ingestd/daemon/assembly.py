@@ -1,4 +1,4 @@
-"""Which concrete part stands at which place: the only module that names a mirror, a client and connectors by class."""
+"""Construction of the daemon: the only module that names the classes of the mirror, the client and the connectors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ingestd.core.mapping import Mapping
 from ingestd.daemon.command_handler import CommandHandler
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.drift_queue import DriftQueue
-from ingestd.daemon.explanation import explained
+from ingestd.daemon.explanation import explain
 from ingestd.daemon.ownership import OwnershipKeeper
 from ingestd.daemon.part_supervisor import PartSupervisor
 from ingestd.daemon.rejected_retention import RejectedRetention
@@ -49,7 +49,7 @@ from ingestd.telemetry.catalogue.intake import SourceNotice
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly:
-    """Every part of a daemon, connected and at rest: nothing reads or sends before its ``run`` is awaited."""
+    """All parts of a daemon, connected. Nothing reads or sends before the ``run`` of a part is awaited."""
 
     configuration: Configuration
     mirror: SqliteMirror
@@ -58,23 +58,23 @@ class Assembly:
     supervisor: SourceSupervisor
     dispatcher: Dispatcher
     schedule: Schedule
-    performer: CommandHandler
+    command_handler: CommandHandler
     reloader: Reloader
-    bounds: RejectedRetention
+    retention: RejectedRetention
     ownership: OwnershipKeeper
-    rounds: DriftQueue
+    drift_queue: DriftQueue
     drift_schedule: Schedule
     part_supervisor: PartSupervisor
 
 
 @asynccontextmanager
-async def assembled(configuration: Configuration, *, emit: Emit) -> AsyncIterator[Assembly]:
-    """Connect the parts, and put them down in the opposite order: connectors, client, state file.
+async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator[Assembly]:
+    """Connect the parts. On exit close them in reverse order: connectors, client, state file.
 
     Raises:
         MirrorBusy: another process holds the state file.
-        MirrorFull: it can't be opened now; the same call may succeed later.
-        MirrorNewer, MirrorCorrupt, MirrorError: it can't be used.
+        MirrorFull: the state file can't be opened now; a later call may succeed.
+        MirrorNewer, MirrorCorrupt, MirrorError: the state file can't be used.
     """
     settings = configuration.settings
     loop = asyncio.get_running_loop()
@@ -83,12 +83,12 @@ async def assembled(configuration: Configuration, *, emit: Emit) -> AsyncIterato
         stack.push_async_callback(asyncio.to_thread, mirror.close)
         mirror.on_unwritable = lambda sentence: emit(StateUnwritable(sentence=sentence))
         mirror.on_writable = lambda: emit(StateWritable())
-        # Who writes which key is judged among the configured pipelines; one that is gone has given its keys free.
+        # Only configured pipelines own keys; removed ones release theirs.
         sources = source_digests(settings.pipelines)
         for before, name in await asyncio.to_thread(mirror.intake.activate, list(sources), sources=sources):
             emit(PipelineRenamed(pipeline=name, before=before))
         client = await stack.enter_async_context(connect_service(settings, emit=emit))
-        bounds = RejectedRetention(settings.rejected, rejected=mirror.rejected, emit=emit)
+        retention = RejectedRetention(settings.rejected, rejected=mirror.rejected, emit=emit)
         part_supervisor = PartSupervisor(mirror.failed_parts, emit=emit, now=time.time, random=random.random)
 
         checker = DriftChecker(mirror=mirror.delivery, drift=mirror.drift, client=client, emit=emit)
@@ -100,9 +100,9 @@ async def assembled(configuration: Configuration, *, emit: Emit) -> AsyncIterato
             sentence = mirror.sequence.notice
             emit(StateDoubted(sentence=sentence, sinks=doubts) if doubts else EarlierStateMissing(sentence=sentence))
 
-        def tell(event: Event) -> None:
+        def emit_and_note(event: Event) -> None:
             emit(event)
-            bounds.heard(event)
+            retention.note_event(event)
             ownership.note_event(event)
 
         mappings = {pipeline.name: Mapping(pipeline.entries) for pipeline in settings.pipelines}
@@ -112,11 +112,11 @@ async def assembled(configuration: Configuration, *, emit: Emit) -> AsyncIterato
         readers = tuple(
             Reader(
                 pipeline=pipeline.name,
-                connector=_opened(configuration, pipeline, emit=tell),
+                connector=_open_or_report(configuration, pipeline, emit=emit_and_note),
                 mapping=mappings[pipeline.name],
                 sink=pipeline.sink,
                 mirror=mirror.intake,
-                emit=tell,
+                emit=emit_and_note,
                 on_pass=lambda report: _on_loop(loop, lambda: ownership.note_pass(report)),
             )
             for pipeline in settings.pipelines
@@ -135,30 +135,30 @@ async def assembled(configuration: Configuration, *, emit: Emit) -> AsyncIterato
         dispatcher = Dispatcher(
             mirror=mirror.delivery,
             client=client,
-            emit=tell,
+            emit=emit_and_note,
             now=time.time,
             random=random.random,
             on_acknowledged=supervisor.settled,
             keep_running=part_supervisor,
-            limits=pace_of(settings),
+            limits=delivery_limits(settings),
         )
         reloader = Reloader(configuration, client=client, dispatcher=dispatcher, emit=emit)
-        performer = CommandHandler(
+        command_handler = CommandHandler(
             pipelines=settings.pipelines,
             rejected=mirror.rejected,
             checker=checker,
-            again=lambda name: supervisor.again(name, now=name not in timings),
+            request_reading=lambda name: supervisor.again(name, now=name not in timings),
             reloader=reloader,
-            explain=lambda request: explained(
-                connectors, request, unsettled=lambda pipeline, partition: by_name[pipeline].unsettled(partition)
+            explain=lambda request: explain(
+                connectors, request, unacknowledged=lambda pipeline, partition: by_name[pipeline].unsettled(partition)
             ),
             notices=supervisor.notices,
             emit=emit,
         )
-        rounds = DriftQueue(performer)
-        # Commits happen in threads of the intake; the dispatcher lives on the loop.
+        drift_queue = DriftQueue(command_handler)
+        # The intake commits in threads; the dispatcher belongs to the event loop.
         mirror.on_pending = lambda sink: _on_loop(loop, partial(dispatcher.wake, sink))
-        mirror.on_settled = lambda: _on_loop(loop, lambda: _settled_late(dispatcher, supervisor))
+        mirror.on_settled = lambda: _on_loop(loop, lambda: _on_acknowledged(dispatcher, supervisor))
         yield Assembly(
             configuration=configuration,
             mirror=mirror,
@@ -167,31 +167,31 @@ async def assembled(configuration: Configuration, *, emit: Emit) -> AsyncIterato
             supervisor=supervisor,
             dispatcher=dispatcher,
             schedule=_schedule(timings, mirror, emit, supervisor.wake),
-            performer=performer,
+            command_handler=command_handler,
             reloader=reloader,
-            bounds=bounds,
+            retention=retention,
             ownership=ownership,
-            rounds=rounds,
-            drift_schedule=_drift_schedule(settings, mirror, rounds.due),
+            drift_queue=drift_queue,
+            drift_schedule=_drift_schedule(settings, mirror, drift_queue.add),
             part_supervisor=part_supervisor,
         )
 
 
-def _settled_late(dispatcher: Dispatcher, supervisor: SourceSupervisor) -> None:
-    """What was settled in memory is in the state file now: sources may be told, and parts of claims are free again."""
+def _on_acknowledged(dispatcher: Dispatcher, supervisor: SourceSupervisor) -> None:
+    """Wake both sides after deferred acknowledgements are committed: sources are notified, and segments are free."""
     supervisor.settled()
     dispatcher.wake()
 
 
 def connect_service(settings: Settings, *, emit: Emit | None = None) -> ServiceClient:
-    """A client of the configured service; connects with its first request. After a 401 it reads its key again.
+    """Return a client of the configured service. It connects with its first request, and reads its key again after a 401.
 
     Raises:
         ConfigurationError: a certificate or its key can't be used.
     """
     service = settings.service
     try:
-        return _client(service, emit or _nobody)
+        return _client(service, emit or _ignore)
     except UnusableCertificate as unusable:
         file = str(service.ca_file or service.client_certificate)
         mistake = Mistake(file=file, line=0, column=0, key="service", sentence=str(unusable))
@@ -230,8 +230,8 @@ def _client(service: ServiceSettings, emit: Emit) -> ServiceClient:
     )
 
 
-def pace_of(settings: Settings) -> DeliveryLimits:
-    """How hard the service may be pressed."""
+def delivery_limits(settings: Settings) -> DeliveryLimits:
+    """Return the limits of requests to the service."""
     service = settings.service
     return DeliveryLimits(
         in_flight_at_most=service.requests_at_most,
@@ -241,48 +241,48 @@ def pace_of(settings: Settings) -> DeliveryLimits:
     )
 
 
-def _nobody(_: Event) -> None:
-    """Where no daemon runs, nobody needs to be told."""
+def _ignore(_: Event) -> None:
+    """Drop an event."""
 
 
-def open_connector(configuration: Configuration, pipeline: PipelineSettings, *, emit: Emit = _nobody) -> Connector:
-    """The pipeline's source. What it needs it opens when it is first asked."""
+def open_connector(configuration: Configuration, pipeline: PipelineSettings, *, emit: Emit = _ignore) -> Connector:
+    """Create the pipeline's connector. It opens its resources at the first call."""
     source = pipeline.source
 
-    def tell(sentence: str) -> None:
+    def notify(sentence: str) -> None:
         emit(SourceNotice(pipeline=pipeline.name, sentence=sentence))
 
-    context = SourceContext(pipeline=pipeline.name, base=configuration.base, now=time.time, log=tell)
+    context = SourceContext(pipeline=pipeline.name, base=configuration.base, now=time.time, log=notify)
     return connector_class(source.connector)(source.options, context)
 
 
-def _opened(configuration: Configuration, pipeline: PipelineSettings, *, emit: Emit) -> Connector:
-    """The pipeline's source, or what says at each pass why it could not be opened; the other pipelines are served."""
+def _open_or_report(configuration: Configuration, pipeline: PipelineSettings, *, emit: Emit) -> Connector:
+    """Return the pipeline's connector, or one that reports at each pass why it can't be opened."""
     try:
         return open_connector(configuration, pipeline, emit=emit)
     except Exception as error:  # noqa: BLE001 - a plug-in's failure must not stop the other sources
-        return _Unopened(error, SourceContext(pipeline=pipeline.name, base=configuration.base, now=time.time))
+        return _FailedConnector(error, SourceContext(pipeline=pipeline.name, base=configuration.base, now=time.time))
 
 
-class _Unopened(Connector):
+class _FailedConnector(Connector):
     def __init__(self, error: Exception, context: SourceContext) -> None:
         super().__init__(None, context)
-        self._sentence = f"The connector failed when it was opened: {one_line(error)}. Please report it."
+        self._sentence = f"The connector could not be opened: {one_line(error)}. Please report it."
 
     def partitions(self) -> Iterable[Partition]:
         raise SourceBroken(self._sentence)
 
-    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - there is none
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - it never reads
         raise SourceBroken(self._sentence)
 
 
 def _on_loop(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
-    if not loop.is_closed():  # a reading thread may commit its last batch after that
+    if not loop.is_closed():  # a reader thread may commit its last batch later
         loop.call_soon_threadsafe(call)
 
 
 def _timings(settings: Settings) -> dict[str, Timing]:
-    """The pipelines that run by the clock; all others run when their source changes."""
+    """Return the pipelines with a schedule. All others run when their source changes."""
     return {
         pipeline.name: pipeline.schedule
         for pipeline in settings.pipelines
@@ -300,7 +300,7 @@ def _schedule(timings: dict[str, Timing], mirror: SqliteMirror, emit: Emit, wake
 
 
 def _drift_schedule(settings: Settings, mirror: SqliteMirror, due: Callable[[str], None]) -> Schedule:
-    """When the sink of each pipeline is read back, counted from the last try."""
+    """Return the schedule of drift checks; an interval begins at the last attempt."""
     timings: dict[str, Timing] = {
         pipeline.name: pipeline.drift.every for pipeline in settings.pipelines if pipeline.drift.every is not None
     }

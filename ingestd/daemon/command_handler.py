@@ -1,4 +1,4 @@
-"""What commands ask for, done on an open state file: by the daemon that holds it, or by the command where none runs."""
+"""Execution of commands on an open state file, in the daemon, or in the command's own process if no daemon runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from ingestd.daemon.control.requests import (
-    Answer,
     CheckDrift,
     DropRejected,
     Explain,
@@ -14,6 +13,7 @@ from ingestd.daemon.control.requests import (
     ReadNotices,
     Reload,
     Request,
+    Response,
     RetryRejected,
     SourceNotices,
 )
@@ -28,10 +28,10 @@ from ingestd.telemetry.catalogue.rejected import RejectionsDropped, RejectionsRe
 
 
 class CommandHandler:
-    """``again`` is told of each configured pipeline of which records are to be mapped again.
+    """Executes requests of commands.
 
-    ``explain`` says what is in the way of a partition; it may block. ``notices`` returns what an operator should know about
-    the sources; it does not block.
+    ``request_reading`` is called for each configured pipeline with records to map again. ``explain`` returns why a partition
+    waits; it may block. ``notices`` returns notices about the sources for the operator; it does not block.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class CommandHandler:
         pipelines: Sequence[PipelineSettings],
         rejected: RejectionKeeper,
         checker: DriftChecker,
-        again: Callable[[str], None],
+        request_reading: Callable[[str], None],
         explain: Callable[[Explain], Explained],
         notices: Callable[[], tuple[OperatorNotice, ...]],
         reloader: Reloader,
@@ -49,14 +49,14 @@ class CommandHandler:
         self._pipelines = pipelines
         self._rejected = rejected
         self._checker = checker
-        self._again = again
+        self._request_reading = request_reading
         self._explain = explain
         self._notices = notices
         self._reloader = reloader
         self._emit = emit
 
-    async def perform(self, request: Request, by: str) -> Answer:
-        """Do what is asked; ``by`` is the account that asks."""
+    async def perform(self, request: Request, by: str) -> Response:
+        """Execute a request; ``by`` is the requesting account."""
         match request:
             case RetryRejected():
                 return await self.retry(request.selection, by=by)
@@ -72,24 +72,24 @@ class CommandHandler:
                 return await self._reloader.reload(by=by)
 
     async def retry(self, selection: Selection, *, by: str) -> Retried:
-        """Put rejections back."""
+        """Retry rejections."""
         done = await self._rejected.retry(selection)
         self._emit(RejectionsRetried(by=by, chosen=str(selection), records=done.records, entries=done.entries))
         configured = {pipeline.name for pipeline in self._pipelines}
         for pipeline in configured.intersection(done.pipelines):
-            self._again(pipeline)
+            self._request_reading(pipeline)
         return done
 
     async def drop(self, selection: Selection, *, by: str) -> int:
-        """Forget rejections."""
+        """Delete rejections and return their number."""
         count = await self._rejected.drop(selection)
         self._emit(RejectionsDropped(by=by, chosen=str(selection), rejections=count))
         return count
 
     async def check(self, names: Sequence[str], *, mode: Mode | None = None) -> tuple[DriftCheckResult, ...]:
-        """Read the sinks of pipelines back, each sink once; ``mode`` None: each pipeline's own.
+        """Read the sinks of pipelines back; with ``mode`` None use the mode of each pipeline.
 
-        Of a sink that several of them write, what is configured to be done is done for each by itself.
+        If several pipelines write a sink, each group of pipelines with the same settings is checked separately.
         """
         chosen = [pipeline for pipeline in self._pipelines if pipeline.name in names]
         results: dict[str, DriftCheckResult] = {}

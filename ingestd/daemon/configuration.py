@@ -1,4 +1,4 @@
-"""From a command line to settings: which file it is, what it says, which of its pipelines are meant."""
+"""The configuration of a command: its file, its settings, and the selected pipelines."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ingestd.settings.node import nearest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """A configuration file that was read without a mistake."""
+    """A valid configuration file."""
 
     path: Path
     settings: Settings
     secrets: bool = True
-    """False: read for its state file only, see `load_settings`."""
+    """False: read without secrets, see `load_settings`."""
 
     @property
     def base(self) -> Path:
-        """The folder at which relative paths begin."""
+        """The base folder of relative paths."""
         return self.path.parent
 
 
@@ -34,10 +34,10 @@ class PipelineUnknown(IngestdError):
 def read_configuration(
     explicit: Path | None, *, environment: Mapping[str, str], cwd: Path, secrets: bool = True
 ) -> Configuration:
-    """The configuration that ``--config``, INGESTD_CONFIG or the usual places name. ``secrets``: see `load_settings`.
+    """Read the configuration of ``--config``, INGESTD_CONFIG or a default path. ``secrets``: see `load_settings`.
 
     Raises:
-        ConfigurationError: there is none, or it has mistakes; all of them at once.
+        ConfigurationError: there is no file, or it has mistakes; the error contains all of them.
     """
     path = find_configuration(explicit, environment, cwd)
     settings = load_settings(path, options_of=connector_class, environment=environment, secrets=secrets)
@@ -45,10 +45,10 @@ def read_configuration(
 
 
 def with_secrets(configuration: Configuration, *, environment: Mapping[str, str]) -> Configuration:
-    """The same file, read again with its secrets if it was read without them.
+    """Return the configuration with its secrets; read the file again if they are missing.
 
     Raises:
-        ConfigurationError: it has mistakes, among them placeholders that can't be filled.
+        ConfigurationError: the file has mistakes, or a secret can't be read.
     """
     if configuration.secrets:
         return configuration
@@ -56,14 +56,14 @@ def with_secrets(configuration: Configuration, *, environment: Mapping[str, str]
 
 
 def chosen_pipelines(configuration: Configuration, names: Sequence[str]) -> list[str]:
-    """The pipelines that ``names`` name, each once; all of them where nothing is named.
+    """Return ``names`` without repetitions; all pipelines if ``names`` is empty.
 
     Raises:
-        PipelineUnknown: a name is none of the configuration's.
+        PipelineUnknown: the configuration has no pipeline of a name.
     """
     known = [pipeline.name for pipeline in configuration.settings.pipelines]
     for name in names:
         if name not in known:
-            hint = nearest(name, known) or f" It has {', '.join(known)}."
+            hint = nearest(name, known) or f" Its pipelines are: {', '.join(known)}."
             raise PipelineUnknown(f"There is no pipeline '{name}' in {configuration.path}.{hint}")
     return list(dict.fromkeys(names)) or known

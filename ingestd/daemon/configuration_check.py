@@ -1,4 +1,4 @@
-"""Whether everything that a configuration names can be reached and used, step by step, without changing anything."""
+"""Checks of `ingestd check`: whether the state file, the sources and the service are usable. Nothing is changed."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from ingestd.process.supervision import one_line
 from ingestd.sdk import Connector, Step, Verifies
 
 STATE_SECONDS = 20.0
-"""A large state file is read for no longer than this; the sentence then says so."""
+"""Time limit for reading a large state file. The sentence reports if the limit ended the check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckFinding:
-    """A step and what it is about: ``configuration``, ``state``, ``service`` or a pipeline's name."""
+    """A step and its subject: ``configuration``, ``state``, ``service`` or a pipeline's name."""
 
     subject: str
     step: Step
 
 
 def check_state(configuration: Configuration) -> Iterator[CheckFinding]:
-    """Whether this process can use the state file, and whether it is damaged; takes ``STATE_SECONDS`` at most."""
+    """Check that this process can use the state file and that it is not damaged, within ``STATE_SECONDS``."""
     for found in examine(configuration.settings.state, seconds=STATE_SECONDS):
         step = Step(name="usable", outcome="failed" if found.error else "passed", sentence=found.sentence)
         yield CheckFinding(subject="state", step=step)
 
 
 def check_sources(configuration: Configuration) -> Iterator[CheckFinding]:
-    """What each pipeline's connector finds out about its access; may block as long as a server takes to answer."""
+    """Let each pipeline's connector check its access. Blocks until a database server responds."""
     for pipeline in configuration.settings.pipelines:
         connector: Connector | None = None
         try:
             connector = open_connector(configuration, pipeline)
             if not isinstance(connector, Verifies):
-                sentence = f"The connector {pipeline.source.connector!r} has nothing that it could check beforehand."
+                sentence = f"The connector {pipeline.source.connector!r} has no check."
                 yield CheckFinding(
                     subject=pipeline.name, step=Step(name="access", outcome="skipped", sentence=sentence)
                 )
@@ -64,23 +64,23 @@ def _failed(pipeline: str, error: Exception) -> CheckFinding:
 
 
 async def check_service(configuration: Configuration) -> AsyncIterator[CheckFinding]:
-    """Whether the service answers, takes the key and shows each workspace that a pipeline names."""
+    """Check that the service responds, accepts the key and shows each workspace of the pipelines."""
     async with connect_service(configuration.settings) as client:
-        reply = await client.list_workspaces()
-        if reply.value is None:
-            yield _service("reachable", "failed", f"{client.address}: {reply.outcome.sentence}")
+        response = await client.list_workspaces()
+        if response.value is None:
+            yield _service("reachable", "failed", f"{client.address}: {response.outcome.sentence}")
             return
-        yield _service("reachable", "passed", f"{client.address} answered in {reply.milliseconds:.0f} ms.")
-        labels = [workspace.label for workspace in reply.value]
-        ids = {workspace.id for workspace in reply.value}
+        yield _service("reachable", "passed", f"{client.address} responded in {response.milliseconds:.0f} ms.")
+        labels = [workspace.label for workspace in response.value]
+        ids = {workspace.id for workspace in response.value}
         for name in dict.fromkeys(pipeline.sink.workspace for pipeline in configuration.settings.pipelines):
             if name in ids or labels.count(name) == 1:
-                yield _service("workspace", "passed", f"The key may see the workspace {name}.")
+                yield _service("workspace", "passed", f"The key can read the workspace {name}.")
             elif name in labels:
-                sentence = f"{labels.count(name)} workspaces are called {name!r}. Give the id of the one that is meant."
+                sentence = f"{labels.count(name)} workspaces have the label {name!r}. Configure the id of one of them."
                 yield _service("workspace", "failed", sentence)
             else:
-                sentence = f"The key may see no workspace {name!r}. Check its label or id, and what the key may do."
+                sentence = f"The key can read no workspace {name!r}. Check its label or id, and the rights of the key."
                 yield _service("workspace", "failed", sentence)
 
 

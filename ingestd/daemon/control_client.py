@@ -1,4 +1,4 @@
-"""A command that changes something: done by the daemon that holds the state file, or here where none runs."""
+"""Execution of a command that changes the state: by the running daemon, else in this process."""
 
 from __future__ import annotations
 
@@ -6,51 +6,49 @@ import asyncio
 import os
 
 from ingestd.core.errors import MirrorBusy, MirrorError
-from ingestd.daemon.assembly import Assembly, assembled
+from ingestd.daemon.assembly import Assembly, assemble
 from ingestd.daemon.configuration import Configuration, with_secrets
-from ingestd.daemon.control.caller import NobodyListens, call
-from ingestd.daemon.control.requests import Answer, CheckDrift, Request
+from ingestd.daemon.control.caller import NoDaemon, call
+from ingestd.daemon.control.requests import CheckDrift, Request, Response
 from ingestd.daemon.control.server import account
 from ingestd.daemon.failures import mirror_failures_alone
 from ingestd.mirror.sqlite import state_exists
 from ingestd.telemetry import Emit
 
 
-async def ask(configuration: Configuration, request: Request, *, emit: Emit) -> tuple[Answer, bool]:
-    """Have it done; the answer, and whether a daemon did it.
+async def execute(configuration: Configuration, request: Request, *, emit: Emit) -> tuple[Response, bool]:
+    """Execute a request. Return the response, and whether a daemon executed it.
 
-    Where none runs, what a repair makes pending is delivered before this returns; what was put back is left to the next run
-    or sync. ``emit`` is told what happens here; a daemon tells its own log.
+    Without a daemon, entries that a repair makes pending are delivered before this function returns. Retried entries are left
+    to the next run or sync. ``emit`` receives the events of this process; a daemon logs its own.
 
     Raises:
-        MirrorError: there is no state file, it can't be used, or a process without a socket (a sync, say) holds it.
-        ConfigurationError: no daemon runs, and a secret that is needed here can't be read.
-        Refused: the daemon can't do it.
+        MirrorError: there is no state file, it can't be used, or a process without a socket (such as a sync) holds it.
+        ConfigurationError: no daemon runs, and a required secret can't be read.
+        RequestRefused: the daemon can't execute the request.
     """
     state = configuration.settings.state
     try:
         return await call(state, request), True
-    except NobodyListens:
+    except NoDaemon:
         pass
     if not state_exists(state):
-        raise MirrorError(
-            f"there is no state file {state} yet; it is made by the first 'ingestd run' or 'ingestd sync'"
-        )
+        raise MirrorError(f"there is no state file {state} yet; the first 'ingestd run' or 'ingestd sync' creates it")
     try:
         with mirror_failures_alone():
-            async with assembled(with_secrets(configuration, environment=os.environ), emit=emit) as assembly:
+            async with assemble(with_secrets(configuration, environment=os.environ), emit=emit) as assembly:
                 return await _perform(assembly, request), False
     except MirrorBusy:
-        # A daemon may have started in this very moment.
+        # A daemon may have started in the meantime.
         try:
             return await call(state, request), True
-        except NobodyListens:
+        except NoDaemon:
             pass
         raise
 
 
-async def _perform(assembly: Assembly, request: Request) -> Answer:
-    answer = await assembly.performer.perform(request, account(os.getuid()))
+async def _perform(assembly: Assembly, request: Request) -> Response:
+    response = await assembly.command_handler.perform(request, account(os.getuid()))
     if isinstance(request, CheckDrift) and request.mode == "repair" and assembly.mirror.status.pending():
         delivering = asyncio.create_task(assembly.dispatcher.run())
         draining = asyncio.create_task(assembly.dispatcher.drain())
@@ -62,4 +60,4 @@ async def _perform(assembly: Assembly, request: Request) -> Answer:
             for task in (draining, delivering):
                 task.cancel()
             await asyncio.wait({delivering, draining})
-    return answer
+    return response

@@ -1,4 +1,4 @@
-"""How the daemon's commands end, as exit codes. Usage mistakes are click's 2; those above 64 are of sysexits(3)."""
+"""Exit codes of the commands. Mistakes in the command line are click's 2; codes above 64 are those of sysexits(3)."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """One meaning a number, over all commands."""
+    """Exit codes. A number has the same meaning in all commands."""
 
     DONE = 0
-    """All that was asked for was done."""
+    """The command succeeded."""
     BUG = 70
-    """The daemon did something that its own rules exclude; the log has the traceback."""
+    """An unexpected error; the log has the traceback."""
     OUTPUT_UNWRITABLE = 73
-    """What a command prints could not be written."""
+    """The output of a command could not be written."""
     REJECTED = 3
-    """`sync`: records or entries of these pipelines are parked with their reasons."""
+    """`sync`: records or entries of these pipelines are rejected."""
     PENDING = 4
-    """`sync`: something still waits for delivery when the time is over."""
+    """`sync`: entries were still pending at the end of the time limit."""
     SOURCE_FAILED = 5
-    """`sync`, `check`: a source is away or can't be read as configured; the others were served."""
+    """`sync`, `check`: a source is unavailable or can't be read as configured; the others were read."""
     DRIFT = 6
-    """`drift`: somebody else added, changed or removed keys of a sink, be it repaired by now or not."""
+    """`drift`: others added, changed or removed keys of a sink, repaired or not."""
     SINK_UNREADABLE = 7
     """`drift`: a sink could not be read back; the others were compared."""
     STATE_UNUSABLE = 74
-    """The state file is damaged, was written by a newer program, or is not for this account: nothing was touched."""
+    """The state file is damaged, of a newer version, or not accessible for this account. Nothing was changed."""
     STATE_BUSY = 75
-    """The state file can't be used now (another process holds it, the disk is full): trying later may help."""
+    """The state file can't be used now: another process holds it, or the disk is full. A later attempt may succeed."""
     CONFIGURATION = 78
-    """The configuration is wrong: a person has to change it."""
+    """The configuration has mistakes that a person must correct."""

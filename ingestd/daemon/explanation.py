@@ -1,4 +1,4 @@
-"""What a connector says of one of its partitions, asked of the daemon's own or of one that was opened to be asked."""
+"""A connector's explanation of one of its partitions."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from ingestd.intake.notice import OperatorNotice
 from ingestd.sdk import Connector, Explains, Locates
 
 
-def explained(
+def explain(
     connectors: Mapping[str, Connector],
     request: Explain,
     *,
-    unsettled: Callable[[str, str], OperatorNotice | None] = lambda _pipeline, _partition: None,
+    unacknowledged: Callable[[str, str], OperatorNotice | None] = lambda _pipeline, _partition: None,
 ) -> Explained:
-    """What the connector of the pipeline says. Blocks for as long as a look at the source takes.
+    """Return the connector's explanation. Blocks while the connector reads its source.
 
-    ``unsettled`` returns why a partition of a pipeline can't be acknowledged, such as a file that can't be moved.
+    ``unacknowledged`` returns why a partition of a pipeline can't be acknowledged, such as a file that can't be moved.
 
     Raises:
-        RequestRefused: there is no such pipeline here.
+        RequestRefused: there is no such pipeline.
     """
     connector = connectors.get(request.pipeline)
     if connector is None:
         raise RequestRefused(
-            f"The daemon that runs knows no pipeline {request.pipeline!r}; its configuration is an older one. Restart it."
+            f"The running daemon has no pipeline {request.pipeline!r}: its configuration is older. Restart the daemon."
         )
     name, cursor = request.partition, request.cursor
     try:
         waiting = connector.explain(name, cursor) if isinstance(connector, Explains) else None
-        place = (
+        location = (
             connector.describe_location(name, cursor) if isinstance(connector, Locates) and cursor is not None else ""
         )
     except SourceError as error:
-        return Explained(waiting=str(error), whereabouts="")
-    if (notice := unsettled(request.pipeline, name)) is not None and place:
+        return Explained(waiting=str(error), location="")
+    if (notice := unacknowledged(request.pipeline, name)) is not None and location:
         since = f" (tried since {moment(notice.since)})" if notice.since is not None else ""
-        place = f"{place}{since}: {notice.sentence.removesuffix('.')}"
-    return Explained(waiting=waiting or "", whereabouts=place)
+        location = f"{location}{since}: {notice.sentence.removesuffix('.')}"
+    return Explained(waiting=waiting or "", location=location)

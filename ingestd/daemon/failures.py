@@ -1,4 +1,4 @@
-"""What is left of a group of exceptions when one of them says it all."""
+"""Extraction of a state file's error from an exception group."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ingestd.process.supervision import leaves
 
 @contextmanager
 def mirror_failures_alone() -> Iterator[None]:
-    """Raise a state file's failure by itself: every part that stumbles over it wraps it in a task group of its own."""
+    """Raise a `MirrorError` alone instead of in the nested exception groups of the task groups."""
     try:
         yield
     except BaseExceptionGroup as group:

@@ -1,4 +1,4 @@
-"""What the service manager hears of us: that the event loop turns, and one sentence of numbers when they change."""
+"""Notifications to systemd: watchdog pings, readiness, and the status line."""
 
 from __future__ import annotations
 
@@ -11,14 +11,11 @@ from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.daemon import ManagerUnreachable
 
 STATUS_DISTANCE_SECONDS = 1.0
-"""The numbers change with every batch; nobody reads them more often than this."""
+"""Minimum interval between two status lines: the numbers change with every batch."""
 
 
 class Heartbeat:
-    """Feeds the watchdog from the event loop, so that a loop that hangs is noticed, and keeps the status line true.
-
-    `changed` says that the sentence may differ now; it may be called from any thread.
-    """
+    """Pings the watchdog from the event loop and keeps the status line current. A hanging loop misses its pings."""
 
     def __init__(self, notifier: Notifier, *, emit: Emit) -> None:
         self._notifier = notifier
@@ -27,47 +24,47 @@ class Heartbeat:
         self._reachable = True
 
     def changed(self) -> None:
-        """The numbers may have changed."""
+        """Update the status line soon. Thread-safe."""
         self._changes.notify()
 
     def ready(self, sentence: str) -> None:
-        """Tell that start-up is done."""
+        """Report that start-up is complete."""
         self._send(lambda: self._notifier.ready(sentence))
 
     def alive(self) -> None:
-        """Feed the watchdog once, for a daemon that cannot `run` yet."""
+        """Ping the watchdog once, while `run` cannot start yet."""
         if self._notifier.watchdog_seconds is not None:
             self._send(self._notifier.alive)
 
     def stopping(self, sentence: str) -> None:
-        """Tell that shutdown has begun."""
+        """Report that shutdown has begun."""
         self._send(lambda: self._notifier.stopping(sentence))
 
     async def run(self, numbers: Callable[[], str]) -> None:
-        """Heartbeat until cancelled. ``numbers`` makes the sentence; it may block and runs in a thread."""
+        """Send heartbeats until cancelled. ``numbers`` returns the status line; it may block and runs in a thread."""
         if not self._notifier.address:
             await asyncio.Event().wait()
         async with asyncio.TaskGroup() as group:
             if self._notifier.watchdog_seconds is not None:
-                group.create_task(self._feed(self._notifier.watchdog_seconds))
-            group.create_task(self._tell(numbers))
+                group.create_task(self._ping(self._notifier.watchdog_seconds))
+            group.create_task(self._send_status(numbers))
 
-    async def _feed(self, watchdog_seconds: float) -> None:
-        # A third, so that one late beat is not yet a restart (sd_watchdog_enabled(3) asks for at most half).
+    async def _ping(self, watchdog_seconds: float) -> None:
+        # A third of the time, so that one late ping causes no restart (sd_watchdog_enabled(3) recommends half).
         while True:
             self._send(self._notifier.alive)
             await asyncio.sleep(watchdog_seconds / 3)
 
-    async def _tell(self, numbers: Callable[[], str]) -> None:
-        told = ""
+    async def _send_status(self, numbers: Callable[[], str]) -> None:
+        sent = ""
         known = self._changes.generation
         while True:
             await self._changes.wait_past(known)
             known = self._changes.generation
             sentence = await asyncio.to_thread(numbers)
-            if sentence != told:
-                self._send(lambda: self._notifier.status(sentence))  # noqa: B023 - called before the next turn
-                told = sentence
+            if sentence != sent:
+                self._send(lambda: self._notifier.status(sentence))  # noqa: B023 - called before the next iteration
+                sent = sentence
             await asyncio.sleep(STATUS_DISTANCE_SECONDS)
 
     def _send(self, send: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""`ingestd run`: from start-up to the last commit, in one task group."""
+"""The lifecycle of `ingestd run`, from start-up to the last commit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from importlib.metadata import version
 
 from ingestd.core.errors import MirrorError, MirrorFull
-from ingestd.daemon.assembly import Assembly, assembled
+from ingestd.daemon.assembly import Assembly, assemble
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.server import ControlServer
 from ingestd.daemon.exit_codes import ExitCode
@@ -22,111 +22,113 @@ from ingestd.telemetry import Emit, Event
 from ingestd.telemetry.catalogue.daemon import DaemonReady, DaemonStopped, StartDelayed, StopRequested
 
 _OPEN_AGAIN_SECONDS = 3.0
-"""How often a state file that cannot be opened now is tried again."""
+"""Interval between attempts to open the state file."""
 
 
 async def run(configuration: Configuration, *, emit: Emit, notifier: Notifier) -> None:
     """Read and deliver until SIGTERM or SIGINT, then drain and return.
 
-    To drain is: nothing new is read, requests in flight end, what was settled is acknowledged to its source, the state
-    file is closed. Ten seconds after the signal the process has ended, whatever hangs; `Shutdown` sees to that.
+    Draining: reading stops, requests in flight end, delivered partitions are acknowledged to their sources, and the state
+    file is closed. `Shutdown` ends the process within ten seconds after the signal, even if a part hangs.
 
-    While the state file cannot be written the daemon runs on: it delivers, and reads again when there is room.
+    If the state file cannot be written, the daemon keeps delivering. It reads again when there is space.
 
     Raises:
-        MirrorError: the state file is unusable: damaged, of a newer program, or not for this account.
-        BaseExceptionGroup: a part failed in a way that its rules exclude.
+        MirrorError: the state file is damaged, of a newer version, or not accessible for this account.
+        BaseExceptionGroup: a part failed with an unexpected error.
     """
-    stopping = Shutdown(emit=emit, overrun=ExitCode.DONE)
-    beat = Heartbeat(notifier, emit=emit)
+    shutdown = Shutdown(emit=emit, overrun=ExitCode.DONE)
+    heartbeat = Heartbeat(notifier, emit=emit)
 
-    def tell(event: Event) -> None:
+    def emit_and_update(event: Event) -> None:
         emit(event)
-        beat.changed()
+        heartbeat.changed()
 
     reload_asked = asyncio.Event()
-    with stop_signals(stopping.ask), reload_signal(reload_asked.set), mirror_failures_alone():
+    with stop_signals(shutdown.ask), reload_signal(reload_asked.set), mirror_failures_alone():
         async with AsyncExitStack() as stack:
-            assembly = await _assembled_in_time(configuration, stack, beat, stopping, tell)
+            assembly = await _assemble_when_possible(configuration, stack, heartbeat, shutdown, emit_and_update)
             if assembly is None:
-                emit(StopRequested(signal=stopping.signal))
+                emit(StopRequested(signal=shutdown.signal))
                 return
             supervise = assembly.part_supervisor
             await supervise.forget_failures()
             async with asyncio.TaskGroup() as group:
-                beating = group.create_task(
-                    supervise("heartbeat", lambda: beat.run(lambda: _numbers(assembly))), name="heartbeat"
+                heartbeat_task = group.create_task(
+                    supervise("heartbeat", lambda: heartbeat.run(lambda: _numbers(assembly))), name="heartbeat"
                 )
-                reloading = group.create_task(
+                reload_task = group.create_task(
                     supervise("reload", lambda: _reload(assembly, reload_asked)), name="reload"
                 )
-                await _serve(assembly, group, beat, stopping, emit)
-                reloading.cancel()
-                beating.cancel()
+                await _serve(assembly, group, heartbeat, shutdown, emit)
+                reload_task.cancel()
+                heartbeat_task.cancel()
             pending = await asyncio.to_thread(assembly.mirror.status.pending)
-            stopping.step = "closing the sources and the state file"
-        emit(DaemonStopped(seconds=round(stopping.done(), 3), pending=pending))
+            shutdown.step = "closing the sources and the state file"
+        emit(DaemonStopped(seconds=round(shutdown.done(), 3), pending=pending))
 
 
-async def _assembled_in_time(
-    configuration: Configuration, stack: AsyncExitStack, beat: Heartbeat, stopping: Shutdown, emit: Emit
+async def _assemble_when_possible(
+    configuration: Configuration, stack: AsyncExitStack, heartbeat: Heartbeat, shutdown: Shutdown, emit: Emit
 ) -> Assembly | None:
     """Assemble the daemon as soon as the state file can be opened; None: a stop was requested before that.
 
-    A disk that is full at the start has room again some day, and a service manager that has given up would not notice.
+    The wait covers a full disk at start-up: systemd would give up after a few restarts, and not start the daemon later.
     """
     sentence = ""
     while True:
         try:
-            return await stack.enter_async_context(assembled(configuration, emit=emit))
+            return await stack.enter_async_context(assemble(configuration, emit=emit))
         except MirrorFull as error:
             if str(error) != sentence:
                 sentence = str(error)
                 emit(StartDelayed(sentence=sentence))
-                beat.ready(f"Waits: {sentence}")
-        beat.alive()
+                heartbeat.ready(f"Waiting: {sentence}")
+        heartbeat.alive()
         try:
             async with asyncio.timeout(_OPEN_AGAIN_SECONDS):
-                await stopping.asked.wait()
+                await shutdown.asked.wait()
         except TimeoutError:
             continue
         return None
 
 
-async def _serve(assembly: Assembly, group: asyncio.TaskGroup, beat: Heartbeat, stopping: Shutdown, emit: Emit) -> None:
+async def _serve(
+    assembly: Assembly, group: asyncio.TaskGroup, heartbeat: Heartbeat, shutdown: Shutdown, emit: Emit
+) -> None:
     emit(await asyncio.to_thread(_ready, assembly))
-    beat.ready(await asyncio.to_thread(_numbers, assembly))
+    heartbeat.ready(await asyncio.to_thread(_numbers, assembly))
     supervising = group.create_task(assembly.supervisor.run(), name="supervisor")
 
     def start(part: str, run: Run) -> asyncio.Task[None]:
         return group.create_task(assembly.part_supervisor(part, run), name=part)
 
-    perform, state = assembly.performer.perform, assembly.configuration.settings.state
+    perform, state = assembly.command_handler.perform, assembly.configuration.settings.state
     delivering = start("delivery", assembly.dispatcher.run)
     scheduling = start("schedule", assembly.schedule.run)
-    aside = [
+    side_tasks = [
         start("control socket", ControlServer(state, perform=perform, emit=emit).run),
-        start("limits of what is rejected", assembly.bounds.run),
-        start("drift checks", assembly.rounds.run),
+        start("limits of what is rejected", assembly.retention.run),
+        start("drift checks", assembly.drift_queue.run),
         start("drift schedule", assembly.drift_schedule.run),
         start("ownership", lambda: assembly.ownership.run(assembly.supervisor.wake)),
     ]
 
-    await stopping.asked.wait()
-    emit(StopRequested(signal=stopping.signal))
-    beat.stopping("Draining: requests in flight end, nothing new is read.")
+    await shutdown.asked.wait()
+    emit(StopRequested(signal=shutdown.signal))
+    heartbeat.stopping("Draining: requests in flight end, reading has stopped.")
 
-    stopping.step = "ending the requests in flight"
+    shutdown.step = "ending the requests in flight"
     scheduling.cancel()
-    for task in aside:
+    for task in side_tasks:
         task.cancel()
     for reader in assembly.readers:
         reader.stop()
     delivering.cancel()
     await asyncio.wait([delivering])
-    stopping.step = "telling the sources what was settled"
+    shutdown.step = "acknowledging delivered partitions to the sources"
     await assembly.supervisor.acknowledge()
-    stopping.step = "ending the passes over the sources"
+    shutdown.step = "ending the passes over the sources"
     supervising.cancel()
     await asyncio.wait([supervising])
 
@@ -152,12 +154,12 @@ def _ready(assembly: Assembly) -> DaemonReady:
 
 
 def _numbers(assembly: Assembly) -> str:
-    """The status line: how much waits and was rejected, and which sinks are in trouble. Cheap, however large the state."""
+    """Return the status line: pending and rejected entries, and blocked sinks. The cost is independent of the state's size."""
     mirror = assembly.mirror.status
     try:
-        waiting = f"{mirror.pending()} waiting, {mirror.rejected()} rejected."
-    except MirrorError as error:  # the heartbeat must not end with a read that fails
-        waiting = f"the state file cannot be read: {error}"
-    troubles = [str(report) for report in assembly.dispatcher.report() if report.sentence]
-    parts = [f"{len(assembly.readers)} pipelines, {waiting}", assembly.mirror.unwritable, *troubles]
+        counts = f"{mirror.pending()} pending, {mirror.rejected()} rejected."
+    except MirrorError as error:  # a failed read must not end the heartbeat
+        counts = f"the state file cannot be read: {error}"
+    blocked = [str(report) for report in assembly.dispatcher.report() if report.sentence]
+    parts = [f"{len(assembly.readers)} pipelines, {counts}", assembly.mirror.unwritable, *blocked]
     return " ".join(part for part in parts if part)

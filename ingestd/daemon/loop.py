@@ -1,4 +1,4 @@
-"""The event loop that the daemon runs on: uvloop's, for a request costs it half of what it costs the standard library's."""
+"""The event loop of the daemon: uvloop, because a request costs half the CPU time of the standard library's loop."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ T = TypeVar("T")
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
-    """As `asyncio.run`."""
+    """Run a coroutine like `asyncio.run`, on uvloop."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(work)

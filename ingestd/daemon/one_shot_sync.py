@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ingestd.daemon.assembly import Assembly, assembled
+from ingestd.daemon.assembly import Assembly, assemble
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.failures import mirror_failures_alone
@@ -20,11 +20,11 @@ from ingestd.telemetry.catalogue.delivery import EntriesDelivered
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncReport:
-    """What came of it.
+    """The result of a sync.
 
-    ``delivered``: entries that were written in this run. ``pending``: entries that still wait, over all sinks.
-    ``rejected``: records and entries that are parked in the pipelines meant, by this run or an earlier one.
-    ``stuck``: sinks whose delivery a person has to free. ``interrupted``: a signal's name, ``timeout`` or empty.
+    ``delivered``: entries written by this run. ``pending``: pending entries of all sinks.
+    ``rejected``: rejected records and entries of the selected pipelines, by this run or an earlier one.
+    ``stuck``: sinks with a blocker that a person must remove. ``interrupted``: a signal's name, ``timeout`` or empty.
     """
 
     passes: tuple[PassReport, ...]
@@ -36,7 +36,7 @@ class SyncReport:
 
     @property
     def exit_code(self) -> ExitCode:
-        """A source that was not read says more than an entry that waits, and that more than one that was rejected."""
+        """The exit code: an unread source takes precedence over pending entries, and these over rejections."""
         if any(one.away or one.broken for one in self.passes):
             return ExitCode.SOURCE_FAILED
         if self.pending or self.interrupted:
@@ -47,10 +47,10 @@ class SyncReport:
 async def sync(
     configuration: Configuration, names: Sequence[str], *, timeout_seconds: float | None, emit: Emit
 ) -> SyncReport:
-    """Read the sources of ``names`` once, waiting for what is about to be ready, and deliver all that is pending.
+    """Read the sources of ``names`` once, wait for files that are about to be stable, and deliver all pending entries.
 
-    Ends early where a signal asks for it, where ``timeout_seconds`` are over, and where all that is left waits for a
-    person (a key that the service refuses). Requests in flight then end in order, and what was settled is acknowledged.
+    Ends early at a signal, after ``timeout_seconds``, and if all pending entries are blocked until a person acts (such as a
+    key that the service refuses). Requests in flight end normally, and delivered partitions are acknowledged.
 
     Raises:
         MirrorError: the state file can't be used, or became unusable.
@@ -63,41 +63,41 @@ async def sync(
             delivered += event.entries
         emit(event)
 
-    stopping = Shutdown(emit=emit, overrun=ExitCode.PENDING)
+    shutdown = Shutdown(emit=emit, overrun=ExitCode.PENDING)
     passes: list[PassReport] = []
     stuck: list[LaneReport] = []
-    with stop_signals(stopping.ask), mirror_failures_alone():
-        async with assembled(configuration, emit=count) as assembly:
+    with stop_signals(shutdown.ask), mirror_failures_alone():
+        async with assemble(configuration, emit=count) as assembly:
             async with asyncio.TaskGroup() as group:
                 delivering = group.create_task(assembly.dispatcher.run(), name="dispatcher")
                 working = group.create_task(_work(assembly, names, passes, stuck), name="sync")
-                asked = group.create_task(stopping.asked.wait(), name="signal")
+                asked = group.create_task(shutdown.asked.wait(), name="signal")
                 await asyncio.wait([working, asked], timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)
                 if not working.done():
-                    stopping.ask("timeout")
-                stopping.step = "ending the passes and the requests in flight"
+                    shutdown.ask("timeout")
+                shutdown.step = "ending the passes and the requests in flight"
                 for reader in assembly.readers:
                     reader.stop()
                 for task in (working, asked, delivering):
                     task.cancel()
             await assembly.supervisor.acknowledge()
-            await assembly.bounds.apply()
+            await assembly.retention.apply()
             status = assembly.mirror.status
             rejected = sum(one.rejected for one in status.pipelines() if one.name in names)
             pending = status.pending()
-        stopping.done()
+        shutdown.done()
     return SyncReport(
         passes=tuple(passes),
         delivered=delivered,
         pending=pending,
         rejected=rejected,
         stuck=tuple(stuck),
-        interrupted=stopping.signal,
+        interrupted=shutdown.signal,
     )
 
 
 async def _work(assembly: Assembly, names: Sequence[str], passes: list[PassReport], stuck: list[LaneReport]) -> None:
-    # A source after the other, so that a timeout still knows what the first ones reported.
+    # One source at a time, so that the reports of the first ones are known after a timeout.
     for name in names:
         passes.extend(await assembly.supervisor.read_once([name]))
     stuck.extend(await assembly.dispatcher.drain())

@@ -1,4 +1,4 @@
-"""When sinks are compared with what their sources explain: after every pipeline of the sink was read completely."""
+"""Comparison of sinks with their sources, after every pipeline of a sink has been read completely."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.delivery import SinkAdopted
 
 _CAREFUL: tuple[RemoveUnexplained, ...] = ("keep", "own", "remove")
-"""From the most careful on: of several pipelines of a sink the most careful one decides."""
+"""Settings, most careful first. If several pipelines write a sink, the most careful setting applies."""
 
 _BACKOFF = Backoff(base_seconds=5.0, cap_seconds=600.0)
 _MOST_STEPS = 4
-"""Repairing a sink in doubt, reading its sources again, removing what they do not explain: three, and one to see that."""
+"""Repair a doubtful sink, read its sources again, remove unexplained entries, and find nothing left to do."""
 
 
 class OwnershipKeeper:
-    """Has a sink compared, after the start and after each adoption, if it may hold what no source explains.
+    """Requests a comparison of a sink that may contain unexplained entries, after the start and after each adoption.
 
-    A sink whose state file is in doubt is compared and repaired the same way. Nothing is removed before every pipeline that
-    writes the sink was read completely in this process and since the adoption, while one of them has rejections, or unless
-    all of them have ``deletes: remove``. Where there is nothing to do, a look costs one query after the first pass.
-    All methods belong to the event loop's thread.
+    A sink with a doubtful state file is compared and repaired the same way. Entries are removed only if every pipeline of the
+    sink was read completely in this process and since the adoption, none of them has rejections, and all have
+    ``deletes: remove``. If there is nothing to do, the cost is one query after the first pass.
+    Call all methods on the event loop's thread.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class OwnershipKeeper:
         self._changed = asyncio.Event()
 
     def note_pass(self, report: PassReport) -> None:
-        """A pass over a pipeline's source has ended."""
+        """Record the end of a pass over a pipeline's source."""
         self._passes[report.pipeline] = report
         sink = self._sinks[report.pipeline]
         if sink in self._open:
@@ -65,14 +65,14 @@ class OwnershipKeeper:
             self._changed.set()
 
     def note_event(self, event: Event) -> None:
-        """A sink that was adopted may hold what no source explains."""
+        """Compare the sink again after its adoption: it may contain unexplained entries."""
         if isinstance(event, SinkAdopted):
             for sink in self._writers:
                 if str(sink) == event.sink:
                     self._reopen(sink)
 
     async def run(self, read: Callable[[str], None]) -> None:
-        """Compare sinks as they become ready, until cancelled; ``read`` has a pipeline read soon."""
+        """Compare sinks as they become ready, until cancelled; ``read`` requests a reading of a pipeline."""
         failures = 0
         while True:
             await self._changed.wait()
@@ -87,7 +87,7 @@ class OwnershipKeeper:
                 self._changed.set()
 
     async def compare(self, names: Collection[str], *, read: Callable[[Sequence[str]], Awaitable[None]]) -> None:
-        """Compare what is ready now; ``read`` reads those of the pipelines ``names`` once more that a sink waits for."""
+        """Compare the sinks that are ready. ``read`` reads the pipelines of ``names`` again for which a sink waits."""
         for _ in range(_MOST_STEPS):
             wanted, _ = await self._compare_due()
             again = [name for name in wanted if name in names]
@@ -96,7 +96,7 @@ class OwnershipKeeper:
             await read(again)
 
     async def _compare_due(self) -> tuple[list[str], list[SinkAddress]]:
-        """Pipelines that have to be read once more, and sinks that could not be read back."""
+        """Return the pipelines to read again, and the sinks that could not be read back."""
         wanted: list[str] = []
         failed: list[SinkAddress] = []
         while self._due:
@@ -117,7 +117,7 @@ class OwnershipKeeper:
 
     async def _compare(self, sink: SinkAddress, known: SinkOwnership, removes: RemoveUnexplained) -> bool:
         names = [pipeline.name for pipeline in self._writers[sink]]
-        # What a state file in doubt does not know of a sink is known to be unexplained only after another pass.
+        # With a doubtful state file, entries count as unexplained only after another pass.
         unexplained: RemoveUnexplained = "keep" if known.doubt else removes
         checked = await self._check(
             sink, pipelines=names, mode="report", unexplained=unexplained, doubt=bool(known.doubt)
@@ -130,7 +130,7 @@ class OwnershipKeeper:
         return True
 
     def _reopen(self, sink: SinkAddress) -> None:
-        """Only what is read from now on counts."""
+        """Require new passes of all pipelines of the sink."""
         self._since[sink] = self._now()
         self._open.add(sink)
         self._due[sink] = None
@@ -141,12 +141,12 @@ class OwnershipKeeper:
         return all(one is not None and one.complete and one.began >= self._since.get(sink, 0.0) for one in reports)
 
     def _is_stale(self, name: str) -> bool:
-        """Whether the last pass of a pipeline began too early. One that is away is read again without being asked."""
+        """Return True if the last pass of a pipeline began too early. An unavailable source is read again anyway."""
         report = self._passes.get(name)
         return report is not None and report.began < self._since.get(self._sinks[name], 0.0)
 
     def _removes(self, sink: SinkAddress, known: SinkOwnership) -> RemoveUnexplained:
-        """What may be removed from a sink as far as is known now."""
+        """Return which unexplained entries of a sink may be removed now."""
         writers = self._writers[sink]
         reports = [self._passes.get(pipeline.name) for pipeline in writers]
         chosen = min((pipeline.unexplained for pipeline in writers), key=_CAREFUL.index)

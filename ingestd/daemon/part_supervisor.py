@@ -1,4 +1,4 @@
-"""Supervises the parts of the daemon: each failure is logged, shown by `ingestd status` and followed by a new start."""
+"""Supervision of the daemon's parts: a failed part is logged, shown by `ingestd status`, and restarted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STABLE_SECONDS = 60.0
 class PartSupervisor:
     """Runs parts under supervision; implements `ingestd.process.supervision.KeepRunning`.
 
-    Only a state file that cannot be used ends the process: every `MirrorError` but `MirrorFull` is raised.
+    Only an unusable state file ends the process: every `MirrorError` except `MirrorFull` is raised.
     """
 
     def __init__(self, store: FailedPartKeeper, *, emit: Emit, now: Now, random: Random) -> None:
@@ -30,7 +30,7 @@ class PartSupervisor:
         self._random = random
 
     async def __call__(self, part: str, run: Run) -> None:
-        """Run ``part`` until it returns or is cancelled; start it again after each unforeseen exception.
+        """Run ``part`` until it returns or is cancelled; restart it after each unexpected exception.
 
         Raises:
             MirrorError: the state file cannot be used.
@@ -38,7 +38,7 @@ class PartSupervisor:
         await keep_running(
             part,
             run,
-            # Half of the wait is certain: a part that fails at once must not be started in a tight loop.
+            # Jitter covers only half of the delay: a part that fails at once must not restart in a tight loop.
             delay=lambda failures: (_BACKOFF.ceiling(failures) + _BACKOFF.delay(failures, self._random())) / 2,
             is_fatal=is_fatal,
             on_failure=self._record,
@@ -47,7 +47,7 @@ class PartSupervisor:
         )
 
     async def forget_failures(self) -> None:
-        """Forget the failed parts of an earlier process: every part starts anew."""
+        """Delete the failed parts of an earlier process."""
         await _unless_full(self._store.clear_all)
 
     async def _record(self, failure: PartFailure) -> None:
@@ -76,12 +76,12 @@ class PartSupervisor:
 
 
 def is_fatal(error: BaseException) -> bool:
-    """Return True if a failure concerns the whole process: the state file cannot be used."""
+    """Return True if the whole process must end because the state file cannot be used."""
     return any(isinstance(leaf, MirrorError) and not isinstance(leaf, MirrorFull) for leaf in leaves(error))
 
 
 async def _unless_full(write: Callable[[], None]) -> None:
-    """Write to the state file. On a full disk the log alone has the failure, and the part starts again all the same."""
+    """Write to the state file; do nothing on a full disk. The log has the failure, and the part restarts anyway."""
     try:
         await asyncio.to_thread(write)
     except MirrorFull:

@@ -1,7 +1,7 @@
-"""Rejected records as a file that can be mended by hand and dropped back.
+"""Export of rejected records to a file for correction by hand.
 
-The columns are those of the source, followed by ``_reason``, ``_field``, ``_file``, ``_row`` and ``_number``, which no mapping
-names and every reading leaves alone. Whatever their number, rejections pass through in pages.
+The columns are those of the source, followed by ``_reason``, ``_field``, ``_file``, ``_row`` and ``_number``, which connectors
+ignore. Rejections are read in pages, so memory use is bounded.
 """
 
 from __future__ import annotations
@@ -14,36 +14,37 @@ from typing import Any, Literal, TextIO, TypeAlias
 from ingestd.core.errors import IngestdError
 from ingestd.mirror.rejections import Rejection, RejectionReader, Selection
 
-Form: TypeAlias = Literal["csv", "ndjson"]
+ExportFormat: TypeAlias = Literal["csv", "ndjson"]
 
 NOTES = ("_reason", "_field", "_file", "_row", "_number")
 _PAGE = 1_000
 
 
-class NotOneTable(IngestdError):
-    """The rejections of several pipelines have no columns in common."""
+class SeveralTables(IngestdError):
+    """The selected records come from several pipelines and do not have the same columns."""
 
 
-def every(reader: RejectionReader, selection: Selection) -> Iterator[Rejection]:
-    """All that is chosen, the oldest first, page by page."""
+def iter_rejections(reader: RejectionReader, selection: Selection) -> Iterator[Rejection]:
+    """Yield the selected rejections, oldest first."""
     after = 0
     while page := reader.selected(selection, after=after, limit=_PAGE):
         yield from page
         after = page[-1].id
 
 
-def export(reader: RejectionReader, selection: Selection, form: Form, to: TextIO) -> tuple[int, int]:
-    """Write the chosen records; how many, and how many of the chosen have no record to write.
+def export_rejections(
+    reader: RejectionReader, selection: Selection, form: ExportFormat, file: TextIO
+) -> tuple[int, int]:
+    """Write the selected records. Return the number written, and the number of rejections without a record.
 
-    Of an entry that the service refused, and of a whole file, the mirror does not keep the record: mend those at their
-    source.
+    The mirror keeps no record for an entry that the service refused, or for a whole file.
 
     Raises:
-        NotOneTable: records of several pipelines are chosen and ``form`` is csv; the sentence names them.
+        SeveralTables: ``form`` is csv and the records come from several pipelines.
     """
-    write = _csv(reader, selection, to) if form == "csv" else _ndjson(to)
+    write = _csv_writer(reader, selection, file) if form == "csv" else _ndjson_writer(file)
     written = without = 0
-    for rejection in every(reader, selection):
+    for rejection in iter_rejections(reader, selection):
         if rejection.record:
             write(rejection)
             written += 1
@@ -52,38 +53,38 @@ def export(reader: RejectionReader, selection: Selection, form: Form, to: TextIO
     return written, without
 
 
-def _csv(reader: RejectionReader, selection: Selection, to: TextIO) -> Callable[[Rejection], None]:
-    """Write the header, which takes a look at every record, and give what writes the rows."""
+def _csv_writer(reader: RejectionReader, selection: Selection, file: TextIO) -> Callable[[Rejection], None]:
+    """Write the header and return a function that writes a row. Finding the columns reads all rejections once."""
     columns: dict[str, None] = {}
     pipelines: dict[str, None] = {}
-    for rejection in every(reader, selection):
+    for rejection in iter_rejections(reader, selection):
         if rejection.record:
             columns.update(dict.fromkeys(rejection.record))
             pipelines[rejection.pipeline] = None
     if len(pipelines) > 1:
-        raise NotOneTable(
-            f"These are records of {len(pipelines)} pipelines: {', '.join(pipelines)}. One file has one header; "
-            "choose one of them with --pipeline."
+        raise SeveralTables(
+            f"The records are of {len(pipelines)} pipelines: {', '.join(pipelines)}. A CSV file has one header. "
+            "Choose one pipeline with --pipeline."
         )
-    writer = csv.writer(to, lineterminator="\r\n")
+    writer = csv.writer(file, lineterminator="\r\n")
     if columns:
         writer.writerow([*columns, *NOTES])
 
     def write(rejection: Rejection) -> None:
-        # A field that the record lacks is left empty: CSV has no other word for it.
+        # CSV has no other representation of a missing field than an empty one.
         writer.writerow([*(rejection.record.get(name) or "" for name in columns), *_notes(rejection).values()])
 
     return write
 
 
-def _ndjson(to: TextIO) -> Callable[[Rejection], None]:
+def _ndjson_writer(file: TextIO) -> Callable[[Rejection], None]:
     def write(rejection: Rejection) -> None:
         fields = {name: value for name, value in rejection.record.items() if value is not None}
-        to.write(json.dumps({**fields, **_notes(rejection)}, ensure_ascii=False) + "\n")
+        file.write(json.dumps({**fields, **_notes(rejection)}, ensure_ascii=False) + "\n")
 
     return write
 
 
 def _notes(rejection: Rejection) -> Mapping[str, Any]:
-    place = rejection.position if rejection.position is not None else ""
-    return dict(zip(NOTES, (rejection.reason, rejection.field, rejection.partition, place, rejection.id), strict=True))
+    row = rejection.position if rejection.position is not None else ""
+    return dict(zip(NOTES, (rejection.reason, rejection.field, rejection.partition, row, rejection.id), strict=True))

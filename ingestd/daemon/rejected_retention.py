@@ -1,4 +1,4 @@
-"""What is rejected is forgotten by age and number, where the configuration says so, and that is announced."""
+"""Deletion of old rejections, by age and number as configured."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from ingestd.telemetry.catalogue.intake import PartitionParked, RecordsParked
 from ingestd.telemetry.catalogue.rejected import RejectionsForgotten
 
 _DAY_SECONDS = 86_400.0
-_LOOK_SECONDS = 3_600.0
-"""How often ages are looked at; numbers are, whenever something was parked."""
+_AGE_CHECK_SECONDS = 3_600.0
+"""Interval of the check by age. The check by number follows each rejection."""
 
 
 class RejectedRetention:
-    """Keeps what is rejected within its bounds."""
+    """Deletes rejections beyond the configured limits."""
 
     def __init__(self, settings: RejectedSettings, *, rejected: RejectionKeeper, emit: Emit) -> None:
         self._settings = settings
         self._rejected = rejected
         self._emit = emit
-        self._parked = ChangeSignal()
+        self._rejections = ChangeSignal()
 
-    def heard(self, event: Event) -> None:
-        """Something happened; from any thread."""
+    def note_event(self, event: Event) -> None:
+        """Request a check after new rejections. Thread-safe."""
         if isinstance(event, RecordsParked | EntriesParked | PartitionParked):
-            self._parked.notify()
+            self._rejections.notify()
 
     async def apply(self) -> int:
-        """Forget what is beyond the bounds now; how many."""
+        """Delete the rejections beyond the limits and return their number."""
         days, rows = self._settings.keep_days, self._settings.keep_rows
         if days is None and rows is None:
             return 0
@@ -43,11 +43,11 @@ class RejectedRetention:
         return count
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Apply the limits until cancelled."""
         if self._settings.keep_days is None and self._settings.keep_rows is None:
             await asyncio.Event().wait()
-        look = _LOOK_SECONDS if self._settings.keep_days is not None else None
+        interval = _AGE_CHECK_SECONDS if self._settings.keep_days is not None else None
         while True:
-            known = self._parked.generation
+            known = self._rejections.generation
             await self.apply()
-            await self._parked.wait_past(known, seconds=look)
+            await self._rejections.wait_past(known, seconds=interval)

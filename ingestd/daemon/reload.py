@@ -1,7 +1,6 @@
-"""`ingestd reload` and SIGHUP: secrets are read again, waiting lanes try at once, and a changed configuration is checked whole.
+"""Reload by `ingestd reload` and SIGHUP: new secrets, a retry of waiting lanes, and a check of the configuration.
 
-What a changed file says about pipelines is not taken over yet: the response names what needs a restart. Whatever is taken
-over later begins in `Reloader.reload`, once the whole file has been found right.
+Changes of other settings need a restart; the response names them.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from ingestd.telemetry.catalogue.daemon import ConfigurationReloaded, ReloadRefu
 
 
 class Keyed(Protocol):
-    """Sends requests with an API key (`ingestd.client.service.ServiceClient` fits)."""
+    """Sends requests with an API key; implemented by `ingestd.client.service.ServiceClient`."""
 
     def use_api_key(self, api_key: str) -> bool:
-        """Use this key from now on; return False if it is the one in use."""
+        """Use this key for later requests; return False if it is the current one."""
 
 
 class LaneRetrier(Protocol):
-    """Has lanes that wait (`ingestd.delivery.Dispatcher` fits)."""
+    """Retries waiting lanes; implemented by `ingestd.delivery.Dispatcher`."""
 
     def retry_now(self) -> None:
-        """Make every lane that waits try at once."""
+        """Make every waiting lane retry at once."""
 
 
 def read_again(configuration: Configuration) -> Configuration:
@@ -63,9 +62,9 @@ class Reloader:
         self._one_at_a_time = asyncio.Lock()
 
     async def reload(self, *, by: str) -> Reloaded:
-        """Read the configuration file and all its secrets again; ``by`` is who asked.
+        """Read the configuration file and all its secrets again; ``by`` is the requesting account or signal.
 
-        If the file has a mistake, nothing changes and the result lists every mistake.
+        If the file has mistakes, nothing changes, and the result lists all of them.
         """
         async with self._one_at_a_time:
             try:
@@ -84,7 +83,7 @@ class Reloader:
 
 
 def differences(running: Settings, found: Settings) -> Iterator[str]:
-    """Yield what differs between two configurations, but for the API key: a key of the file, or a pipeline's name."""
+    """Yield the differences between two configurations, except the API key: a section, or ``pipeline NAME``."""
     service = found.service.model_copy(update={"api_key": running.service.api_key})
     if service != running.service:
         yield "service"

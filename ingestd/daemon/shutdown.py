@@ -1,4 +1,4 @@
-"""The way down: who asked for it, how far it is, and that it ends in time whatever hangs."""
+"""The shutdown of a process: its cause, its progress, and its deadline."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.daemon import DrainOverran
 
 DRAIN_SECONDS = 8.0
-"""From the request to stop to the moment at which what still runs is cut off; the promise outside is ten."""
+"""Time limit of the drain; the process then exits. Documented to users as ten seconds."""
 
 _FLUSH_SECONDS = 1.0
 
 
 class Shutdown:
-    """A request to stop and its deadline. ``step`` says what is being waited for, for the event that tells of an overrun.
+    """A request to stop and its deadline. ``step`` names the current step for the event of an overrun.
 
-    ``overrun``: the exit code of a process that was cut off. Never that of an error: what is committed stays, the rest is
-    read and sent again after the next start.
+    ``overrun``: the exit code after the deadline. It is no error code: committed work remains, and the rest is read and sent
+    again after the next start.
     """
 
     def __init__(self, *, emit: Emit, overrun: ExitCode, seconds: float = DRAIN_SECONDS) -> None:
@@ -36,24 +36,24 @@ class Shutdown:
         self._deadline: threading.Timer | None = None
 
     def ask(self, signal: str) -> None:
-        """Begin to stop; ``signal`` is the name of the one that asked, or what else did. Only the first counts."""
+        """Request the stop; ``signal`` is the signal's name or another cause. Later calls have no effect."""
         if self._deadline is not None:
             return
         self.signal = signal
         self._began = time.monotonic()
-        # In a thread of its own: neither a hanging event loop nor a source that does not answer holds up the exit.
-        self._deadline = threading.Timer(self._seconds, self._cut_off)
+        # A timer thread ends the process even if the event loop or a source hangs.
+        self._deadline = threading.Timer(self._seconds, self._exit_now)
         self._deadline.daemon = True
         self._deadline.start()
         self.asked.set()
 
     def done(self) -> float:
-        """Everything has been put down; how many seconds that took."""
+        """Cancel the deadline after a complete shutdown, and return its duration in seconds."""
         if self._deadline is not None:
             self._deadline.cancel()
         return time.monotonic() - self._began
 
-    def _cut_off(self) -> None:
+    def _exit_now(self) -> None:
         self._emit(DrainOverran(seconds=self._seconds, step=self.step))
         flush_logs(_FLUSH_SECONDS)
         os._exit(self._overrun)

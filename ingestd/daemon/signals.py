@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT: the first asks the daemon to drain, the second ends it at once. SIGHUP asks it to reload."""
+"""Signal handlers: the first SIGTERM or SIGINT drains the daemon, the second ends it at once, SIGHUP reloads it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-_ASKS_TO_STOP = (signal.SIGTERM, signal.SIGINT)
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @contextmanager
 def stop_signals(ask: Callable[[str], None]) -> Iterator[None]:
     """While the context is open, the first signal calls ``ask`` with its name on the running event loop.
 
-    The second ends the process there and then with 128 + its number, as a shell would report it: whoever sends twice
-    does not want to wait, and the state file bears it. It works while the event loop hangs, too. To be opened on the
-    main thread, where Python runs signal handlers.
+    The second signal exits the process at once with 128 + its number, even if the event loop hangs. This is safe for the state
+    file. Use it on the main thread, where Python runs signal handlers.
     """
     loop = asyncio.get_running_loop()
     asked = False
@@ -28,10 +27,10 @@ def stop_signals(ask: Callable[[str], None]) -> Iterator[None]:
         if asked:
             os._exit(128 + number)
         asked = True
-        # Not loop.add_signal_handler: its handlers wait for the loop, and the second signal must not.
+        # Handlers of loop.add_signal_handler wait for the loop, so they could not end a hanging one.
         loop.call_soon_threadsafe(ask, signal.Signals(number).name)
 
-    before = {number: signal.signal(number, handle) for number in _ASKS_TO_STOP}
+    before = {number: signal.signal(number, handle) for number in _STOP_SIGNALS}
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Digests of what pipelines read and where they write, by which a renamed pipeline is known."""
+"""Digests of sources and sinks, which identify a renamed pipeline."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ingestd.settings import PipelineSettings
 
 
 def source_digests(pipelines: Iterable[PipelineSettings]) -> Mapping[str, str]:
-    """By pipeline, the SHA-256 of its connector, the connector's options and the sink; secrets count as absent."""
+    """Return, by pipeline, the SHA-256 of its connector, the connector's options without secrets, and its sink."""
     return {pipeline.name: _digest(pipeline) for pipeline in pipelines}
 
 
 def _digest(pipeline: PipelineSettings) -> str:
     source, sink = pipeline.source, pipeline.sink
-    # A secret setting is written as asterisks, so a rotated password leaves the digest as it is.
+    # Secrets are dumped as asterisks, so a rotated password does not change the digest.
     options = source.options.model_dump(mode="json")
     text = json.dumps([source.connector, options, sink.workspace, sink.by, sink.name], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

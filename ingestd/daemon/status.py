@@ -1,4 +1,4 @@
-"""How things stand, by the state file; the daemon that may be writing it is neither asked nor disturbed."""
+"""The status of the daemon, from the state file and, for notices about sources, from the running daemon."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.control.caller import NobodyListens, call
+from ingestd.daemon.control.caller import NoDaemon, call
 from ingestd.daemon.control.refusal import RequestRefused
-from ingestd.daemon.control.requests import Answer, ReadNotices, SourceNotices
+from ingestd.daemon.control.requests import ReadNotices, Response, SourceNotices
 from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.failed_parts import FailedPart
 from ingestd.mirror.port import EntryOrigin, PipelineStatus, SinkStatus
@@ -22,12 +22,12 @@ from ingestd.mirror.sqlite import Observer, SqliteMirror, damage_named, state_ex
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """The state file in numbers. ``pid``: the process that holds it, None where no daemon runs.
+    """The status. ``pid``: the process that holds the state file, None if no daemon runs.
 
-    ``exists``: false before the first run; the numbers are then 0. ``idle``: configured pipelines that never ran.
-    ``forgotten``: rejections that the configured bounds have cost. ``failed_parts``: parts of the running daemon that ended
-    with an unforeseen exception and start again by themselves; ``notices``: what an operator should know about its sources, such
-    as files that can't be moved; both are empty where no daemon runs.
+    ``exists``: False before the first run; the numbers are then 0. ``idle``: configured pipelines that never ran.
+    ``forgotten``: rejections deleted because of the configured limits. ``failed_parts``: parts of the running daemon that
+    failed and will restart. ``notices``: notices about sources for the operator, such as files that can't be moved. Both are
+    empty if no daemon runs.
     """
 
     configuration: str
@@ -45,17 +45,17 @@ class Status:
     notices: tuple[OperatorNotice, ...] = ()
 
 
-_ANSWER_SECONDS = 5.0
-_REJECTIONS = 20
-"""How many of the newest rejections status shows."""
+_RESPONSE_SECONDS = 5.0
+_REJECTIONS_SHOWN = 20
+"""The newest rejections that the status contains, at most."""
 
 
 def read_status(configuration: Configuration) -> Status:
-    """The numbers as they are now.
+    """Read the current status.
 
     Raises:
-        MirrorNewer: a newer program wrote the state file.
-        MirrorCorrupt: it is damaged, or no state file.
+        MirrorNewer: a newer version wrote the state file.
+        MirrorCorrupt: the file is damaged, or not a state file.
     """
     state = configuration.settings.state
     names = [pipeline.name for pipeline in configuration.settings.pipelines]
@@ -73,7 +73,7 @@ def read_status(configuration: Configuration) -> Status:
             rejections=(),
         )
     pid = holder(state)
-    with observed(configuration) as mirror:
+    with observe(configuration) as mirror:
         pipelines = tuple(mirror.pipelines())
         ran = {pipeline.name for pipeline in pipelines}
         return Status(
@@ -86,7 +86,7 @@ def read_status(configuration: Configuration) -> Status:
             pipelines=pipelines,
             idle=tuple(name for name in names if name not in ran),
             sinks=tuple(mirror.sinks()),
-            rejections=tuple(mirror.rejections(limit=_REJECTIONS)),
+            rejections=tuple(mirror.rejections(limit=_REJECTIONS_SHOWN)),
             forgotten=mirror.forgotten(),
             failed_parts=tuple(mirror.failed_parts()) if pid is not None else (),
             notices=read_notices(state) if pid is not None else (),
@@ -94,27 +94,28 @@ def read_status(configuration: Configuration) -> Status:
 
 
 def read_notices(state: Path) -> tuple[OperatorNotice, ...]:
-    """What the daemon that holds the state file says about its sources; if it does not answer in time, that."""
+    """Return the running daemon's notices about its sources, or one that says why it did not respond."""
 
-    async def ask() -> Answer:
-        async with asyncio.timeout(_ANSWER_SECONDS):
+    async def request() -> Response:
+        async with asyncio.timeout(_RESPONSE_SECONDS):
             return await call(state, ReadNotices())
 
     try:
-        answer = asyncio.run(ask())
-    except NobodyListens:
+        response = asyncio.run(request())
+    except NoDaemon:
         return ()
-    except (RequestRefused, TimeoutError, OSError) as error:
-        why = (
-            f"it did not answer within {_ANSWER_SECONDS:.0f} seconds" if isinstance(error, TimeoutError) else str(error)
-        )
-        return (OperatorNotice(pipeline="", sentence=f"The daemon can't be asked about its sources: {why}"),)
-    return answer.notices if isinstance(answer, SourceNotices) else ()
+    except TimeoutError:
+        reason = f"no response within {_RESPONSE_SECONDS:.0f} seconds"
+    except (RequestRefused, OSError) as error:
+        reason = str(error)
+    else:
+        return response.notices if isinstance(response, SourceNotices) else ()
+    return (OperatorNotice(pipeline="", sentence=f"The daemon could not report the state of its sources: {reason}"),)
 
 
 @contextmanager
-def observed(configuration: Configuration) -> Iterator[Observer]:
-    """A view of the state file while the context is open, beside a daemon that may be writing it.
+def observe(configuration: Configuration) -> Iterator[Observer]:
+    """Open a read-only view of the state file. A daemon may write the file at the same time.
 
     Raises:
         MirrorError: there is no state file yet, or it can't be read.
@@ -128,37 +129,37 @@ def observed(configuration: Configuration) -> Iterator[Observer]:
 
 
 def read_origins(configuration: Configuration, key: str) -> list[EntryOrigin]:
-    """Where the entries of a key came from, in every sink that should hold it.
+    """Return the source of a key's entry in every sink that should contain it.
 
     Raises:
         MirrorError: there is no state file yet, or it can't be read.
     """
-    with observed(configuration) as mirror:
+    with observe(configuration) as mirror:
         return mirror.origins(key)
 
 
 def holder(state: Path, *, locks: Path = Path("/proc/locks")) -> int | None:
-    """The pid of the process that holds the state file, by the kernel's table of locks; None where nobody does.
+    """Return the pid of the process that holds the state file's lock, from the kernel's table of locks, or None.
 
-    Taking the lock to see whether it is free would make a daemon that starts in this moment believe that it is not.
+    Trying the lock instead would make a daemon fail that starts at the same time.
     """
     lock_file = state.with_name(state.name + ".lock")
     try:
         facts = lock_file.stat()
-        written = lock_file.read_text(encoding="ascii", errors="replace").strip()
-        held = locks.read_text(encoding="ascii", errors="replace").splitlines()
+        written_pid = lock_file.read_text(encoding="ascii", errors="replace").strip()
+        locks_held = locks.read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
         return None
     device = (os.major(facts.st_dev), os.minor(facts.st_dev))
-    for line in held:
-        # 1: FLOCK  ADVISORY  WRITE 4711 fe:01:262146 0 EOF; the pid is 0 where it lives in another namespace
+    for line in locks_held:
+        # 1: FLOCK  ADVISORY  WRITE 4711 fe:01:262146 0 EOF; the pid is 0 if it is in another namespace
         words = line.split()
         if len(words) < 6 or words[1] != "FLOCK":
             continue
         major, minor, inode = words[5].split(":")
         if int(inode) != facts.st_ino:
             continue
-        # Some file systems (btrfs) show another device number to stat than to the kernel: then the pid has to agree.
-        if words[4] == written or (int(major, 16), int(minor, 16)) == device:
-            return int(written) if written.isdigit() else int(words[4])
+        # On some file systems (btrfs) stat returns another device number than the kernel's table: then compare the pid.
+        if words[4] == written_pid or (int(major, 16), int(minor, 16)) == device:
+            return int(written_pid) if written_pid.isdigit() else int(words[4])
     return None

@@ -1,4 +1,4 @@
-"""Finding the partition that somebody asks about, and asking the daemon and the mirror about it."""
+"""`ingestd why`: find the partition of a path, and ask the daemon and the mirror about it."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from pathlib import Path
 from ingestd.core.errors import SourceError
 from ingestd.daemon.assembly import open_connector
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.control.caller import NobodyListens, call
+from ingestd.daemon.control.caller import NoDaemon, call
 from ingestd.daemon.control.refusal import DaemonEnded
 from ingestd.daemon.control.requests import Explain, Explained
-from ingestd.daemon.explanation import explained
-from ingestd.daemon.reporting import sentence_on
-from ingestd.daemon.status import observed
+from ingestd.daemon.explanation import explain
+from ingestd.daemon.reporting import partition_sentence
+from ingestd.daemon.status import observe
 from ingestd.mirror.history import History
 from ingestd.mirror.sqlite import state_exists
 from ingestd.sdk import Connector, Locates
 from ingestd.settings import PipelineSettings
 
 
-async def why(configuration: Configuration, asked: str, *, cwd: Path) -> list[str]:
-    """A sentence for each pipeline that knows the file, or the partition, ``asked``; none where nobody does.
+async def why(configuration: Configuration, path: str, *, cwd: Path) -> list[str]:
+    """Return a sentence for each pipeline that knows the file or partition ``path``.
 
     Raises:
         MirrorError: the state file can't be read.
-        Refused: the daemon that runs can't be asked.
+        RequestRefused: the running daemon can't respond.
     """
     sentences = []
     for pipeline in configuration.settings.pipelines:
-        # Without its secrets (a password in systemd's keeping) a source can't be opened here; the daemon has its own.
+        # This process may lack the secrets of a source (such as a systemd credential); the daemon has them.
         connector = open_connector(configuration, pipeline) if pipeline.source.complete else None
         try:
-            for name in _names(connector, asked, cwd):
+            for name in _names(connector, path, cwd):
                 if sentence := await _sentence(configuration, pipeline, connector, name):
                     sentences.append(sentence)
                     break
@@ -42,16 +42,16 @@ async def why(configuration: Configuration, asked: str, *, cwd: Path) -> list[st
     return sentences
 
 
-def readable(name: str) -> str:
-    """A file's name as the mirror keeps it and as it can be printed: bytes that are not UTF-8 are escaped."""
+def printable(name: str) -> str:
+    """Return a file's name as the mirror stores it: bytes that are not UTF-8 are escaped."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def _names(connector: Connector | None, asked: str, cwd: Path) -> list[str]:
+def _names(connector: Connector | None, path: str, cwd: Path) -> list[str]:
     located = None
     if connector is not None and isinstance(connector, Locates):
-        located = connector.locate(cwd / asked)
-    return list(dict.fromkeys(readable(name) for name in (located, asked) if name is not None))
+        located = connector.locate(cwd / path)
+    return list(dict.fromkeys(printable(name) for name in (located, path) if name is not None))
 
 
 async def _sentence(
@@ -61,26 +61,26 @@ async def _sentence(
     cursor = dict(history.cursor) if history is not None and history.cursor is not None else None
     request = Explain(pipeline=pipeline.name, partition=name, cursor=cursor)
     try:
-        answer, runs = await call(configuration.settings.state, request), True
-    except (NobodyListens, DaemonEnded):
-        answer, runs = _by_ourselves(connector, request), False
-    if not isinstance(answer, Explained):
-        raise TypeError(f"the daemon answered a question with {answer!r}")
-    return sentence_on(pipeline.name, name, answer, history, runs=runs)
+        response, is_running = await call(configuration.settings.state, request), True
+    except (NoDaemon, DaemonEnded):
+        response, is_running = _explain_without_daemon(connector, request), False
+    if not isinstance(response, Explained):
+        raise TypeError(f"the response to {request!r} is {response!r}")
+    return partition_sentence(pipeline.name, name, response, history, is_running=is_running)
 
 
-def _by_ourselves(connector: Connector | None, request: Explain) -> Explained:
+def _explain_without_daemon(connector: Connector | None, request: Explain) -> Explained:
     if connector is None:
-        return Explained(waiting="", whereabouts="")
+        return Explained(waiting="", location="")
     try:
-        list(connector.partitions())  # what a daemon that started now would see first
+        list(connector.partitions())  # lists the source, as a daemon does first
     except SourceError as error:
-        return Explained(waiting=str(error), whereabouts="")
-    return explained({request.pipeline: connector}, request)
+        return Explained(waiting=str(error), location="")
+    return explain({request.pipeline: connector}, request)
 
 
 def _history(configuration: Configuration, pipeline: str, name: str) -> History | None:
     if not state_exists(configuration.settings.state):
         return None
-    with observed(configuration) as mirror:
+    with observe(configuration) as mirror:
         return mirror.history(pipeline, name)

@@ -1,19 +1,19 @@
-"""Drift: where a sink, read back, is not what the mirror knows to have been delivered.
+"""Drift: differences between the content of a sink and the confirmed state of the mirror.
 
-Part of the seam that `ingestd.mirror.port` describes; ``tests/contract/mirror_drift.py`` holds the suite.
+Part of the port that `ingestd.mirror.port` describes. The contract suite is ``tests/contract/mirror_drift.py``.
 
-A check begins, is shown what the service holds piece by piece, and ends with findings. What it can be relied on for:
+A check begins, receives the content of the service in chunks, and ends with findings. Guarantees:
 
-* Only what was delivered before the check began and has not been touched since is compared. What is pending or in flight at
-  any moment of it, or written or removed by us during it, is no drift.
-* An entry that is parked, or was dropped from there, is no drift: that the service lacks it is known.
-* A key that the mirror knows from the service alone (it stood there when the sink was found) is nobody's business; what the
-  mirror remembers of it follows the service. Any other key that no source has named was added by somebody else.
-* A finding acts only on an entry that is still as it was compared.
+* A check compares only entries that were delivered before it began and are unchanged since. Entries that are pending, in
+  flight, or written or removed by this daemon during the check are not drift.
+* A rejected entry, or one whose rejection was dropped, is not drift: the service is expected to lack it.
+* A key that was found in the service at adoption, and that no source has named, is not drift: the mirror follows the service.
+  Any other key that no source has named was added by others.
+* A finding has an effect only if the entry is still as it was compared.
 
-Besides, the mirror knows which entries of a sink no source *explains*: found in the service and never named, or written by a
-pipeline that left the configuration, writes another sink or reads another source now. Only a check removes such entries, and
-only if its caller has made sure that every source of the sink was read completely since.
+The mirror also knows the *unexplained* entries of a sink: found in the service and never named by a source, or written by a
+pipeline that was removed or now has another sink or source. Only a check removes them, and only if its caller has
+verified that every source of the sink was read completely since.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from typing import Literal, Protocol, TypeAlias
 import polars as pl
 
 What: TypeAlias = Literal["added", "changed", "removed"]
-"""What somebody else did to the key."""
+"""What others did to the key."""
 
 Answer: TypeAlias = Literal["", "sent again", "removed again", "adopted"]
-"""What was done about it since."""
+"""The reaction to the finding; empty: none."""
 
 
 RemoveUnexplained: TypeAlias = Literal["keep", "own", "remove"]
-"""Which unexplained entries a check removes: none; those that this daemon is known to have written; all of them."""
+"""The unexplained entries that a check removes: none; those that this daemon certainly wrote; all."""
 
 Why: TypeAlias = Literal["found", "inactive", "elsewhere", "retired"]
-"""Why no source explains an entry: it was found in the service; its pipeline is not configured any more, writes another sink
-now, or reads another source now."""
+"""Why no source explains an entry: it was found in the service; its pipeline is no longer configured, now writes another sink,
+or now reads another source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unexplained:
-    """An entry that no source explains. ``pipeline``: the one that wrote it, empty if it was found in the service."""
+    """An entry that no source explains. ``pipeline``: its writer, empty if it was found in the service."""
 
     sink: str
     workspace: str
@@ -54,7 +54,7 @@ class Unexplained:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnexplainedPage:
-    """Some unexplained entries, in the order of sinks and keys; ``next`` is where the next page begins, None after the last."""
+    """A page of unexplained entries, ordered by sink and key. ``next``: the start of the next page, None after the last."""
 
     entries: tuple[Unexplained, ...]
     next: tuple[int, str] | None
@@ -62,11 +62,11 @@ class UnexplainedPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftFinding:
-    """One key that differs.
+    """A key that differs.
 
-    ``wanted`` and ``wanted_type``: what was delivered last (None and empty for what was added). ``found`` and
-    ``found_type``: what the service has (None for what was removed). ``pipeline`` is empty for what was added. ``since``:
-    when it was first found so, seconds since the epoch.
+    ``wanted`` and ``wanted_type``: the last delivered value (None and empty for an added key). ``found`` and ``found_type``:
+    the value in the service (None for a removed key). ``pipeline`` is empty for an added key. ``since``: time of the first
+    finding, in seconds since the epoch.
     """
 
     sink: str
@@ -84,12 +84,12 @@ class DriftFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftStatus:
-    """The last reading back of a sink.
+    """The result of the last check of a sink. Times are seconds since the epoch.
 
-    ``at``: when it came to its end (None: never); ``entries``: what the sink held then. ``failure``: why the last try, at
-    ``tried_at``, did not come to its end; empty where it did. Times are seconds since the epoch. ``unexplained``: how many of
-    the entries no source explains. ``swept``: how many of those this very check removed;
-    ``repaired``: how many entries it sent again because the state file was not the newest.
+    ``at``: end of the last complete check (None: never); ``entries``: size of the sink then. ``failure``: why the last attempt,
+    at ``tried_at``, was incomplete; empty if it was complete. ``unexplained``: number of unexplained entries.
+    ``swept``: unexplained entries that this check removed. ``repaired``: entries that it sent again because the state file was
+    not the newest.
     """
 
     tried_at: float
@@ -105,72 +105,72 @@ class DriftStatus:
 
     @property
     def found(self) -> int:
-        """How many keys differ."""
+        """The number of keys that differ."""
         return self.added + self.changed + self.removed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftPage:
-    """Some findings, in the order of sinks and keys; ``next`` is where the next page begins, None after the last."""
+    """A page of findings, ordered by sink and key. ``next``: the start of the next page, None after the last."""
 
     findings: tuple[DriftFinding, ...]
     next: tuple[int, str] | None
 
 
 START = (0, "")
-"""Where the first page begins."""
+"""The start of the first page."""
 
 
 class DriftReader(Protocol):
-    """Looking at what was found."""
+    """Reads findings."""
 
     def drift(self, pipelines: Collection[str], *, after: tuple[int, str] = START, limit: int) -> DriftPage:
-        """What the last checks found in the sinks of ``pipelines``: entries of theirs, and what was added by others."""
+        """Return findings of the last checks in the sinks of ``pipelines``: their entries, and keys added by others."""
 
     def drift_checks(self, pipelines: Collection[str]) -> list[tuple[str, DriftStatus]]:
-        """The last check of each sink of ``pipelines`` that was ever tried, with the sink's address."""
+        """Return address and last check of each sink of ``pipelines``, except sinks without any check."""
 
     def unexplained(self, pipelines: Collection[str], *, after: tuple[int, str] = START, limit: int) -> UnexplainedPage:
-        """The entries that no source explains, of the sinks that ``pipelines`` write."""
+        """Return the unexplained entries of the sinks of ``pipelines``."""
 
 
 class DriftKeeper(Protocol):
-    """Checking sinks. Async; of one sink one check at a time. A check that a crash took does not count; the next replaces it."""
+    """Checks sinks. Async; one check at a time for each sink. A check that a crash interrupts does not count."""
 
     async def begin_check(self, sink: int) -> int:
-        """From now on what is settled in the sink is taken note of; the check's id."""
+        """Begin a check: record what is acknowledged in the sink from now on. Return the check's id."""
 
     async def show(self, check: int, entries: pl.DataFrame) -> None:
-        """Take in what the service holds, piece by piece.
+        """Add a chunk of the service's content.
 
-        ``key``, ``value`` (null allowed), ``data_type`` (null: it names none) and, if the service tells it, ``author``: who
-        created the entry and wrote it last, null if these are two.
+        Columns: ``key``, ``value`` (may be null), ``data_type`` (null: unknown), and optionally ``author``: the account that
+        created the entry and updated it last; null if these are two accounts.
         """
 
     async def end_check(
         self, check: int, *, unexplained: RemoveUnexplained = "keep", doubt: bool = False
     ) -> DriftStatus:
-        """Everything was shown: compare, and keep what was found in the place of what an earlier check had found.
+        """Compare the complete content with the mirror, and replace the findings of the earlier check.
 
-        ``unexplained``: which of the entries that no source explains become pending removals. ``own`` are those of a source
-        that its pipeline no longer reads; and, in a sink that an earlier state file of this daemon wrote, those of the one
-        author who wrote every explained entry. ``doubt``: if the mirror may not know what was sent to the sink, send again what
-        differs and what the sources have named since the start; what the mirror does not know becomes unexplained.
+        ``unexplained``: which unexplained entries become pending removals. ``own``: entries of a source that its pipeline no
+        longer reads and, in a sink that an earlier state file of this daemon wrote, entries of the author of all explained
+        entries, if there is exactly one. ``doubt``: if the mirror may not know everything that was sent to the sink, send again
+        the entries that differ and that sources have named since the start. Keys unknown to the mirror become unexplained.
 
-        The status has a ``failure``, and nothing is kept, where the service lost the sink meanwhile.
+        If the service lost the sink meanwhile, the status has a ``failure`` and the findings are discarded.
         """
 
     async def abandon_check(self, check: int, failure: str) -> None:
-        """The sink could not be read to its end; what an earlier check had found stays."""
+        """End an incomplete check. The findings of the earlier check remain."""
 
     async def repair(self, sink: int, pipelines: Collection[str], *, remove_added: bool) -> int:
-        """Make what was changed or removed of these pipelines' entries pending again; how many.
+        """Make the changed and removed entries of these pipelines pending again, and return their number.
 
-        ``remove_added``: what was added by others is to be removed, too.
+        ``remove_added``: also remove keys that others added.
         """
 
     async def adopt_drift(self, sink: int, pipelines: Collection[str]) -> int:
-        """Take what the service has for the truth, of these pipelines' entries and of what was added; how many.
+        """Accept the service's values for these pipelines' entries and for added keys, and return their number.
 
-        It stays so until a reading maps the record behind an entry again.
+        An accepted value remains until the entry's record is mapped again.
         """

@@ -1,4 +1,4 @@
-"""Which parts of the daemon failed and wait for their next start."""
+"""Failed parts of the daemon that wait for their restart."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedPart:
-    """A part that ended with an unforeseen exception. Times are seconds since the epoch.
+    """A part that ended with an unexpected exception. Times are seconds since the epoch.
 
-    ``failures``: how many there were since ``since`` without a recovery; ``retry_at``: when the part starts again.
+    ``failures``: number of failures since ``since`` without a recovery; ``retry_at``: time of the restart.
     """
 
     part: str
@@ -21,20 +21,20 @@ class FailedPart:
 
 
 class FailedPartKeeper(Protocol):
-    """Stores failed parts for `ingestd status`. Methods block; the caller owns a thread for them."""
+    """Stores failed parts for `ingestd status`. Methods block: call them in a thread."""
 
     def record(self, failed: FailedPart) -> None:
-        """Store a failure; ``since`` of an earlier one of the same part is kept."""
+        """Store a failure; keep ``since`` of an earlier failure of the part."""
 
     def clear(self, part: str) -> None:
-        """Forget a part that has recovered."""
+        """Delete a part that has recovered."""
 
     def clear_all(self) -> None:
-        """Forget every part: the daemon starts anew."""
+        """Delete all parts, at a new start of the daemon."""
 
 
 class FailedPartReader(Protocol):
-    """Reads what `FailedPartKeeper` stored."""
+    """Reads the parts that `FailedPartKeeper` stored."""
 
     def failed_parts(self) -> list[FailedPart]:
-        """Every part that failed and has not recovered, by name."""
+        """Return all failed parts that have not recovered, by name."""

@@ -1,4 +1,4 @@
-"""What became of a partition, for who asks."""
+"""The history of a partition, for `ingestd why`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ingestd.mirror.port import RunSummary
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """A partition as the mirror knows it. Times are seconds since the epoch.
+    """A partition in the mirror. Times are seconds since the epoch.
 
-    ``cursor``: of the last reading to the end. ``reading``, ``read_at``, ``facts``: the last reading that brought content, None
-    and 0 where there was none (or it is forgotten). ``same_as``: a partition of the pipeline that was read before with the same
-    content; empty: none. ``again_at``: when it was last found unchanged since; 0: never. ``failure``, ``failed_at``: why its
-    last reading did not come to its end; empty: it did. ``pending`` and ``rejected`` count what of it is not delivered.
+    ``cursor``: cursor of the last complete reading. ``reading``, ``read_at``, ``facts``: the last reading with new content, None
+    and 0 if there was none or it was pruned. ``same_as``: a partition of the pipeline that had the same content earlier;
+    empty: none. ``again_at``: when it was last found unchanged since; 0: never. ``failure``, ``failed_at``: why the
+    last reading was incomplete; empty: it was complete. ``pending`` and ``rejected``: numbers of undelivered entries and records.
     """
 
     pipeline: str
@@ -35,7 +35,7 @@ class History:
 
 
 class HistoryReader(Protocol):
-    """Can look partitions up."""
+    """Reads the history of partitions."""
 
     def history(self, pipeline: str, partition: str) -> History | None:
-        """None where the pipeline never had such a partition."""
+        """Return the history of a partition; None if the pipeline never had it."""

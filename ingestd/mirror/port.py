@@ -1,22 +1,22 @@
-"""The seam between what should be in the sinks (intake) and what gets it there (delivery).
+"""The port between intake (writes desired values) and delivery (sends them).
 
-The mirror holds, for every (sink, key), the value the sink should have and whether the service is known to have it.
-What is *pending* is grouped in **segments**: at most one request's worth of entries of one sink and one kind, with the
-request's items already encoded. An entry belongs to the segment that carries its desired value; it is delivered when its
-segment is settled. An entry that changes again leaves its old segment for a new one, so an old value can't be sent any more.
+The mirror stores, for every (sink, key), the desired value and whether the service has confirmed it. *Pending* entries are
+grouped in **segments**: at most one request of entries of one sink and one kind, with the request's items already encoded. An
+entry belongs to the segment with its desired value, and is delivered when its segment is acknowledged. An entry that changes
+again moves to a new segment, so its old value can no longer be sent.
 
-What every implementation promises (``tests/contract`` holds the suite):
+Guarantees of every implementation (suite: ``tests/contract``):
 
-* What a method reported is durable. A crash inside it leaves what was before, or a part of what was asked for; asking
-  again completes it. Long work is several transactions, so that others write between them.
-* The entries, the rejects and the cursor of a batch of an incremental partition become durable together; those of a snapshot
-  do so at the latest with the end of its run.
-* Two claims that are out at the same time never hold the same key, and a key whose older value is out (claimed, not
-  yet settled or released) is not handed out again until that claim is back: order per key.
-* A segment's id is never used again, so it may be part of an idempotency key.
-* A claim that is never given back (a crash) is pending after the next start.
+* After a method returns, its effect is durable. A crash during a method leaves the old state or a part of the new one; calling
+  the method again completes it. Long operations use several transactions, so that other writers can run between them.
+* The entries, the rejects and the cursor of a batch of an incremental partition become durable together. Those of a snapshot
+  become durable at the end of its run at the latest.
+* Two open claims never contain the same key. A key with an older value in an open claim is not claimed again until that claim
+  is acknowledged or released. This preserves the order for each key.
+* A segment's id is never reused, so it may be part of an idempotency key.
+* After a crash, the entries of open claims are pending again.
 
-What is rejected is worked with by `ingestd.mirror.rejections`; sinks are compared with the mirror by `ingestd.mirror.drift`.
+`ingestd.mirror.rejections` is the port for rejections, `ingestd.mirror.drift` that for drift checks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ingestd.mirror.drift import DriftStatus
 from ingestd.mirror.rejections import Rejection
 
 Kind: TypeAlias = Literal["create", "update", "delete"]
-"""What the service is believed to need: an entry it does not know, one it knows, one to be removed."""
+"""The change that the service probably needs: a new entry, a changed entry, a removal."""
 
 
 # ---------------------------------------------------------------------------------------------------- intake
@@ -41,13 +41,13 @@ Kind: TypeAlias = Literal["create", "update", "delete"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionState:
-    """What is known of a partition before a run.
+    """The state of a partition before a run.
 
-    ``cursor``: of the last reading that ended (None: never, or with another mapping). ``current``: nobody else of the
-    pipeline has changed entries since, so what that reading said still stands. ``snapshot`` fetches its row hashes
-    (``pl.UInt64``, sorted; eight megabytes for a million rows, which most looks at a partition do not need), or is None
-    where differences can't be relied on: not ``current``, or ``repeats``: two records of the partition have made the same key.
-    ``awaiting``: the cursor that was read to its end but whose ``settled`` has not been acknowledged, or None.
+    ``cursor``: cursor of the last complete reading (None: never read, or with another mapping). ``current``: no other partition
+    of the pipeline has changed entries since, so the result of that reading is still valid. ``snapshot`` loads its row hashes
+    (``pl.UInt64``, sorted; 8 MB for a million rows). It is None if differences are unreliable: the partition is not
+    ``current``, or ``repeats``: two of its records produced the same key.
+    ``awaiting``: the cursor that was read completely but is not acknowledged to the connector yet, or None.
     """
 
     id: int
@@ -61,7 +61,7 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """A run in numbers: records read, entries by what became of them, records parked."""
+    """The counts of a run: records read, entries by kind of change, records rejected."""
 
     id: int
     records: int
@@ -71,22 +71,22 @@ class RunSummary:
     removed: int
     rejected: int
     collided: bool
-    """The differences alone could not decide who owns a key: read the partition again, whole."""
+    """The differences could not decide which record owns a key: read the whole partition again."""
 
     @property
     def changed(self) -> bool:
-        """Whether the run brought anything new, good or bad."""
+        """True if the run changed entries or rejected records."""
         return bool(self.created or self.updated or self.removed or self.rejected)
 
 
 class Intake(Protocol):
-    """The intake's side of the mirror. Methods block; the caller owns a thread for them."""
+    """The intake's interface of the mirror. Methods block: call them in a thread."""
 
     def open_partition(self, pipeline: str, partition: str, sink: SinkAddress, digest: str) -> PartitionState:
-        """The partition's state under the mapping ``digest``; made known if it was not."""
+        """Return the partition's state under the mapping ``digest``; create the partition if it is new."""
 
     def begin_run(self, partition: int, *, snapshot: bool, whole: bool) -> int:
-        """A new run of a partition, by id. ``whole``: every record is mapped, the differences are not relied on."""
+        """Begin a run of a partition and return its id. ``whole``: every record is mapped, differences are not used."""
 
     def commit(
         self,
@@ -99,59 +99,59 @@ class Intake(Protocol):
         facts: Mapping[str, str],
         resolved: Sequence[str] = (),
     ) -> int:
-        """Make one batch durable; the number of entries that changed.
+        """Commit one batch and return the number of changed entries.
 
         ``entries``: ``key``, ``value``, ``data_type`` (String), ``row_hash`` (UInt64), ``position`` (Int64 or String), in
-        the order of the records; of equal keys the last wins. ``rejects``: each with its row hash, None where the record
-        could not be read at all. ``records``: how many were read, mapped or not. ``resolved``: references of what is parked
-        anywhere in the pipeline and is so no longer; one that names nothing, or something else by now, is passed over.
+        the order of the records; of equal keys the last wins. ``rejects``: each with its row hash, None if the record
+        could not be parsed. ``records``: number of records read, mapped or not. ``resolved``: references of rejections of the
+        pipeline that are resolved now; a reference that matches no current rejection is ignored.
         """
 
     def finish_run(
         self, run: int, *, cursor: Cursor, seen: pl.Series | None, deletes: Deletes, partial: bool = False
     ) -> RunSummary:
-        """End a run that was read to its end.
+        """End a complete run.
 
-        ``seen``: all row hashes of a snapshot reading, sorted; entries whose record vanished are removed if asked. None where
-        the reading was no snapshot, was ``partial`` (see `Batch.partial`), or found its source unchanged. After a run that
-        ``collided`` nothing is noted as read.
+        ``seen``: all row hashes of a snapshot reading, sorted; with ``deletes`` "remove", entries of missing records are removed.
+        None if the reading was no snapshot, was ``partial`` (see `Batch.partial`), or found its source unchanged. After a run
+        that ``collided`` nothing is recorded as read.
         """
 
     def fail_run(self, run: int, reason: str, *, broken: bool) -> None:
-        """End a run that failed; what was committed stays. ``broken``: the partition is parked with the reason."""
+        """End a failed run; committed batches remain. ``broken``: reject the partition with the reason."""
 
     def note_pass(self, pipeline: str, *, began: float, whole: bool) -> None:
-        """Every partition of the pipeline was read to its end, or is as it was read, in a pass that began at ``began``.
+        """Record a pass that began at ``began``: every partition of the pipeline was read completely, or is unchanged.
 
-        ``whole``: each is a snapshot with ``deletes: remove``, so that the sources name all that their entries may hold.
+        ``whole``: each is a snapshot with ``deletes: remove``, so the sources name all entries of the pipeline.
         """
 
     def known_content(self, run: int, sha256: str) -> tuple[str, float] | None:
-        """The partition of the run's pipeline that was last read with this content before the run, and when; None: none was."""
+        """Return the last partition of the pipeline that was read with this content before the run, and the time, or None."""
 
     def settled_partitions(self, pipeline: str) -> list[tuple[int, str, Cursor]]:
-        """(id, name, cursor) of each partition read to its end of which nothing is pending and no acknowledgement noted."""
+        """Return (id, name, cursor) of each completely read partition with nothing pending and no acknowledgement."""
 
     def settlement(self, partition: int) -> Settlement:
-        """What became of the last reading of a partition that `settled_partitions` named."""
+        """Return the result of the last reading of a partition of `settled_partitions`."""
 
     def acknowledge(self, partition: int, cursor: Cursor, *, gone: bool = False) -> None:
-        """Note that the connector's ``settled`` has returned for this cursor; ``gone``: and has taken the partition away."""
+        """Record that the connector was notified of this cursor; ``gone``: it has removed the partition from its source."""
 
     def old_partitions(self, pipeline: str) -> list[tuple[int, str]]:
-        """(id, name) of a few partitions that were read long ago, for a look at whether the source still has them.
+        """Return (id, name) of a few partitions that were read long ago, to check whether the source still has them.
 
-        Each call returns the next few; after the last ones an empty list, and then the first ones again.
+        Each call returns the next ones; after the last ones an empty list, then the first ones again.
         """
 
     def note_gone(self, partition: int) -> None:
-        """Note that the source no longer has a partition; opening it again revokes this."""
+        """Record that the source no longer has a partition; opening it again reverts this."""
 
     def prune(self) -> None:
-        """Delete rows of partitions that are gone, and of old runs, to which nothing refers; does nothing unless it is due.
+        """Delete unreferenced rows of removed partitions and of old runs, if a pruning is due.
 
-        Every entry of a sink, rejected row and drift finding keeps its partition and run, a partition its last run, and a
-        pipeline its newest partitions.
+        The partition and run of every entry, rejection and drift finding remain, also the last run of each partition and the
+        newest partitions of each pipeline.
         """
 
 
@@ -160,9 +160,9 @@ class Intake(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneState:
-    """A sink as the mirror knows it.
+    """A sink in the mirror.
 
-    ``workspace_id`` and ``sink_id`` are the service's ids, empty until the sink was found or created; ``adopted``: its
+    ``workspace_id`` and ``sink_id`` are the service's ids, empty until the sink is found or created; ``adopted``: its
     entries have been read into the mirror.
     """
 
@@ -176,10 +176,10 @@ class LaneState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimPart:
-    """The live items of one segment: ``body`` is the JSON array of wire items, ready to be sent.
+    """The live items of one segment: ``body`` is the JSON array of items for the request.
 
-    An item is ``{"key","value","dataType"}``, or ``{"key","delete":true}`` where ``kind`` is delete. ``whole``: these are
-    all live items of the segment; false where the limits of the claim cut it.
+    An item is ``{"key","value","dataType"}``, or ``{"key","delete":true}`` if ``kind`` is delete. ``whole``: these are
+    all live items of the segment; False if the limits of the claim cut it.
     """
 
     segment: int
@@ -191,22 +191,22 @@ class ClaimPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """Pending work handed out: its keys are disjoint from those of every other claim that is out."""
+    """Claimed pending entries. Their keys are disjoint from those of all other open claims."""
 
     sink: int
     parts: tuple[ClaimPart, ...]
 
     @property
     def items(self) -> int:
-        """How many entries the claim holds."""
+        """The number of entries in the claim."""
         return sum(part.items for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parked:
-    """An entry that the service refused for good, with the service's words, and which request it was.
+    """An entry that the service rejected permanently, with the service's reason and the request.
 
-    ``member``: the member of the entry that the service names (``key``, ``value``, ``dataType``); empty where it names none.
+    ``member``: the member of the entry that the service names (``key``, ``value``, ``dataType``), or empty.
     """
 
     key: str
@@ -218,12 +218,12 @@ class Parked:
 
 
 ColumnsOf: TypeAlias = Callable[[str, str, str], tuple[str, ...]]
-"""Of a pipeline's name, an entry's key and one of its members: the columns of the source that it is made of."""
+"""Returns the source columns of an entry's member, from a pipeline's name, the key and the member."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryAttempt:
-    """One HTTP request and what came of it; ``sentence`` is for a person, ``outcome`` of the glossary's five words."""
+    """One HTTP request and its result; ``sentence`` is for people, ``outcome`` is one of the five outcomes."""
 
     operation: str
     items: int
@@ -235,9 +235,9 @@ class DeliveryAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """What is in a lane's way: ``sentence`` says what is wrong and what to do. Times are seconds since the epoch.
+    """Why a lane cannot deliver: ``sentence`` says what is wrong and what to do. Times are seconds since the epoch.
 
-    ``since``: when it began; ``until``: when the lane tries again.
+    ``since``: its begin; ``until``: the lane's next attempt.
     """
 
     standing: Literal["backing off", "paused"]
@@ -247,33 +247,33 @@ class Trouble:
 
 
 class Deliverable(Protocol):
-    """The delivery's side of the mirror. Async; a method returns when its transaction is durable."""
+    """The delivery's interface of the mirror. Async; a method returns when its transaction is durable."""
 
     async def lanes(self) -> list[LaneState]:
-        """Every sink that the mirror knows."""
+        """Return all sinks."""
 
     async def lane(self, sink: int) -> LaneState | None:
-        """One sink; None if the mirror does not know it."""
+        """Return one sink; None if the mirror does not have it."""
 
     async def remember_sink(self, sink: int, *, workspace_id: str, sink_id: str, adopted: bool) -> None:
-        """Note the service's ids of a sink."""
+        """Store the service's ids of a sink."""
 
     async def forget_sink(self, sink: int) -> None:
-        """The service no longer has the sink: every entry that should be in it is pending again, as a create."""
+        """Handle the loss of a sink in the service: make all its desired entries pending again, as creates."""
 
     async def adopt(self, sink: int, entries: pl.DataFrame) -> int:
-        """Take over what the service holds: ``key``, ``value`` (null allowed), ``data_type``; how many pending it settled.
+        """Adopt the service's entries (``key``, ``value`` or null, ``data_type``). Return the number of acknowledged ones.
 
-        An entry that is pending with an equal value and type is settled without a request; one that differs becomes an
-        update; keys that no source has named are kept as delivered, as the service said them last. May be called with the sink
-        piece by piece.
+        A pending entry with an equal value and type is acknowledged without a request. One that differs becomes an
+        update. Keys that no source has named are stored as delivered, with the service's values. The sink may be passed in
+        several chunks.
         """
 
     async def claim(self, sink: int, *, max_items: int, max_bytes: int) -> Claim | None:
-        """The oldest pending entries, up to the limits (at least one); None where nothing can be handed out now."""
+        """Claim the oldest pending entries, up to the limits (at least one); None if nothing can be claimed now."""
 
     async def settle(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
-        """The whole claim was delivered."""
+        """Acknowledge the whole claim as delivered."""
 
     async def settle_some(
         self,
@@ -283,24 +283,24 @@ class Deliverable(Protocol):
         parked: Sequence[Parked] = (),
         attempt: DeliveryAttempt | None = None,
     ) -> None:
-        """Some keys of the claim were delivered, some parked; the claim stays out with the rest until released."""
+        """Acknowledge some keys of the claim as delivered or rejected. The rest remains claimed until released."""
 
     async def release(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
-        """Give a claim back; what was not settled is pending again. After `settle` this does nothing."""
+        """Release a claim: its unacknowledged entries are pending again. After `settle` this has no effect."""
 
     async def note_attempt(self, sink: int, attempt: DeliveryAttempt) -> None:
-        """Keep an attempt for the record; only the newest are kept."""
+        """Store an attempt; only the newest ones are kept."""
 
     async def note_trouble(self, sink: int, trouble: Trouble | None) -> None:
-        """Keep what is in the sink's way, until something of it is settled or it is told that nothing is (None)."""
+        """Store the sink's blocker. An acknowledged entry or None deletes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkStatus:
-    """A sink in numbers for `ingestd status`.
+    """The counts of a sink for `ingestd status`.
 
     ``unexplained``: entries that no source has named; ``read``: every active pipeline of the sink was read completely since
-    the sink was adopted. ``doubt``: why the mirror may not know what the sink holds; empty if it does.
+    its adoption. ``doubt``: why the mirror may not know the sink's content; empty if it does.
     """
 
     address: SinkAddress
@@ -318,7 +318,7 @@ class SinkStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineStatus:
-    """A pipeline in numbers; times are seconds since the epoch. ``notice``: what its last reading guessed or left out."""
+    """The counts of a pipeline; times are seconds since the epoch. ``notice``: what its last reading guessed or skipped."""
 
     name: str
     partitions: int
@@ -331,9 +331,9 @@ class PipelineStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryOrigin:
-    """Where an entry's value came from: the record at ``position`` of ``partition``, as read at ``read_at``.
+    """The source of an entry's value: the record at ``position`` of ``partition``, read at ``read_at``.
 
-    ``facts``: what the connector told of the partition then (a file's hash, owner, time of change). ``pipeline`` is empty
+    ``facts``: the connector's facts about the partition (such as hash, owner and mtime of a file). ``pipeline`` is empty
     for an entry that was found in the service and that no source has named.
     """
 
@@ -353,9 +353,9 @@ class EntryOrigin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkOwnership:
-    """What decides whether a sink is compared with its sources.
+    """Conditions for a comparison of a sink with its sources.
 
-    ``rejected``: records, entries and partitions of its active pipelines that are rejected. ``doubt``: see `SinkStatus`.
+    ``rejected``: number of rejections of its active pipelines. ``doubt``: see `SinkStatus`.
     """
 
     rejected: int
@@ -363,28 +363,28 @@ class SinkOwnership:
 
 
 class Observable(Protocol):
-    """What status pages and tests look at; consistent within one call."""
+    """The read interface for status and tests; each call is consistent."""
 
     def ownership(self, sink: SinkAddress) -> SinkOwnership | None:
-        """What is known of a sink that was adopted; None if it was not. Its cost does not grow with the sink."""
+        """Return the ownership of an adopted sink, else None. The cost is independent of the sink's size."""
 
     def unexplained_of(self, sink: SinkAddress) -> int:
-        """How many entries of a sink no source explains. Reads all its entries."""
+        """Return the number of unexplained entries of a sink. Reads all its entries."""
 
     def sinks(self) -> list[SinkStatus]:
-        """Every sink, by address."""
+        """Return all sinks, by address."""
 
     def pipelines(self) -> list[PipelineStatus]:
-        """Every pipeline that ever ran, by name."""
+        """Return all pipelines that ever ran, by name."""
 
     def pending(self) -> int:
-        """How many entries wait for delivery, over all sinks."""
+        """Return the number of pending entries of all sinks."""
 
     def rejected(self) -> int:
-        """How many records and entries are parked."""
+        """Return the number of rejections."""
 
     def rejections(self, *, limit: int) -> list[Rejection]:
-        """What was parked last, the newest first."""
+        """Return the newest rejections, newest first."""
 
     def origins(self, key: str) -> list[EntryOrigin]:
-        """Where the entries of this key, one a sink at the most, came from."""
+        """Return the sources of this key's entries, at most one for each sink."""

@@ -1,6 +1,6 @@
-"""What is parked, for those who work with it: which rejections are meant, what is told of each, what can be done.
+"""Rejections: their selection, their details, and the operations on them.
 
-Part of the seam that `ingestd.mirror.port` describes; ``tests/contract/mirror_rejections.py`` holds the suite.
+Part of the port that `ingestd.mirror.port` describes. The contract suite is ``tests/contract/mirror_rejections.py``.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Literal, Protocol, TypeAlias
 from ingestd.core.record import Position
 
 Subject: TypeAlias = Literal["record", "entry", "conflict", "partition"]
-"""A record of the source, an entry that the service refused, one that another pipeline writes, a partition as a whole."""
+"""A record of the source, an entry that the service refused, a key that another pipeline writes, a whole partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which rejections are meant: those that fit all that is said; nothing said means every one.
+    """A filter of rejections: all given conditions must match; an empty selection matches all rejections.
 
-    ``reason``: a part of the sentence, in small or capital letters. ``file``: a partition's name, the last part of one, or a
+    ``reason``: a part of the sentence, ignoring case. ``file``: a partition's name, its last component, or a
     pattern with ``*``, ``?`` and ``[…]``; ``key``: an entry's key or such a pattern.
     """
 
@@ -30,21 +30,21 @@ class Selection:
     key: str = ""
 
     def __str__(self) -> str:
-        said = [
+        filters = [
             f"{name} {getattr(self, name)}" for name in ("pipeline", "reason", "file", "key") if getattr(self, name)
         ]
-        shown = ", ".join(map(str, self.ids[:10])) + (f" and {len(self.ids) - 10} more" if len(self.ids) > 10 else "")
-        return ", ".join([*said, *([f"number {shown}"] if self.ids else [])]) or "all"
+        numbers = ", ".join(map(str, self.ids[:10])) + (f" and {len(self.ids) - 10} more" if len(self.ids) > 10 else "")
+        return ", ".join([*filters, *([f"number {numbers}"] if self.ids else [])]) or "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejection:
-    """Something that is parked: a record, an entry that the service or another pipeline stands against, or a partition.
+    """A rejected record, entry, key or partition.
 
-    ``position`` is None for a partition as a whole; ``key`` is empty for what never became an entry; ``status`` is the
-    service's, where it was the service that refused. ``record``: as it was in the source. ``removal``: the entry was to be
-    removed. ``at`` and ``last_at``: when it was parked first and last, seconds since the epoch; ``times``: how often it was
-    judged. ``retried``: it is mapped again at the next reading.
+    ``position`` is None for a whole partition; ``key`` is empty if there is no entry; ``status`` is the HTTP status if the
+    service refused the entry. ``record``: the fields in the source. ``removal``: the entry was to be
+    removed. ``at`` and ``last_at``: first and last rejection, in seconds since the epoch; ``times``: number of rejections.
+    ``retried``: the record is mapped again at the next reading.
     """
 
     id: int
@@ -70,7 +70,7 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """One time that the service refused an entry for good; ``at`` in seconds since the epoch."""
+    """A permanent refusal of an entry by the service; ``at`` in seconds since the epoch."""
 
     at: float
     operation: str
@@ -81,9 +81,9 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retried:
-    """What was put back: ``records`` (and conflicts and partitions) to be mapped again, ``entries`` that are pending again.
+    """The result of a retry: ``records`` (and conflicts and partitions) to map again, ``entries`` that are pending again.
 
-    ``pipelines``: those of the records; a reading of them is due.
+    ``pipelines``: pipelines of the records; they must be read.
     """
 
     records: int = 0
@@ -93,44 +93,44 @@ class Retried:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """How many rejections the configured bounds have cost so far, and when last (seconds since the epoch)."""
+    """The number of rejections deleted because of the configured limits, and the last time (seconds since the epoch)."""
 
     count: int
     at: float
 
 
 class RejectionReader(Protocol):
-    """Looking at what is parked. Each call is consistent; pages are in the order of the ids, the oldest first."""
+    """Reads rejections. Each call is consistent; pages are ordered by id, oldest first."""
 
     def selected(self, selection: Selection, *, after: int = 0, limit: int) -> list[Rejection]:
-        """The next page: rejections that fit, with an id greater than ``after``."""
+        """Return the next page of matching rejections, with ids greater than ``after``."""
 
     def count(self, selection: Selection) -> int:
-        """How many fit."""
+        """Return the number of matching rejections."""
 
     def refusals(self, rejection: int) -> list[Refusal]:
-        """Every time the service refused the entry of a rejection, the first one first; none for records."""
+        """Return the refusals of a rejection's entry, oldest first; none for records."""
 
     def forgotten(self) -> Forgotten | None:
-        """What the bounds have cost; None for nothing."""
+        """Return the deletions because of the limits; None if there were none."""
 
 
 class RejectionKeeper(Protocol):
-    """Doing something about what is parked. Async; a method returns when what it did is durable."""
+    """Changes rejections. Async; a method returns when its effect is durable."""
 
     async def retry(self, selection: Selection) -> Retried:
-        """Put the chosen ones back.
+        """Retry the selected rejections.
 
-        Refused entries are pending again, as they are. A record stays parked until a reading that began after this call has
-        mapped it again: its partition is due to be read from the start, and only what was asked for is mapped.
+        Refused entries are pending again, unchanged. A record remains rejected until a reading that began after this call has
+        mapped it again: its partition is read from the start, and only the retried records are mapped.
         """
 
     async def drop(self, selection: Selection) -> int:
-        """Forget the chosen ones; how many.
+        """Delete the selected rejections and return their number.
 
-        Nothing else changes: what the record or entry would have said is not said, until the source has it otherwise or the
-        partition is read whole. That the service lacks a dropped entry is no drift.
+        Their values are not delivered until the source changes or the whole partition is read again. A dropped entry that is
+        missing in the service is not drift.
         """
 
     async def bound(self, *, keep_seconds: float | None, keep_rows: int | None) -> int:
-        """Forget what was parked last longer ago than ``keep_seconds``, and the oldest beyond ``keep_rows``; how many."""
+        """Delete rejections older than ``keep_seconds`` and the oldest beyond ``keep_rows``. Return their number."""

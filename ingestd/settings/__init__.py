@@ -1,4 +1,4 @@
-"""The configuration file: its model, how it is found and read, what a mistake in it looks like, its JSON Schema."""
+"""The configuration file: model, loading, mistakes with their location, and JSON Schema."""
 
 from ingestd.settings.loader import find_configuration, load_settings
 from ingestd.settings.model import PipelineSettings, Settings, SourceSettings

@@ -1,6 +1,6 @@
-"""Reading YAML 1.2 into a tree: no tags, no duplicate keys, and bounds on what aliases can blow up.
+"""Parser of YAML 1.2 into a tree: no tags, no duplicate keys, limited aliases.
 
-The tree is built from the parser's events, not by a YAML constructor, so nothing in a file can make an object of its own.
+The tree is built from the parser's events, not by a YAML constructor, so a file cannot create objects.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _EXPLAINED = {
 
 
 class DocumentError(Exception):
-    """The file can't be read as YAML at all: a sentence and the place where reading stopped."""
+    """The file is not valid YAML; with a sentence and the location of the error."""
 
     def __init__(self, sentence: str, place: ConfigLocation) -> None:
         self.sentence = sentence
@@ -60,7 +60,7 @@ class DocumentError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A file's tree, and what is wrong with it without keeping the rest from being read: (place, key, sentence)."""
+    """A file's tree, and its recoverable mistakes: (location, key, sentence)."""
 
     root: Node
     faults: tuple[tuple[ConfigLocation, str, str], ...]
@@ -112,7 +112,7 @@ _BEGIN = ConfigLocation(line=1, column=1)
 
 @dataclass(slots=True, kw_only=True)
 class _Builder:
-    """Turns events into nodes. ``sizes`` holds how many values a node stands for with its aliases written out."""
+    """Converts events to nodes. ``sizes``: the number of values of a node with expanded aliases."""
 
     lines: list[str]
     faults: list[tuple[ConfigLocation, str, str]] = field(default_factory=list)

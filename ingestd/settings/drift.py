@@ -1,4 +1,4 @@
-"""What a pipeline does about drift, as a configuration says it: a word, or a word with how often and what else."""
+"""The setting ``drift`` of a pipeline: a mode, or a mode with an interval and options."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DAILY = "1d"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftPlan:
-    """``every`` is None where a sink is read back only when somebody asks for it; ``remove_added``: a repair removes those."""
+    """``every`` is None if a sink is read back only on request. ``remove_added``: a repair removes added keys."""
 
     mode: Mode = "report"
     every: Every | None = None

@@ -1,4 +1,4 @@
-"""From a configuration file to `Settings`, or to every mistake in it at once."""
+"""Loads a configuration file as `Settings`, or raises all its mistakes."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ Kept = TypeVar("Kept", bound=BaseModel)
 def find_configuration(
     explicit: Path | None, environment: Mapping[str, str], cwd: Path, *, system: Path = SYSTEM_FILE
 ) -> Path:
-    """The file to read: ``explicit`` (--config), else INGESTD_CONFIG, else ./ingestd.yaml, else the system's.
+    """Return the file to read: ``explicit`` (--config), INGESTD_CONFIG, ./ingestd.yaml, or the system's file.
 
-    A file that is named on purpose is never passed over for another one; whether it can be read is found on loading.
+    An explicitly named file is never replaced by another one. Loading checks whether it can be read.
 
     Raises:
         ConfigurationError: nothing is named and neither of the usual files exists; the sentence lists what was tried.

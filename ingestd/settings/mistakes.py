@@ -1,4 +1,4 @@
-"""Validation of a file's values, and each refusal brought back to its place in the file.
+"""Validation of a file's values, with the location in the file of each mistake.
 
 A sentence never quotes what a placeholder brought in, nor a setting that is secret by its type: where validation fails,
 it is done once more with harmless words in their stead, and only what is said then is shown.
@@ -27,7 +27,7 @@ Placed: TypeAlias = tuple[ConfigLocation, str, str]
 def validate(
     root: Node, values: Values, options_of: Callable[[str], type[ConnectorKind]], *, secrets: bool = True
 ) -> tuple[Settings | None, list[Placed]]:
-    """The settings, or None; and every mistake. ``secrets``: see `Reading`.
+    """Return the settings, or None, and all mistakes. ``secrets``: see `Reading`.
 
     Both may come: settings that pydantic accepts may still have a key that a connector's options pass over.
     """
@@ -50,7 +50,7 @@ def _attempt(
 
 
 def _passed_over(root: Node, shape: Shape) -> Iterator[Placed]:
-    """Keys that a connector's options model would silently drop."""
+    """Yield keys that a connector's options model would silently ignore."""
     pipelines = find(root, ("pipelines",)).node
     count = len(pipelines.items) if isinstance(pipelines, ListNode) else 0
     for index in range(count):
@@ -67,7 +67,7 @@ def _passed_over(root: Node, shape: Shape) -> Iterator[Placed]:
 
 
 class _Report:
-    """One file's refusals on their way to sentences."""
+    """Converts one file's validation errors to sentences."""
 
     def __init__(self, *, root: Node, values: Values, shape: Shape) -> None:
         self._root = root
@@ -105,7 +105,7 @@ class _Report:
             yield found.node.place, dotted(path), sentences.mismatch(wrong, found, hidden=path in self._secret)
 
     def _said_without(self, hidden: set[Path]) -> list[ErrorDetails]:
-        """What is said where nothing secret is read; what is closest to the real values comes first."""
+        """Return the errors of a validation without secret values; the closest one to the real values first."""
         readings = (self._values.harmless(hidden, addresses=addresses) for addresses in (True, False))
         return [error for data in readings for error in _attempt(data, self._shape.reading.options_of)[1]]
 
@@ -114,7 +114,7 @@ class _Report:
         return (*found.path, error["loc"][-1]) if error["type"] == "missing" else found.path
 
     def _explained_already(self, error: ErrorDetails, found: FoundNode) -> bool:
-        """A placeholder that could not be filled is a mistake of its own; what follows from it is not told again."""
+        """Return True for an error that only follows from an unfilled placeholder, which is reported separately."""
         if found.path in self._values.unfilled:
             return True
         tells = error["type"] in sentences.TELLS_THE_VALUE

@@ -1,4 +1,4 @@
-"""A configuration file as a tree of values, each of which knows its place in the file."""
+"""The tree of a configuration file; each value has its location in the file."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class Scalar:
 
     @property
     def value(self) -> str | int | float | bool | None:
-        """What YAML 1.2 makes of it."""
+        """The value by the rules of YAML 1.2."""
         return resolve(self.text) if self.plain else self.text
 
     def place_of(self, position: int) -> ConfigLocation:
-        """Where the character at ``position`` of the text stands; the scalar's own place where that can't be told."""
+        """Return the location of the character at ``position``; the scalar's own location if it is unknown."""
         if not 0 <= position < len(self.offsets):
             return self.place
         return ConfigLocation(line=self.place.line, column=self.place.column + self.offsets[position])
@@ -79,7 +79,7 @@ Node: TypeAlias = Scalar | MappingNode | ListNode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundNode:
-    """What stands at a path. ``left`` is what of the asked path the file doesn't have."""
+    """The node at a path. ``left``: the rest of the path that the file does not have."""
 
     path: Path
     node: Node
@@ -89,7 +89,7 @@ class FoundNode:
 
 
 def find(root: Node, asked: Sequence[Key]) -> FoundNode:
-    """Follow ``asked`` as far as the file has it.
+    """Return the node at the longest existing prefix of ``asked``.
 
     Steps that the file doesn't have are passed over: a pydantic location also names the alternatives of a union, and one
     mapping may stand for a list of one.
@@ -120,7 +120,7 @@ def dotted(path: Iterable[Key]) -> str:
 
 
 def resolve(text: str) -> str | int | float | bool | None:
-    """The value of a scalar without quotes, by the core schema of YAML 1.2."""
+    """Return the value of an unquoted scalar, by the core schema of YAML 1.2."""
     if text in _NULLS:
         return None
     if text in _TRUE or text in _FALSE:
@@ -135,7 +135,7 @@ def resolve(text: str) -> str | int | float | bool | None:
 
 
 def described(node: Node) -> str:
-    """What a person sees at this place: the number 007, 'abc', nothing, a list."""
+    """Describe the node for people: the number 007, 'abc', nothing, a list."""
     match node:
         case MappingNode():
             return described_value({})

@@ -1,4 +1,4 @@
-"""Pipelines that are in each other's way: one takes away or writes files that another one reads."""
+"""Conflicts of pipelines: one removes or writes files that another one reads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Source:
 def overlaps(
     root: Node, pipelines: Sequence[PipelineSettings], options_of: Callable[[str], type[ConnectorKind]], base: Path
 ) -> Iterator[Placed]:
-    """A mistake for each pair of pipelines, at the second one's path. ``pipelines``: with their paths joined to ``base``."""
+    """Yield a mistake for each conflicting pair, at the second path. ``pipelines``: with paths joined to ``base``."""
     sources: list[_Source] = []
     for index, pipeline in enumerate(pipelines):
         if not pipeline.source.complete:

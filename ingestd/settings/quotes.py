@@ -1,4 +1,4 @@
-"""From a character of a value to its column in the file, through quotes and escapes."""
+"""Maps characters of a value to columns in the file, with quotes and escapes."""
 
 from __future__ import annotations
 

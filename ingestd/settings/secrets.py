@@ -1,6 +1,6 @@
 """Values that are kept outside the configuration file.
 
-``${env:NAME}`` stands for an environment variable, ``${file:PATH}`` for what a file holds, ``${credential:NAME}`` for the
+``${env:NAME}`` stands for an environment variable, ``${file:PATH}`` for a file's content, ``${credential:NAME}`` for the
 file NAME in systemd's credentials directory; ``$${`` stands for the characters ``${``. A sentence about one of them names
 the variable or the file, never what it holds.
 """
@@ -52,7 +52,7 @@ class Placeholders:
         return f"Placeholders(base={str(self.base)!r})"
 
     def fill(self, text: str) -> Filled:
-        """Replace every placeholder in ``text``; what comes in is not looked through again.
+        """Replace every placeholder in ``text``; inserted values are not expanded again.
 
         Raises:
             PlaceholderError: a placeholder is malformed, or there is no such variable or file.
@@ -75,7 +75,7 @@ class Placeholders:
         return Filled(text="".join([*parts, text[end:]]), secret=secret)
 
     def again(self, text: str) -> RepeatedSecret:
-        """A text whose placeholders are filled anew each time, for a secret that may be changed where it is kept."""
+        """A text with placeholders that are filled at each use, for secrets that may change."""
         return RepeatedSecret(text=text, placeholders=self)
 
     def _value(self, body: str, position: int) -> str:
@@ -118,13 +118,13 @@ class Placeholders:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedSecret:
-    """A secret as the file has it. A variable of the environment never changes; a file may."""
+    """A secret in the notation of the file. An environment variable never changes; a file may."""
 
     text: str
     placeholders: Placeholders
 
     def read(self) -> str:
-        """Fill the placeholders now; blocks for as long as reading a small file takes.
+        """Fill the placeholders; blocks while it reads small files.
 
         Raises:
             PlaceholderError: a file can't be read.
@@ -133,11 +133,11 @@ class RepeatedSecret:
 
 
 class _Missing(Exception):
-    """The sentence that says why a placeholder has no value."""
+    """Return why a placeholder has no value."""
 
 
 def _content(path: Path) -> str:
-    """What a regular file holds, without one line end at its end."""
+    """Return the content of a regular file, without its last line end."""
     try:
         content = read_bounded(path, MAX_SECRET_BYTES)
     except FileNotFoundError:
@@ -152,13 +152,13 @@ def _content(path: Path) -> str:
 
 
 def reason(error: OSError | ValueError) -> str:
-    """Why the system refused, in its own words and without the path, which the sentence around it names."""
+    """Return the system's reason without the path, which the sentence contains already."""
     text = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return text[:1].lower() + text[1:]
 
 
 def read_bounded(path: Path, limit_bytes: int) -> bytes:
-    """The content of a regular file of at most ``limit_bytes``; never waits for a pipe or a device.
+    """Return the content of a regular file of at most ``limit_bytes``; never block on a pipe or a device.
 
     Raises:
         OSError: it can't be opened or read, is no regular file, or is larger.

@@ -1,4 +1,4 @@
-"""From what pydantic says about a value to a sentence for the person who wrote the file."""
+"""Converts errors of pydantic to sentences for the author of the file."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ TELLS_THE_VALUE: Final = frozenset({SENTENCE, "value_error", "assertion_error"})
 
 
 def expected(kind: str, context: Context) -> str | None:
-    """What the setting takes, for the pydantic error ``kind``; None where only the error's own words tell."""
+    """Return what the setting expects, for the pydantic error ``kind``; None if only the message says it."""
     if kind in WRONG_KIND:
         return WRONG_KIND[kind]
     return _WRONG_VALUE[kind](context) if kind in _WRONG_VALUE else None
 
 
 def mismatch(kinds: list[tuple[str, Context]], found: FoundNode, *, hidden: bool) -> str:
-    """What was expected (one phrase an alternative) and what was found."""
+    """Return a sentence with the expected alternatives and the value found."""
     if isinstance(found.node, Scalar):
         # Pydantic measures a secret text as it measures a list.
         kinds = [(f"string_{kind}" if kind in {"too_short", "too_long"} else kind, context) for kind, context in kinds]
@@ -77,25 +77,25 @@ def mismatch(kinds: list[tuple[str, Context]], found: FoundNode, *, hidden: bool
 
 
 def unknown(key: str, names: Mapping[str, FieldInfo]) -> str:
-    """A key that nothing reads."""
+    """Return the sentence for an unknown key."""
     return f"There is no key '{shortened(key)}' here.{nearest(key, names) or _listed(names)}"
 
 
 def missing(key: str, field: FieldInfo | None) -> str:
-    """A key that must be there."""
+    """Return the sentence for a missing key."""
     meaning = f": {field.description}" if field is not None and field.description else "."
     return f"The key '{key}' is missing{meaning}"
 
 
 def withheld(field: FieldInfo | None, written: str | None) -> str:
-    """A refusal whose reason may quote a secret."""
+    """Return the sentence for an error with a reason that may contain a secret."""
     meaning = f" Expected: {field.description}" if field is not None and field.description else ""
     what = f"The value of {shortened(written)}" if written is not None else "What stands here"
     return f"{what} is refused. The reason might quote a secret value and is not shown.{meaning}"
 
 
 def own_words(kind: str, message: str, context: Context) -> str:
-    """The text that a validator or pydantic wrote, as a sentence."""
+    """Return the message of a validator or of pydantic as a sentence."""
     if kind == SENTENCE:
         return str(context["sentence"])
     text = re.sub(r"^(Value error|Assertion failed), ", "", message).strip() or "This value is refused"

@@ -1,4 +1,4 @@
-"""Which keys may stand at a place of the file, and what they take: the models, walked by path."""
+"""The permitted keys and values at a path of the file, from the models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Shape:
     reading: Reading
 
     def fields(self, path: Path) -> dict[str, FieldInfo]:
-        """The keys of the mapping at ``path``; empty where any key goes."""
+        """Return the keys of the mapping at ``path``; empty if all keys are permitted."""
         models: list[type[BaseModel]] = [Settings]
         for position, step in enumerate(path):
             if isinstance(step, int):
@@ -42,18 +42,18 @@ class Shape:
         return found
 
     def field(self, path: Path) -> FieldInfo | None:
-        """What is known of the setting at ``path``."""
+        """Return the field of the setting at ``path``."""
         while path and isinstance(path[-1], int):
             path = path[:-1]
         return self.fields(path[:-1]).get(str(path[-1])) if path else None
 
     def secret(self, path: Path) -> bool:
-        """Whether the setting at ``path`` is never to be shown."""
+        """Return True if the setting at ``path`` is secret."""
         field = self.field(path)
         return field is not None and any(kind in {SecretStr, SecretBytes} for kind in _parts(field.annotation))
 
     def options(self, source: Path) -> type[BaseModel] | None:
-        """The options model of the source at ``source``, where it names a connector that there is."""
+        """Return the options model of the source at ``source``, if its connector exists."""
         found = find(self.root, (*source, CONNECTOR))
         if not isinstance(found.node, Scalar) or found.left:
             return None
@@ -64,7 +64,7 @@ class Shape:
 
 
 def known_keys(model: type[BaseModel]) -> dict[str, FieldInfo]:
-    """The fields of ``model`` under the names that a file uses."""
+    """Return the fields of ``model`` by their names in a file."""
     return {
         field.validation_alias if isinstance(field.validation_alias, str) else name: field
         for name, field in model.model_fields.items()
@@ -82,7 +82,7 @@ def _models(field: FieldInfo) -> Iterator[type[BaseModel]]:
 
 
 def _parts(annotation: Any) -> Iterator[Any]:
-    """An annotation and everything it is made of."""
+    """Yield an annotation and all its parts."""
     arguments = get_args(annotation)
     if not arguments:
         yield annotation

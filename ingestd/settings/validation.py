@@ -1,4 +1,4 @@
-"""What the validators of the configuration share: what is known while a file is read, and how they refuse a value."""
+"""The shared context of the validators, and their errors."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ SENTENCE = "ingestd_sentence"
 
 
 class ConnectorKind(Protocol):
-    """What the configuration needs to know of a connector's class (`ingestd.sdk.Connector` fits)."""
+    """The class interface of a connector for the configuration; implemented by `ingestd.sdk.Connector`."""
 
     Options: ClassVar[type[BaseModel]]
     scheduled_only: ClassVar[bool]
 
     @classmethod
     def claims(cls, options: Any, base: Path) -> Sequence[FileClaim]:
-        """The files that a source with these options reads, takes away and writes."""
+        """Return the files that a source with these options reads, removes and writes."""
 
 
 class ConnectorUnusable(IngestdError):
-    """There is no connector of that name, or it can't be loaded: a sentence that says why and what to do."""
+    """There is no connector of that name, or it can't be loaded; the sentence says why and what to do."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Reading:
-    """The context of one pass over a file.
+    """The context of one validation of a file.
 
     Pydantic reads fields in the order of their declaration, so what a pipeline's source says is known when its schedule
     is read, and the names of the pipelines before it when its own is. ``secrets`` False: placeholders of sources may be left
@@ -51,7 +51,7 @@ class Reading:
 
 
 def problem(sentence: str, position: int | None = None) -> PydanticCustomError:
-    """A refusal in our own words; ``position`` is the 0-based offset in the text that it is about."""
+    """Return an error with a sentence; ``position``: its 0-based offset in the text."""
     return PydanticCustomError(SENTENCE, "{sentence}", {"sentence": sentence, "position": position})
 
 

@@ -1,4 +1,4 @@
-"""The tree of a file as plain data with its placeholders filled, and what of it came from outside the file."""
+"""The tree of a file as plain data with filled placeholders, and the origin of each value."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _masked(url: str) -> str:
 
 
 def filled(root: Node, placeholders: Placeholders) -> Values:
-    """Turn a tree into data. A placeholder that can't be filled stays as the file has it."""
+    """Convert a tree to data. A placeholder that can't be filled remains unchanged."""
     outside: dict[Path, str] = {}
     unfilled: dict[Path, tuple[ConfigLocation, str]] = {}
 
@@ -117,13 +117,13 @@ def _data(node: Node, path: Path, scalar: Callable[[Scalar, Path], Any]) -> Any:
 
 
 def at(data: Any, path: Path) -> Any:
-    """The value at ``path``."""
+    """Return the value at ``path``."""
     for step in path:
         data = data[step]
     return data
 
 
 def put(data: Any, path: Path, value: Any) -> None:
-    """Replace the value at ``path``; the root itself stays."""
+    """Replace the value at ``path``, which is not the root."""
     if path:
         at(data, path[:-1])[path[-1]] = value

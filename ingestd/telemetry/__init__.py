@@ -1,4 +1,4 @@
-"""Named events and what becomes of them."""
+"""Named events and the log."""
 
 from ingestd.telemetry.event import Emit, Event, event_name, log_event
 

@@ -1,7 +1,7 @@
-"""Named events: what happened, in the past tense, with typed fields. The catalogue package lists every one there is.
+"""Named events with typed fields. The package `catalogue` lists all of them.
 
-Whoever has something to tell is handed an `Emit` and calls it with an event; what becomes of it (a log line, a metric,
-an assertion in a test) is decided where the daemon is wired.
+A component gets an `Emit` and calls it with an event. The wiring of the daemon decides what an event becomes: a log line, a
+metric, or an assertion in a test.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import structlog
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """The root of the catalogue. A subclass is named in the past tense; its docstring says when it is emitted."""
+    """The base of all events. The name of a subclass is in the past tense; its docstring says when it is emitted."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "info"
 
@@ -26,7 +26,7 @@ Emit: TypeAlias = Callable[[Event], None]
 
 
 def event_name(kind: type[Event]) -> str:
-    """``BatchCommitted`` is logged as ``batch_committed``."""
+    """Return the name in the log: ``batch_committed`` for ``BatchCommitted``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", kind.__name__).lower()
 
 

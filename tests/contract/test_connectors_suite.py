@@ -23,7 +23,7 @@ from ingestd.sdk import (
 from ingestd.sdk.testing import ConnectorConformance, Rig
 
 
-class Rows(BaseModel):
+class ListOptions(BaseModel):
     """The source is a list in memory; ``fault`` names what is done wrong."""
 
     fault: str = ""
@@ -32,7 +32,7 @@ class Rows(BaseModel):
 class ListConnector(Connector):
     """Reads a list as one snapshot in two batches; the cursor is the list itself. An empty row is unreadable."""
 
-    Options: ClassVar[type[BaseModel]] = Rows
+    Options: ClassVar[type[BaseModel]] = ListOptions
     rows: list[dict[str, str | None]]
     started = 0
 
@@ -100,7 +100,7 @@ class ListRig(Rig):
 
     def connector(self) -> ListConnector:
         context = SourceContext(pipeline="t", base=Path(), now=lambda: 0.0)
-        connector = ListConnector(Rows(fault=self.fault), context)
+        connector = ListConnector(ListOptions(fault=self.fault), context)
         connector.rows = self.rows
         return connector
 
@@ -119,7 +119,7 @@ class ListRig(Rig):
 
     def broken(self) -> ListConnector:
         connector = self.connector()
-        connector.options = Rows(fault="broken")
+        connector.options = ListOptions(fault="broken")
         return connector
 
 

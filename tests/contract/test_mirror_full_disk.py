@@ -106,7 +106,7 @@ async def test_what_there_was_never_room_for_is_pending_after_the_next_start(tmp
 @pytest.mark.parametrize(
     ("name", "kind", "words"),
     [
-        ("SQLITE_FULL", MirrorFull, "is full. Free some room"),
+        ("SQLITE_FULL", MirrorFull, "is full. Free some space"),
         ("SQLITE_IOERR_WRITE", MirrorFull, "cannot be used at the moment"),
         ("SQLITE_IOERR_FSYNC", MirrorFull, "kernel's log"),
         ("SQLITE_IOERR_SHMSIZE", MirrorFull, "cannot be used at the moment"),
@@ -114,7 +114,7 @@ async def test_what_there_was_never_room_for_is_pending_after_the_next_start(tmp
         ("SQLITE_CANTOPEN", MirrorFull, "cannot be used at the moment"),
         ("SQLITE_READONLY", MirrorFull, "cannot be used at the moment"),
         ("SQLITE_READONLY_DBMOVED", MirrorError, "was moved, replaced or removed"),
-        ("SQLITE_CORRUPT", MirrorCorrupt, "Keep it aside"),
+        ("SQLITE_CORRUPT", MirrorCorrupt, "Move it away"),
         ("SQLITE_NOTADB", MirrorCorrupt, "is damaged"),
         ("SQLITE_BUSY", MirrorFull, "locked by another program"),
         ("SQLITE_LOCKED", MirrorFull, "locked by another program"),

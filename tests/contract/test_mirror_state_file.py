@@ -129,7 +129,7 @@ def test_a_database_of_another_program_is_refused_and_left_alone(path: Path) -> 
 
 def test_a_folder_that_can_t_be_made_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(MirrorError, match=r"can't be made: .* is not a folder"):
+    with pytest.raises(MirrorError, match=r"can't be created: .* is not a folder"):
         SqliteMirror.open(tmp_path / "file" / "ingestd.db")
 
 
@@ -173,7 +173,7 @@ async def test_a_full_disk_loses_nothing_and_delivery_goes_on(path: Path) -> Non
     try:
         desire_all(mirror, SINK, {"a": ("1", "scalar")})
         Disk.full = True
-        with pytest.raises(MirrorFull, match="Free some room"):
+        with pytest.raises(MirrorFull, match="Free some space"):
             desire_all(mirror, SINK, {f"K-{number}": ("x" * 1000, "text") for number in range(500)})
         assert mirror.status.pending() == 1
         claim = await mirror.delivery.claim(1, max_items=10, max_bytes=10_000)

@@ -16,7 +16,7 @@ import pytest
 from tests.support.postgres_databases import Databases, databases
 from workspaced.app import running
 from workspaced.security import key_store as access
-from workspaced.settings.model import Limits, Settings
+from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.address import postgres_address
 from workspaced.storage.factory import transact
 
@@ -47,7 +47,7 @@ def servers() -> Iterator[Databases]:
         yield made
 
 
-async def _repeated(settings: Settings, key: str, name: str, sink: str) -> None:
+async def _repeated(settings: WorkspacedSettings, key: str, name: str, sink: str) -> None:
     method, path, body = _REQUESTS[name]
     headers = {"x-api-key": key, "ClientId": "tests", "Prefer": "return=minimal"}
     async with (
@@ -60,7 +60,7 @@ async def _repeated(settings: Settings, key: str, name: str, sink: str) -> None:
             assert answer.is_success, answer.text
 
 
-async def _filled(settings: Settings, key: str, rows: int) -> str:
+async def _filled(settings: WorkspacedSettings, key: str, rows: int) -> str:
     headers = {"x-api-key": key, "ClientId": "tests", "Prefer": "return=minimal"}
     async with (
         running(settings) as app,
@@ -84,7 +84,7 @@ def _rows_read(servers: Databases, data: Path, rows: int) -> dict[str, int]:
     read: dict[str, int] = {}
     with servers.migrated() as url, psycopg.connect(url, autocommit=True) as watching:
         limits = Limits(requests_per_minute=0, walked_rows=500)
-        settings = Settings(data=data, limits=limits, postgres=postgres_address(url), key_cache_seconds=3_600)
+        settings = WorkspacedSettings(data=data, limits=limits, postgres=postgres_address(url), key_cache_seconds=3_600)
         settings = dataclasses.replace(settings, upkeep_seconds=86_400)
         now = time.time_ns() // 1_000_000
         key = transact(

@@ -22,7 +22,7 @@ from tests.support.one_of_each import World, one_of_each
 from tests.support.work_counter import LONGEST_WRITE, STEPS_COUNTED, Work, counting_connections
 from workspaced.app import Application, running
 from workspaced.security import key_store as access
-from workspaced.settings.model import Limits, Settings
+from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.factory import transact
 
 N: Final = 1_500
@@ -95,9 +95,9 @@ class Cost:
     longest_write: int
 
 
-def _settings(data: Path, **limits: int) -> Settings:
+def _settings(data: Path, **limits: int) -> WorkspacedSettings:
     chosen = Limits(requests_per_minute=0, walked_rows=500, **limits)
-    return Settings(data=data, limits=chosen, upkeep_seconds=86_400, key_cache_seconds=3_600)
+    return WorkspacedSettings(data=data, limits=chosen, upkeep_seconds=86_400, key_cache_seconds=3_600)
 
 
 @asynccontextmanager
@@ -117,7 +117,7 @@ async def _service(data: Path) -> AsyncIterator[tuple[Application, httpx.AsyncCl
             yield app, http
 
 
-async def _fill(http: httpx.AsyncClient, settings: Settings, world: World, rows: int) -> None:
+async def _fill(http: httpx.AsyncClient, settings: WorkspacedSettings, world: World, rows: int) -> None:
     """So many entries, rows of the audit log, and deliveries that were made."""
     sink = _SINK.format(workspace=world.workspace, sink=world.sink)
     for start in range(0, rows, N):

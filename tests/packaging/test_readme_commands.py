@@ -49,7 +49,7 @@ def test_the_commands_work_when_they_are_pasted_as_one_block(tmp_path: Path) -> 
             if shell.poll() is None:
                 os.killpg(shell.pid, signal.SIGKILL)
     assert shell.returncode == 0, output
-    assert "2 entries delivered, 0 waiting, 0 rejected." in output
+    assert "2 entries delivered, 0 pending, 0 rejected." in output
     assert "00417.mass = 0.10" in output
     assert "Nothing is rejected." in output
     assert "run.csv was read" in output

@@ -18,7 +18,7 @@ import pytest
 from workspaced.cli import main
 from workspaced.security.permissions import ROLES
 from workspaced.settings.environment import settings_from
-from workspaced.settings.model import Limits, Settings
+from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.settings.workers import ConversionSettings, DeliverySettings
 
 ROOT = Path(__file__).parents[2]
@@ -126,7 +126,7 @@ def test_every_variable_is_in_the_table_with_its_default_and_nothing_else() -> N
         wanted[f"WORKSPACED_{field.name.upper()}"] = str(field.default)
     for name in CONVERSION:
         wanted[f"WORKSPACED_CONVERSION_{name.upper()}"] = f"{getattr(ConversionSettings(), name):.0f}"
-    for field in dataclasses.fields(Settings):
+    for field in dataclasses.fields(WorkspacedSettings):
         if field.type in {"bool", "int", "float"}:
             text = str(field.default).lower() if field.type == "bool" else f"{field.default:g}"
             wanted[f"WORKSPACED_{field.name.upper()}"] = text
@@ -137,7 +137,7 @@ def test_the_default_of_each_variable_is_read_as_the_default() -> None:
     ours = {f"WORKSPACED_{name}" for name in ("DATABASE_URL", "WORKERS", "ADMIN_HOST", "ADMIN_PORT")}
     given = {name: text for name, text in VARIABLES.findall(PAGE) if name not in ours}
     prefix = given.pop("WORKSPACED_VISIBLE_ID_PREFIX")
-    assert settings_from(given, data=Path("data")) == Settings(data=Path("data"))
+    assert settings_from(given, data=Path("data")) == WorkspacedSettings(data=Path("data"))
     assert settings_from({"WORKSPACED_VISIBLE_ID_PREFIX": prefix}, data=Path("data")).visible_id_prefix == prefix
 
 

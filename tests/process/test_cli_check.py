@@ -18,7 +18,7 @@ def test_every_step_is_a_line_and_the_service_is_left_alone_if_asked_for(tmp_pat
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout.splitlines() == [
         f"passed  configuration · read: {config} has no mistake: 2 pipelines.",
-        f"passed  state · usable: {tmp_path / 'var/ingestd.db'} can be made by the first run.",
+        f"passed  state · usable: {tmp_path / 'var/ingestd.db'} does not exist yet; the first run can create it.",
         "passed  p0 · counting: One, two, three.",
         "passed  p1 · counting: One, two, three.",
     ]
@@ -83,16 +83,16 @@ def test_the_service_is_asked_for_the_key_and_every_workspace(tmp_path: Path) ->
         good = ingestd(tmp_path, "check", "-c", str(config))
         assert good.returncode == 0
         assert "service · reachable" in good.stdout
-        assert "The key may see the workspace Bench." in good.stdout
+        assert "The key can read the workspace Bench." in good.stdout
         config = write_configuration(tmp_path, server.url, {"upto": 3}, workspace="Banch")
         unknown = ingestd(tmp_path, "check", "-c", str(config))
         assert unknown.returncode == 5
-        assert "The key may see no workspace 'Banch'." in unknown.stdout
+        assert "The key can read no workspace 'Banch'." in unknown.stdout
         server.workspace("Bench")
         config = write_configuration(tmp_path, server.url, {"upto": 3})
         twice = ingestd(tmp_path, "check", "-c", str(config))
         assert twice.returncode == 5
-        assert "2 workspaces are called 'Bench'" in twice.stdout
+        assert "2 workspaces have the label 'Bench'" in twice.stdout
         server.api_key = "another"
         refused = ingestd(tmp_path, "check", "-c", str(config))
         assert refused.returncode == 5
@@ -106,4 +106,4 @@ def test_the_former_option_for_the_service_is_still_taken_with_a_sentence(tmp_pa
     config = write_configuration(tmp_path, NOBODY, {"upto": 3})
     run = ingestd(tmp_path, "check", "--online", "--configuration-only", "-c", str(config))
     assert run.returncode == 0
-    assert "--online is what check does by now" in run.stderr
+    assert "--online is deprecated" in run.stderr

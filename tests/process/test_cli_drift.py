@@ -1,4 +1,4 @@
-"""`ingestd drift`: what somebody else did to a sink is found, repaired or adopted, against both kinds of service."""
+"""`ingestd drift`: what others did to a sink is found, repaired or adopted, against both kinds of service."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_drift_is_told_and_repaired_by_the_running_daemon(tmp_path: Path, servic
         assert answers == {"00417.mass": "sent again", "00418.mass": "sent again", "note by Ada": ""}
         assert daemon.wait_for("drift_repaired")["entries"] == 2
         daemon.wait_for("entries_delivered", nth=delivered + 1)
-        while folder.here("status").stdout.splitlines()[1] != "0 waiting, 0 rejected.":
+        while folder.here("status").stdout.splitlines()[1] != "0 pending, 0 rejected.":
             delivered += 1
             daemon.wait_for("entries_delivered", nth=delivered + 1)
         assert service.values() == {**DELIVERED, "note by Ada": "9"}, "what others added is left alone"
@@ -71,7 +71,7 @@ def test_without_a_daemon_the_command_reads_back_and_sends_by_itself(tmp_path: P
     assert service.values() == {**DELIVERED, "note by Ada": "9"}
     status = folder.here("status").stdout
     assert "; read back 20" in status
-    assert "1 added, 1 changed, 1 removed by somebody else" in status
+    assert "1 added, 1 changed, 1 removed by others" in status
 
 
 def test_a_schedule_reads_back_repairs_and_removes_as_the_pipeline_says(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_sink_that_can_t_be_read_is_told_and_what_was_known_stays(tmp_path: Pa
     away = folder.here("drift")
     assert away.returncode == 7
     assert "Budget in Bench: not compared. Nothing listens at the service's address." in away.stdout
-    assert "00417.mass changed by somebody else" in away.stdout, "by the last reading that came to its end"
+    assert "00417.mass changed by others" in away.stdout, "by the last reading that came to its end"
     assert "Nothing listens" in folder.here("status").stdout
 
 
@@ -123,7 +123,7 @@ def test_a_sink_that_nothing_was_delivered_to_has_no_drift(tmp_path: Path) -> No
         folder = Folder(tmp_path, service)
         assert folder.here("sync").returncode == 0
         run = folder.here("drift")
-        assert (run.returncode, run.stdout) == (0, "Budget in Bench: nothing was delivered to it yet.\n")
+        assert (run.returncode, run.stdout) == (0, "Budget in Bench: nothing has been delivered to it yet.\n")
         assert folder.here("drift", "bugdet").returncode == 2
         assert folder.here("drift", "--repair", "--adopt").returncode == 2
 

@@ -71,7 +71,7 @@ def test_a_mistake_of_ours_is_a_sentence_with_exit_code_70_and_a_traceback_witho
     module.write_text(module.read_text().replace(options, options + method))
     run = ingestd(tmp_path, "schema")
     assert run.returncode == 70
-    assert "RuntimeError: edw_*** at postgresql://***@db/pdm. This is a mistake in ingestd itself" in run.stderr
+    assert "RuntimeError: edw_*** at postgresql://***@db/pdm. This is a bug in ingestd" in run.stderr
     assert "--debug" in run.stderr
     assert len(run.stderr.splitlines()) == 1
     debugged = ingestd(tmp_path, "--debug", "schema")
@@ -103,4 +103,4 @@ def test_on_a_terminal_a_sync_shows_a_moving_display_and_the_same_last_line(tmp_
     assert "\x1b[" in text
     assert "p0: numbers: 3 records read: 3 created" in text
     assert "Sink 0 in Bench" in text
-    assert text.endswith("3 entries delivered, 0 waiting, 0 rejected.\r\n")
+    assert text.endswith("3 entries delivered, 0 pending, 0 rejected.\r\n")

@@ -41,7 +41,7 @@ def test_a_key_that_was_mended_is_used_at_once_by_reload_and_within_the_next_att
         if by == "command":
             run = ingestd(tmp_path, "reload", "-c", str(config))
             assert (run.returncode, run.stderr) == (0, "")
-            assert "The API key has changed" in run.stdout
+            assert "The new API key is in use" in run.stdout
         elif by == "SIGHUP":
             daemon.process.send_signal(signal.SIGHUP)
             assert daemon.wait_for("configuration_reloaded")["by"] == "SIGHUP"
@@ -69,7 +69,7 @@ def test_a_configuration_with_mistakes_changes_nothing_and_one_that_differs_asks
         write_configuration(tmp_path, server.url, {"upto": 3}, {"upto": 2})
         other = ingestd(tmp_path, "reload", "-c", str(config))
         assert other.returncode == 0
-        assert "after a restart of the daemon only: pipeline p1." in other.stdout
+        assert "These changes need a restart of the daemon: pipeline p1." in other.stdout
         assert daemon.stop() == 0
 
 

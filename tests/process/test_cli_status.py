@@ -14,8 +14,8 @@ def test_before_the_first_run_there_is_nothing_and_no_file_is_made(tmp_path: Pat
     run = ingestd(tmp_path, "status", "-c", str(config))
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout.splitlines() == [
-        f"The daemon does not run. State file: {tmp_path}/var/ingestd.db, not made yet.",
-        "0 waiting, 0 rejected.",
+        f"The daemon does not run. State file: {tmp_path}/var/ingestd.db, not created yet.",
+        "0 pending, 0 rejected.",
         "pipeline p0: never ran",
     ]
     assert not (tmp_path / "var").exists()
@@ -33,7 +33,7 @@ def test_beside_the_running_daemon_it_names_its_pid_and_disturbs_nothing(tmp_pat
             assert [sink["entries"] for sink in found["sinks"]] == [3]
             text = ingestd(tmp_path, "status", "-c", str(config)).stdout
             assert text.startswith(f"The daemon runs (process {daemon.process.pid}).")
-            assert "sink Sink 0 in Bench: 3 entries, 0 waiting, 0 rejected" in text
+            assert "sink Sink 0 in Bench: 3 entries, 0 pending, 0 rejected" in text
             assert daemon.stop() == 0
         after = json.loads(ingestd(tmp_path, "status", "-c", str(config), "--json").stdout)
     assert after["pid"] is None
@@ -49,8 +49,8 @@ def test_what_waits_and_what_was_rejected_is_told_with_the_last_answer(tmp_path:
         config = write_configuration(tmp_path, server.url, {"upto": 5, "rejects": 2})
         assert ingestd(tmp_path, "sync", "--timeout", "1", "-c", str(config)).returncode == 4
     lines = ingestd(tmp_path, "status", "-c", str(config)).stdout.splitlines()
-    assert lines[1] == "2 waiting, 2 rejected."
+    assert lines[1] == "2 pending, 2 rejected."
     assert lines[2].startswith("pipeline p0: last run 20")
     assert "7 records, 2 created" in lines[2]  # the two that were rejected are records too
-    assert "2 waiting" in lines[3]
+    assert "2 pending" in lines[3]
     assert "503" in lines[3]

@@ -26,19 +26,19 @@ def last_line(text: str) -> str:
 def test_everything_delivered_is_0_and_a_second_sync_writes_nothing(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3}, {"upto": 4})
     first = ingestd(tmp_path, "sync", "-c", str(config))
-    assert (first.returncode, last_line(first.stdout)) == (0, "7 entries delivered, 0 waiting, 0 rejected.")
+    assert (first.returncode, last_line(first.stdout)) == (0, "7 entries delivered, 0 pending, 0 rejected.")
     assert "p0: numbers: 3 records read: 3 created" in first.stdout
     assert {key: value for key, (value, _) in server.values("Sink 0").items()} == {"0.0": "0", "0.1": "1", "0.2": "2"}
     server.forget_requests()
     second = ingestd(tmp_path, "sync", "-c", str(config))
-    assert (second.returncode, last_line(second.stdout)) == (0, "0 entries delivered, 0 waiting, 0 rejected.")
+    assert (second.returncode, last_line(second.stdout)) == (0, "0 entries delivered, 0 pending, 0 rejected.")
     assert server.writes() == []
 
 
 def test_only_the_pipelines_that_are_named_are_read(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3}, {"upto": 4}, {"away": True})
     run = ingestd(tmp_path, "-c", str(config), "sync", "p1")
-    assert (run.returncode, last_line(run.stdout)) == (0, "4 entries delivered, 0 waiting, 0 rejected.")
+    assert (run.returncode, last_line(run.stdout)) == (0, "4 entries delivered, 0 pending, 0 rejected.")
 
 
 def test_an_unknown_pipeline_is_told_with_the_nearest_name(tmp_path: Path, server: DocumentServer) -> None:
@@ -52,7 +52,7 @@ def test_an_unknown_pipeline_is_told_with_the_nearest_name(tmp_path: Path, serve
 def test_a_rejected_record_is_3_now_and_as_long_as_it_is_open(tmp_path: Path, server: DocumentServer) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 3, "rejects": 2}, {"upto": 1})
     first = ingestd(tmp_path, "sync", "-c", str(config))
-    assert (first.returncode, last_line(first.stdout)) == (3, "4 entries delivered, 0 waiting, 2 rejected.")
+    assert (first.returncode, last_line(first.stdout)) == (3, "4 entries delivered, 0 pending, 2 rejected.")
     assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 3
     assert ingestd(tmp_path, "sync", "p1", "-c", str(config)).returncode == 0
 
@@ -63,7 +63,7 @@ def test_a_refused_entry_is_3_too(tmp_path: Path, server: DocumentServer) -> Non
     config = write_configuration(tmp_path, server.url, {"upto": 3})
     server.fail(Refuse(status=400), when=lambda request: request.writes)
     run = ingestd(tmp_path, "sync", "-c", str(config))
-    assert (run.returncode, last_line(run.stdout)) == (3, "1 entries delivered, 0 waiting, 1 rejected.")
+    assert (run.returncode, last_line(run.stdout)) == (3, "1 entries delivered, 0 pending, 1 rejected.")
 
 
 def test_what_is_pending_when_the_timeout_ends_is_4_and_is_delivered_by_the_next_sync(tmp_path: Path) -> None:
@@ -72,8 +72,8 @@ def test_what_is_pending_when_the_timeout_ends_is_4_and_is_delivered_by_the_next
         url = server.url
     config = write_configuration(tmp_path, url, {"upto": 3})
     run = ingestd(tmp_path, "sync", "--timeout", "1.5", "-c", str(config))
-    assert (run.returncode, last_line(run.stdout)) == (4, "0 entries delivered, 3 waiting, 0 rejected.")
-    assert "The timeout is over" in run.stderr
+    assert (run.returncode, last_line(run.stdout)) == (4, "0 entries delivered, 3 pending, 0 rejected.")
+    assert "The timeout has expired" in run.stderr
     with DocumentServer() as server:
         server.workspace("Bench")
         config = write_configuration(tmp_path, server.url, {"upto": 3})
@@ -87,7 +87,7 @@ def test_a_key_that_the_service_refuses_is_4_without_waiting(tmp_path: Path) -> 
         config = write_configuration(tmp_path, server.url, {"upto": 3})
         run = ingestd(tmp_path, "sync", "-c", str(config), timeout=20)
     assert run.returncode == 4
-    assert last_line(run.stdout) == "0 entries delivered, 3 waiting, 0 rejected."
+    assert last_line(run.stdout) == "0 entries delivered, 3 pending, 0 rejected."
     assert "paused" in run.stderr
     assert "test-key" not in run.stdout + run.stderr
 
@@ -98,7 +98,7 @@ def test_a_source_that_can_t_be_read_is_5_and_the_others_are_delivered(
 ) -> None:
     config = write_configuration(tmp_path, server.url, source, {"upto": 4})
     run = ingestd(tmp_path, "sync", "-c", str(config))
-    assert (run.returncode, last_line(run.stdout)) == (5, "4 entries delivered, 0 waiting, 0 rejected.")
+    assert (run.returncode, last_line(run.stdout)) == (5, "4 entries delivered, 0 pending, 0 rejected.")
     assert "p0: The numbers are" in run.stderr
 
 
@@ -150,7 +150,7 @@ pipelines:
 def test_a_file_that_was_just_written_is_waited_for_and_archived(tmp_path: Path, server: DocumentServer) -> None:
     config = drop_folder(tmp_path, server.url, settle_seconds=1.5)
     run = ingestd(tmp_path, "sync", "-c", str(config))
-    assert (run.returncode, last_line(run.stdout)) == (0, "2 entries delivered, 0 waiting, 0 rejected.")
+    assert (run.returncode, last_line(run.stdout)) == (0, "2 entries delivered, 0 pending, 0 rejected.")
     assert {key: value for key, (value, _) in server.values("Mass").items()} == {"A-1": "0.10", "A-2": "12"}
     assert list((tmp_path / "drop").iterdir()) == []
     assert sorted(path.name for path in (tmp_path / "done").iterdir()) == ["mass.csv", "mass.csv.receipt.json"]
@@ -159,5 +159,5 @@ def test_a_file_that_was_just_written_is_waited_for_and_archived(tmp_path: Path,
 def test_waiting_for_a_file_is_bounded_by_the_timeout(tmp_path: Path, server: DocumentServer) -> None:
     config = drop_folder(tmp_path, server.url, settle_seconds=600)
     run = ingestd(tmp_path, "sync", "--timeout", "1", "-c", str(config), timeout=20)
-    assert (run.returncode, last_line(run.stdout)) == (4, "0 entries delivered, 0 waiting, 0 rejected.")
+    assert (run.returncode, last_line(run.stdout)) == (4, "0 entries delivered, 0 pending, 0 rejected.")
     assert (tmp_path / "drop" / "mass.csv").exists()

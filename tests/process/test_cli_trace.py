@@ -52,10 +52,10 @@ def test_a_trace_for_programs_holds_the_file_s_facts(tmp_path: Path, synced: str
 def test_a_key_that_nobody_wrote_is_told(tmp_path: Path, synced: str) -> None:
     run = ingestd(tmp_path, "trace", "00417.MASS", "-c", synced)
     assert run.returncode == 1
-    assert "No sink should hold '00417.MASS'" in run.stderr
+    assert "No sink should contain '00417.MASS'" in run.stderr
 
 
 def test_status_says_what_is_parked_and_why(tmp_path: Path, synced: str) -> None:
     lines = ingestd(tmp_path, "status", "-c", synced).stdout.splitlines()
-    assert "rejected budget · budget.csv, row 3: Row 3 has 1 field where the header names 2." in lines
+    assert "rejected budget · budget.csv, row 3: Row 3 has 1 field but the header names 2." in lines
     assert any(line.startswith("rejected budget · strange.csv: There is no column 'part_number'") for line in lines)

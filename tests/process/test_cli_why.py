@@ -125,7 +125,7 @@ def test_a_file_that_can_not_be_archived_says_why_and_since_when_until_it_can(
     folder.write(GOOD)
     with folder.daemon() as daemon:
         daemon.wait_for("settling_failed")
-        reason = f"{folder.drop}/budget.csv can't be archived in {tmp_path}/disk/done: File exists. Something else has"
+        reason = f"{folder.drop}/budget.csv can't be archived in {tmp_path}/disk/done: File exists. A file has"
         why = folder.here("why", str(folder.drop / "budget.csv")).stdout
         assert f"all of it is delivered; it is still in {folder.drop} (tried since 20" in why
         assert f"UTC): {reason}" in why
@@ -147,7 +147,7 @@ def test_files_that_no_pattern_takes_are_counted_by_status_and_check(tmp_path: P
     sentence = "1 file is not taken because no pattern matches (readme.txt). Set pattern, and format if needed, to have"
     check = folder.here("check").stdout
     assert f"not taken: {sentence}" in check
-    assert "1 files match the endings of the known formats; 0 are still empty." in check
+    assert "1 files match the suffixes of the known formats; 0 are still empty." in check
     with folder.daemon() as daemon:
         daemon.wait_for("partition_settled", partition="RUN01.CSV")
         assert f"source budget: {sentence}" in folder.here("status").stdout

@@ -128,5 +128,5 @@ def test_a_service_that_does_not_start_is_told_in_a_sentence_and_leaves_nothing_
     assert demo.returncode == 70
     assert "workspaced ended with exit code 1 before it was ready" in demo.stderr
     assert "pip install 'ingestd[workspaced]'" in demo.stderr
-    assert "mistake in ingestd itself" not in demo.stderr
+    assert "bug in ingestd" not in demo.stderr
     assert left_behind(tmp_path) == []

@@ -28,7 +28,7 @@ def test_sync_reports_the_failing_source_and_serves_the_others(
     assert run.returncode == (0 if where == "closing" else 5), run.stderr
     assert len(server.values("Sink 1")) == 4
     assert "RuntimeError: Symlink loop" in run.stdout + run.stderr
-    assert "a mistake in ingestd itself" not in run.stderr
+    assert "a bug in ingestd" not in run.stderr
 
 
 def test_run_starts_the_failing_source_again_and_shows_it_in_status(tmp_path: Path, server: DocumentServer) -> None:

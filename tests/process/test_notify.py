@@ -26,7 +26,7 @@ def test_the_daemon_reports_readiness_numbers_life_and_its_end(tmp_path: Path) -
             daemon.wait_for("partition_settled", pipeline="p0")
             daemon.wait_for("partition_settled", pipeline="p1")
             # Not the one that came with READY: the numbers have changed since.
-            manager.wait_for("STATUS", "2 pipelines, 0 waiting, 0 rejected.", after=manager.messages.index(ready) + 1)
+            manager.wait_for("STATUS", "2 pipelines, 0 pending, 0 rejected.", after=manager.messages.index(ready) + 1)
             seen = len(manager.messages)
             manager.wait_for("WATCHDOG", "1", after=seen)
             assert daemon.stop(signal.SIGTERM) == 0
@@ -38,7 +38,7 @@ def test_the_status_names_a_sink_in_trouble_and_why(tmp_path: Path) -> None:
         server.workspace("Bench")
         config = write_configuration(tmp_path, server.url, {"upto": 3})
         with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
-            status = manager.wait_for("STATUS", "3 waiting")["STATUS"]
+            status = manager.wait_for("STATUS", "3 pending")["STATUS"]
             if "paused" not in status:
                 status = manager.wait_for("STATUS", "paused")["STATUS"]
             assert "Sink 0 in Bench" in status

@@ -81,7 +81,7 @@ def test_of_a_thousand_rows_three_come_back_two_are_mended_and_one_is_rejected_a
     assert "1 rejected" in status.stdout, status.stdout
     listed = ingestd(tmp_path, "rejected", "list", "-c", str(config))
     assert "which is row 1000 of budget.csv" in listed.stdout, listed.stdout
-    assert "It came back as it was rejected: " in listed.stdout
+    assert "The row was resubmitted without a change: " in listed.stdout
 
 
 def test_a_file_that_can_t_be_read_is_put_aside_and_its_name_is_free(tmp_path: Path, server: DocumentServer) -> None:

@@ -158,7 +158,7 @@ def test_kills_at_random_moments_end_in_the_exact_state(scene: Scene, seed: int)
     scene.daemon.stop()
     last = ingestd(scene.folder, "sync", "--timeout", "120", timeout=150)
     assert last.returncode == 0, last.stdout + last.stderr
-    assert " 0 waiting, 0 rejected." in last.stdout
+    assert " 0 pending, 0 rejected." in last.stdout
     assert len(sources.files) > ROUNDS
 
     assert scene.held("Files") == sources.entries

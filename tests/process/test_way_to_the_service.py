@@ -70,7 +70,7 @@ def test_a_service_that_wants_a_certificate_is_checked_and_delivered_to(
     assert (check.returncode, check.stderr) == (0, "")
     assert f"passed  service · reachable: {url} answered" in check.stdout
     sync = ingestd(tmp_path, "sync", "-c", str(config))
-    assert (sync.returncode, sync.stdout.splitlines()[-1]) == (0, "3 entries delivered, 0 waiting, 0 rejected.")
+    assert (sync.returncode, sync.stdout.splitlines()[-1]) == (0, "3 entries delivered, 0 pending, 0 rejected.")
     assert {key: value for key, (value, _) in service.values("Sink 0").items()} == {"0.0": "0", "0.1": "1", "0.2": "2"}
     # Entries of a sink that is there go one by one, on another path through the client than those of a new one.
     config = configured(tmp_path, url, **SHOWN, **more)

@@ -12,11 +12,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from connectors.formats.csv.dialect import COMMA, Dialect
-from connectors.formats.csv.fast import end_of_last_record, read_proven
+from connectors.formats.csv.fast import end_of_last_record, read_fast
 from connectors.formats.csv.layout import Layout
 from connectors.formats.csv.reader import read_csv
 from connectors.formats.csv.scanner import RecordScanner
-from connectors.formats.csv.tolerant import is_unterminated, records_of
+from connectors.formats.csv.tolerant import is_unterminated, iter_records
 from connectors.formats.record_chunk import RecordChunk, RecordLocation
 from ingestd.sdk import SourceBroken
 
@@ -43,11 +43,9 @@ def read_whole(data: bytes, block_bytes: int, record_bytes: int = 2**20) -> list
     )
 
 
-def records(stretches: Sequence[RecordChunk]) -> list[tuple[int, tuple[str, ...]]]:
+def records(chunks: Sequence[RecordChunk]) -> list[tuple[int, tuple[str, ...]]]:
     return [
-        (position, row)
-        for stretch in stretches
-        for position, row in zip(stretch.positions, stretch.records.rows(), strict=True)
+        (position, row) for chunk in chunks for position, row in zip(chunk.positions, chunk.records.rows(), strict=True)
     ]
 
 
@@ -100,20 +98,20 @@ def check_against_strict_reader(body: str, columns: int, block_bytes: int) -> No
     names = [f"c{number}" for number in range(columns)]
     header = ",".join(names) + "\n"
     data = (header + body).encode()
-    stretches = read_whole(data, block_bytes)
+    chunks = read_whole(data, block_bytes)
     expected = [(row, record) for row, record in enumerate(strictly_read(body), start=2) if record.fields]
     good = [(row, record) for row, record in expected if not record.sentence and len(record.fields) == columns]
-    rejects = {reject.position: reject.reason for stretch in stretches for reject in stretch.rejects}
-    assert all(stretch.header for stretch in stretches)
-    assert records(stretches) == [(row, tuple(record.fields)) for row, record in good]
+    rejects = {reject.position: reject.reason for chunk in chunks for reject in chunk.rejects}
+    assert all(chunk.header for chunk in chunks)
+    assert records(chunks) == [(row, tuple(record.fields)) for row, record in good]
     assert list(rejects) == [row for row, record in expected if (row, record) not in good]
     for row, record in expected:
         if record.sentence:
             assert record.sentence in rejects[row]
             lines = record.lines - 1
-            assert ("it takes in" in rejects[row]) == (lines > 0)
-            assert not lines or f"it takes in {lines} more line" in rejects[row]
-    assert stretches[-1].end.offset == len(data)
+            assert ("it spans" in rejects[row]) == (lines > 0)
+            assert not lines or f"it spans {lines} more line" in rejects[row]
+    assert chunks[-1].end.offset == len(data)
 
 
 def _start_of_last(body: str) -> int:
@@ -174,7 +172,7 @@ def test_what_the_csv_module_writes_comes_back(
 @example(body="a,b,\nc\n", columns=2)
 @example(body="a,b,c\nd\n", columns=2)
 def test_a_block_that_the_fast_path_takes_is_read_as_the_csv_module_reads_it(body: str, columns: int) -> None:
-    frame = read_proven(body.encode(), [f"c{number}" for number in range(columns)])
+    frame = read_fast(body.encode(), [f"c{number}" for number in range(columns)])
     if frame is not None:
         assert [list(row) for row in frame.rows()] == as_python_reads(body)
         assert [record.sentence for record in strictly_read(body)] == [""] * frame.height
@@ -190,7 +188,7 @@ def test_a_block_that_the_fast_path_takes_is_read_as_the_csv_module_reads_it(bod
 @example(body='a,""\n"","q""q"\n', columns=2, delimiter=";", quote="'")
 def test_so_it_is_in_every_dialect(body: str, columns: int, delimiter: str, quote: str) -> None:
     body = body.replace(delimiter, "x").translate({ord(","): delimiter, ord('"'): quote or '"'})
-    frame = read_proven(
+    frame = read_fast(
         body.encode(), [f"c{number}" for number in range(columns)], Dialect(delimiter=delimiter, quote=quote)
     )
     quoting = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
@@ -208,7 +206,7 @@ def test_so_it_is_in_every_dialect(body: str, columns: int, delimiter: str, quot
 def test_the_fast_path_takes_every_clean_block(rows: list[list[str]], end: str) -> None:
     out = io.StringIO(newline="")
     csv.writer(out, lineterminator=end).writerows(rows)
-    frame = read_proven(out.getvalue().encode(), [f"c{number}" for number in range(len(rows[0]))])
+    frame = read_fast(out.getvalue().encode(), [f"c{number}" for number in range(len(rows[0]))])
     assert frame is not None
     assert [list(row) for row in frame.rows()] == rows
 
@@ -218,7 +216,7 @@ def test_a_clean_buffer_is_cut_between_records_wherever_it_ends(rows: list[list[
     out = io.StringIO(newline="")
     csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL).writerows(rows)
     data = out.getvalue().encode()
-    ends = {0} | {end for _, _, end in records_of(data, final=True)}
+    ends = {0} | {end for _, _, end in iter_records(data, final=True)}
     end = end_of_last_record(data[:cut])
     assert end in ends
     assert not [other for other in ends if end < other <= min(cut, len(data))]
@@ -227,7 +225,7 @@ def test_a_clean_buffer_is_cut_between_records_wherever_it_ends(rows: list[list[
 @given(body=NASTY, size=st.integers(1, 9))
 def test_the_scanner_ends_a_record_where_the_csv_module_does(body: str, size: int) -> None:
     data = body.encode() + b"\n"
-    whole = [end for _, _, end in records_of(data, final=False)]
+    whole = [end for _, _, end in iter_records(data, final=False)]
     scanner, end = RecordScanner(), None
     for at in range(0, len(data), size):
         found = scanner.feed(data[at : at + size])
@@ -240,8 +238,8 @@ def test_the_scanner_ends_a_record_where_the_csv_module_does(body: str, size: in
 @given(body=NASTY, block_bytes=st.integers(1, 32), which=st.integers(0, 50))
 def test_reading_taken_up_at_any_stretch_gives_the_rest(body: str, block_bytes: int, which: int) -> None:
     data = ("a,b\n" + body).encode()
-    stretches = read_whole(data, block_bytes)
-    done, rest = stretches[: which % len(stretches) + 1], stretches[which % len(stretches) + 1 :]
+    chunks = read_whole(data, block_bytes)
+    done, rest = chunks[: which % len(chunks) + 1], chunks[which % len(chunks) + 1 :]
     again = list(
         read_csv(
             io.BytesIO(data),
@@ -259,18 +257,18 @@ def test_reading_taken_up_at_any_stretch_gives_the_rest(body: str, block_bytes: 
 
 @given(data=st.binary(max_size=80), block_bytes=st.integers(1, 32))
 def test_bytes_of_any_kind_end_in_records_rejects_or_one_sentence(data: bytes, block_bytes: int) -> None:
-    stretches: list[RecordChunk] = []
+    chunks: list[RecordChunk] = []
     with contextlib.suppress(SourceBroken):
-        stretches = read_whole(data, block_bytes)
-    if not stretches:
+        chunks = read_whole(data, block_bytes)
+    if not chunks:
         with pytest.raises(SourceBroken, match=r"^x\.csv"):
             read_whole(data, block_bytes)
         return
-    for stretch in stretches:
-        assert stretch.records.height == len(stretch.positions)
-        for reject in stretch.rejects:
+    for chunk in chunks:
+        assert chunk.records.height == len(chunk.positions)
+        for reject in chunk.rejects:
             assert all(text.encode() is not None for text in reject.record.values() if text is not None)
-    assert stretches[-1].end.offset == len(data)
+    assert chunks[-1].end.offset == len(data)
 
 
 @given(body=NASTY, block_bytes=st.integers(1, 24), record_bytes=st.integers(8, 24))
@@ -278,20 +276,20 @@ def test_a_record_beyond_the_bound_is_parked_and_its_neighbours_are_read(
     body: str, block_bytes: int, record_bytes: int
 ) -> None:
     data = ("a,b\n" + body).encode()
-    stretches = read_whole(data, block_bytes, record_bytes)
-    raw = list(records_of(data[4:], final=True))
+    chunks = read_whole(data, block_bytes, record_bytes)
+    raw = list(iter_records(data[4:], final=True))
     expected = [(row, end - start) for row, (fields, start, end) in enumerate(raw, start=2) if fields]
     too_large = [row for row, size in expected if size > record_bytes]
-    rejected = {reject.position: reject for stretch in stretches for reject in stretch.rejects}
-    read = {row for row, _ in records(stretches)}
+    rejected = {reject.position: reject for chunk in chunks for reject in chunk.rejects}
+    read = {row for row, _ in records(chunks)}
     assert all("larger than" in rejected[row].reason for row in too_large)
     assert read | set(rejected) == {row for row, _ in expected}
     assert not read & set(rejected)
-    assert stretches[-1].end == RecordLocation(offset=len(data), row=len(raw) + 1)
+    assert chunks[-1].end == RecordLocation(offset=len(data), row=len(raw) + 1)
 
 
 @pytest.mark.parametrize("block_bytes", [16, 64, 4096])
 def test_the_bytes_of_a_byte_order_mark_are_no_part_of_the_first_name(block_bytes: int) -> None:
-    stretches = read_whole(b"\xef\xbb\xbfa,b\n1,2\n", block_bytes)
-    assert stretches[0].records.columns == ["a", "b"]
-    assert records(stretches) == [(2, ("1", "2"))]
+    chunks = read_whole(b"\xef\xbb\xbfa,b\n1,2\n", block_bytes)
+    assert chunks[0].records.columns == ["a", "b"]
+    assert records(chunks) == [(2, ("1", "2"))]

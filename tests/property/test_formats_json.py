@@ -24,9 +24,9 @@ def as_text(value: Any) -> str | None:
 def read(document: Any, path: list[str], block_bytes: int, **layout: Any) -> list[tuple[int, dict[str, str]]]:
     data = json.dumps(document, **layout).encode()
     return [
-        (position, {name: value for name, value in zip(stretch.records.columns, row, strict=True) if value is not None})
-        for stretch in read_json(io.BytesIO(data), "x.json", path=path, block_bytes=block_bytes)
-        for position, row in zip(stretch.positions, stretch.records.rows(), strict=True)
+        (position, {name: value for name, value in zip(chunk.records.columns, row, strict=True) if value is not None})
+        for chunk in read_json(io.BytesIO(data), "x.json", path=path, block_bytes=block_bytes)
+        for position, row in zip(chunk.positions, chunk.records.rows(), strict=True)
     ]
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from connectors.formats.ndjson.exact import LineUnreadable, record_of
+from connectors.formats.ndjson.exact import LineUnreadable, parse_record
 from connectors.formats.ndjson.fast import may_hold_minus_zero, read_flat
 from connectors.formats.ndjson.reader import read_ndjson
 from connectors.formats.record_chunk import RecordChunk
@@ -74,11 +74,11 @@ def read_whole(
     )
 
 
-def records(stretches: Sequence[RecordChunk]) -> list[tuple[int, dict[str, str | None]]]:
+def records(chunks: Sequence[RecordChunk]) -> list[tuple[int, dict[str, str | None]]]:
     return [
         (position, {name: value for name, value in row.items() if value is not None})
-        for stretch in stretches
-        for position, row in zip(stretch.positions, stretch.records.iter_rows(named=True), strict=True)
+        for chunk in chunks
+        for position, row in zip(chunk.positions, chunk.records.iter_rows(named=True), strict=True)
     ]
 
 
@@ -94,13 +94,13 @@ def present(record: Mapping[str, str | None]) -> dict[str, str | None]:
 )
 def test_values_are_the_characters_of_the_source(lines: list[str], block_bytes: int, cells: int, end: str) -> None:
     data = end.join(lines).encode()
-    stretches = read_whole(data, block_bytes, cells=cells)
+    chunks = read_whole(data, block_bytes, cells=cells)
     step = end.count("\n")
-    assert not any(stretch.header for stretch in stretches)
-    assert [reject for stretch in stretches for reject in stretch.rejects] == []
-    assert records(stretches) == [(1 + step * i, present(expected(line))) for i, line in enumerate(lines)]
-    assert all(dtype == pl.String for stretch in stretches for dtype in stretch.records.dtypes)
-    assert stretches[-1].end.offset == len(data)
+    assert not any(chunk.header for chunk in chunks)
+    assert [reject for chunk in chunks for reject in chunk.rejects] == []
+    assert records(chunks) == [(1 + step * i, present(expected(line))) for i, line in enumerate(lines)]
+    assert all(dtype == pl.String for chunk in chunks for dtype in chunk.records.dtypes)
+    assert chunks[-1].end.offset == len(data)
 
 
 @given(lines=st.lists(FLAT, min_size=1, max_size=8))
@@ -112,7 +112,7 @@ def test_the_fast_path_and_the_exact_one_agree(lines: list[str]) -> None:
         return
     frame = read_flat(raw, 10**6)
     assert frame is not None
-    assert [present(row) for row in frame.iter_rows(named=True)] == [present(record_of(line)) for line in raw]
+    assert [present(row) for row in frame.iter_rows(named=True)] == [present(parse_record(line)) for line in raw]
 
 
 @given(
@@ -120,10 +120,10 @@ def test_the_fast_path_and_the_exact_one_agree(lines: list[str]) -> None:
 )
 def test_reading_taken_up_at_any_stretch_gives_the_rest(lines: list[str], which: int) -> None:
     data = "\n".join(["{}", *lines]).encode()
-    stretches = read_whole(data, 16, cells=4)
-    at = which % len(stretches)
-    again = list(read_ndjson(io.BytesIO(data), "x", encoding="utf-8", start=stretches[at].end, block_bytes=16))
-    assert records(again) == records(stretches[at + 1 :])
+    chunks = read_whole(data, 16, cells=4)
+    at = which % len(chunks)
+    again = list(read_ndjson(io.BytesIO(data), "x", encoding="utf-8", start=chunks[at].end, block_bytes=16))
+    assert records(again) == records(chunks[at + 1 :])
 
 
 @given(data=st.binary(max_size=80), block_bytes=st.integers(1, 32), record_bytes=st.integers(4, 40))
@@ -136,12 +136,12 @@ def test_bytes_of_any_kind_end_in_records_rejects_or_one_sentence(
         with pytest.raises(SourceBroken, match=r"^x\.ndjson"):
             read_whole(data, block_bytes, record_bytes)
         return
-    stretches = read_whole(data, block_bytes, record_bytes)
+    chunks = read_whole(data, block_bytes, record_bytes)
     expected = [number for number, line in enumerate(body.split(b"\n"), start=1) if line.strip(b" \t\r\n")]
-    read = [position for stretch in stretches for position in stretch.positions]
-    parked = [reject.position for stretch in stretches for reject in stretch.rejects]
+    read = [position for chunk in chunks for position in chunk.positions]
+    parked = [reject.position for chunk in chunks for reject in chunk.rejects]
     assert sorted([*read, *parked]) == expected
-    assert stretches[-1].end.offset == len(data)
+    assert chunks[-1].end.offset == len(data)
 
 
 @pytest.mark.parametrize(
@@ -166,10 +166,10 @@ def test_a_line_that_is_no_record_is_parked_with_the_reason_and_its_neighbours_a
     line: bytes, words: str
 ) -> None:
     with pytest.raises(LineUnreadable, match=words):
-        record_of(line)
-    (stretch,) = read_whole(b'{"a": 1}\n' + line + b'\n{"a": 3}\n')
-    assert records([stretch]) == [(1, {"a": "1"}), (3, {"a": "3"})]
-    (reject,) = stretch.rejects
+        parse_record(line)
+    (chunk,) = read_whole(b'{"a": 1}\n' + line + b'\n{"a": 3}\n')
+    assert records([chunk]) == [(1, {"a": "1"}), (3, {"a": "3"})]
+    (reject,) = chunk.rejects
     assert reject.position == 2
     assert reject.reason.startswith("Line 2 ")
     assert words in reject.reason

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from connectors.files.resubmission import fingerprint
 from connectors.formats.csv import Csv
 from connectors.formats.csv.dialect import Dialect
-from connectors.formats.csv.writer import RowWriter, delimiter_of
+from connectors.formats.csv.writer import RowWriter, delimiter_by_name
 from connectors.formats.ndjson import Ndjson
-from connectors.formats.ndjson.writer import line_of
+from connectors.formats.ndjson.writer import encode_line
 
 DELIMITERS = (",", ";", "\t", "|")
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12) | st.sampled_from(
@@ -65,13 +65,13 @@ def test_rows_that_were_written_read_as_they_were(
     rows = data.draw(lines(names))
     writer = RowWriter(dialect=dialect, end=end)
     text = "".join(map(writer.row, [names, *rows]))
-    form = Csv(
+    file_format = Csv(
         delimiter=dialect.delimiter, quote=dialect.quote, comment=dialect.comment, encoding="utf-8", header_row=1
     )
-    stretches = list(form.read(cast("BinaryIO", io.BytesIO(text.encode())), "a.csv"))
-    assert [reject for stretch in stretches for reject in stretch.rejects] == []
-    assert [stretch.records.columns for stretch in stretches] == [names] * len(stretches)
-    assert [list(row) for stretch in stretches for row in stretch.records.iter_rows()] == rows
+    chunks = list(file_format.read(cast("BinaryIO", io.BytesIO(text.encode())), "a.csv"))
+    assert [reject for chunk in chunks for reject in chunk.rejects] == []
+    assert [chunk.records.columns for chunk in chunks] == [names] * len(chunks)
+    assert [list(row) for chunk in chunks for row in chunk.records.iter_rows()] == rows
     if not dialect.comment:
         assert list(csv.reader(io.StringIO(text, newline=""), delimiter=dialect.delimiter, quotechar=dialect.quote)) == [
             names, *rows,
@@ -80,7 +80,7 @@ def test_rows_that_were_written_read_as_they_were(
 
 @given(dialect=dialects())
 def test_a_delimiter_is_known_by_the_name_that_it_was_given(dialect: Dialect) -> None:
-    assert delimiter_of(dialect.spoken) == dialect.delimiter
+    assert delimiter_by_name(dialect.delimiter_name) == dialect.delimiter
 
 
 @given(
@@ -91,11 +91,11 @@ def test_a_delimiter_is_known_by_the_name_that_it_was_given(dialect: Dialect) ->
     )
 )
 def test_lines_that_were_written_read_as_they_were(records: list[dict[str, str | None]]) -> None:
-    text = "".join(map(line_of, records))
+    text = "".join(map(encode_line, records))
     read: list[dict[str, str | None]] = []
-    for stretch in Ndjson(encoding="utf-8").read(cast("BinaryIO", io.BytesIO(text.encode())), "a.ndjson"):
-        assert stretch.rejects == ()
-        read += stretch.records.iter_rows(named=True)
+    for chunk in Ndjson(encoding="utf-8").read(cast("BinaryIO", io.BytesIO(text.encode())), "a.ndjson"):
+        assert chunk.rejects == ()
+        read += chunk.records.iter_rows(named=True)
     assert len(read) == len(records)
     for before, after in zip(records, read, strict=True):
         assert {name: value for name, value in after.items() if value is not None} == {

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, Literal, TypeAlias
 
 from ingestd.daemon.control.refusal import RequestRefused
-from ingestd.daemon.control.requests import Answer, CheckDrift, Request, asked, read_answer
+from ingestd.daemon.control.requests import CheckDrift, Request, Response, decode_response, encode_request
 from tests.simulation.loop import SimulatedLoop
 
 Manner: TypeAlias = Literal["waits", "leaves", "sends half", "sends nothing"]
@@ -34,7 +34,7 @@ class Command:
         self.nobody_listened = False
         self._loop = loop
         self._chance = chance
-        line = asked(request)
+        line = encode_request(request)
         cut = chance.randrange(1, len(line))
         pieces = {"sends half": [line[:cut]], "sends nothing": []}.get(manner, [line[:cut], line[cut:]])
         self._pieces = pieces
@@ -62,13 +62,13 @@ class Command:
         self._protocol.connection_made(_Connection(self, self._protocol, self._loop))
         self._later(self._send)
 
-    def answer(self) -> Answer | None:
+    def answer(self) -> Response | None:
         """What came back; None: the connection was closed without a whole response.
 
         Raises:
             RequestRefused: the daemon refused.
         """
-        return read_answer(self.request, self.response) if self.response.endswith(b"\n") else None
+        return decode_response(self.request, self.response) if self.response.endswith(b"\n") else None
 
     def _send(self) -> None:
         if self.ended_at is not None:

@@ -15,7 +15,7 @@ from ingestd.client.transport import Timeouts
 from ingestd.daemon.command_handler import CommandHandler
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.server import ControlServer
-from ingestd.daemon.explanation import explained
+from ingestd.daemon.explanation import explain
 from ingestd.daemon.part_supervisor import PartSupervisor
 from ingestd.daemon.reload import Reloader
 from ingestd.delivery.delivery_limits import DeliveryLimits
@@ -151,8 +151,8 @@ class Daemon:
             pipelines=[one for one in running.settings.pipelines if one.name in connectors],
             rejected=self._rejected,
             checker=DriftChecker(mirror=self._mirror, drift=self._drift, client=client, emit=self._emit),
-            again=lambda name: supervisor.again(name, now=True),
-            explain=lambda request: explained(connectors, request),
+            request_reading=lambda name: supervisor.again(name, now=True),
+            explain=lambda request: explain(connectors, request),
             notices=supervisor.notices,
             reloader=Reloader(
                 running,

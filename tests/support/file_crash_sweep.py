@@ -17,9 +17,9 @@ import sys
 from pathlib import Path
 
 from connectors.directory import DirectoryOptions, disposal
-from connectors.directory.archiver import Archiver, Disposal
-from connectors.files.identity import Identity, identity_of
-from connectors.files.resubmission import form_of
+from connectors.directory.archiver import AcknowledgedFile, Archiver
+from connectors.files.identity import Identity
+from connectors.files.resubmission import format_for
 from ingestd.sdk import Rejected
 from ingestd.sdk.testing import settlement
 
@@ -29,7 +29,7 @@ OLDER = b"of a file of the same name\n"
 _OPERATIONS = {"open", "os.rename", "os.link", "os.remove", "os.mkdir", "os.utime", "os.truncate"}
 
 
-def put_away(how: str, path: Path, archive: Path, identity: Identity) -> bool:
+def dispose(how: str, path: Path, archive: Path, identity: Identity) -> bool:
     if how == "delete":
         return disposal.delete(path, identity=identity)
     if how in {"put-away", "set-aside"}:
@@ -43,16 +43,16 @@ def as_connector(how: str, path: Path, archive: Path, identity: Identity) -> boo
         return False
     base = path.parents[1]
     options = DirectoryOptions(path=Path(path.parent.name), after="archive", archive=archive)
-    away = Archiver(options, base, form_of=lambda name: form_of(name, None, "*"), now=lambda: 2e9)
+    away = Archiver(options, base, format_for=lambda name: format_for(name, None, "*"), now=lambda: 2e9)
     if how == "set-aside":
-        return away.set_aside(path, "sub/a.csv", identity, "It has no header.")
+        return away.move_to_failed(path, "sub/a.csv", identity, "It has no header.")
     facts = {"file.sha256": SHA256}
     bad = Rejected(
         reference="1-00aa", subject="record", position=3, reason="It is empty.", field="part",
         record={"part": "", "mass": "7"}, facts=facts,
     )  # fmt: skip
     told = settlement(rejects=[bad], records=2, facts=facts)
-    away.put_away(Disposal(path=path, name="sub/a.csv", identity=identity, sha256=SHA256, settlement=told))
+    away.dispose(AcknowledgedFile(path=path, name="sub/a.csv", identity=identity, sha256=SHA256, settlement=told))
     return True
 
 
@@ -70,7 +70,7 @@ def live(how: str, path: Path, archive: Path, identity: Identity, at: int = 0) -
                     os.kill(os.getpid(), signal.SIGKILL)
 
         sys.addaudithook(hook)
-        put_away(how, path, archive, identity)
+        dispose(how, path, archive, identity)
         os._exit(0)
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
@@ -97,7 +97,7 @@ def main() -> None:
             for older in ("sub/a.csv", "failed/sub/a.csv"):
                 (there / older).parent.mkdir(parents=True)
                 (there / older).write_bytes(OLDER)
-        identity = identity_of(path.stat())
+        identity = Identity.from_status(path.stat())
         life = live(how, path, there, identity, at)
         between = [tree(here), tree(there)]
         live(how, path, there, identity)

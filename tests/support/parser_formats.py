@@ -12,7 +12,7 @@ from connectors.formats import RecordChunk, RecordLocation
 from connectors.formats.parser_process import IsolatedFormat
 
 
-def stretch(text: str) -> RecordChunk:
+def chunk(text: str) -> RecordChunk:
     return RecordChunk(
         records=pl.DataFrame({"text": [text]}),
         positions=pl.Series("position", [1], dtype=pl.Int64),
@@ -31,7 +31,7 @@ class Misbehaving(IsolatedFormat):
 
     def parse(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
         del file, name
-        yield stretch(str(os.getpid()))
+        yield chunk(str(os.getpid()))
         match self.then:
             case "spin":
                 while True:
@@ -45,6 +45,6 @@ class Misbehaving(IsolatedFormat):
             case "raise":
                 raise LookupError("no such sheet")
             case "environment":
-                yield from (stretch(f"{name}={value}") for name, value in os.environ.items())
+                yield from (chunk(f"{name}={value}") for name, value in os.environ.items())
             case "end":
                 pass

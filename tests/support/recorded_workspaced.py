@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from workspaced.app import create_app
 from workspaced.security import key_store as access
 from workspaced.security.egress.rules import EgressRules
-from workspaced.settings.model import Limits, Settings
+from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.factory import transact
 
 DEADLINE_SECONDS = 30.0
@@ -86,7 +86,9 @@ class RecordedWorkspaced:
 
     def __init__(self, folder: Path, *, limits: Limits | None = None, egress: EgressRules | None = None) -> None:
         """``limits``: without a limit of rate where none are given, which a test may exceed within a second."""
-        settings = Settings(data=folder, limits=limits or Limits(requests_per_minute=0), egress=egress or EgressRules())
+        settings = WorkspacedSettings(
+            data=folder, limits=limits or Limits(requests_per_minute=0), egress=egress or EgressRules()
+        )
         self.api_key = transact(
             settings.database,
             lambda tx: access.create_key(

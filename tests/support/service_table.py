@@ -12,9 +12,9 @@ from workspaced.app import create_app
 from workspaced.http.openapi.description import OperationDescription
 from workspaced.http.operations import Operation
 from workspaced.resources.api_sections import api_sections
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 
-_SETTINGS = Settings(data=Path("unused"))
+_SETTINGS = WorkspacedSettings(data=Path("unused"))
 OPERATIONS: tuple[Operation, ...] = create_app(_SETTINGS).operations
 DESCRIBED: dict[str, OperationDescription] = {
     one.name: one for chapter in api_sections(_SETTINGS) for one in chapter.operations

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from workspaced.cli.database import chosen, database_option, done
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage.backup.complete_copy import back_up
 
 
@@ -35,5 +35,5 @@ def backup(folder: Path, data: Path, database: str) -> None:
       workspaced serve --data NEW_DATA --database postgresql://…/workspaced_restored
     """  # noqa: D301  the escape is what keeps click from filling the lines
     address = chosen(data, database)
-    count = done(lambda: back_up(address, Settings(data=data).blobs, folder))
+    count = done(lambda: back_up(address, WorkspacedSettings(data=data).blobs, folder))
     click.echo(f"{folder} has the records of {address} and {count} {'file' if count == 1 else 'files'} of bytes.")

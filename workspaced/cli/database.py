@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from workspaced.cli.failure import AWAY, UNUSABLE, Failure
-from workspaced.core.problems import Unavailable
+from workspaced.core.problems import UnavailableProblem
 from workspaced.storage.address import Address, address_of
 from workspaced.storage.factory import transact
 from workspaced.storage.port import PasswordRefused, StorageUnusable, Transaction
@@ -77,7 +77,7 @@ def done(step: Callable[[], T]) -> T:
         raise Failure(str(error), UNUSABLE) from error
     except PasswordRefused as error:
         raise Failure(error.detail, UNUSABLE) from error
-    except Unavailable as error:
+    except UnavailableProblem as error:
         raise Failure(error.detail, AWAY) from error
 
 

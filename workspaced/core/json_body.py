@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import msgspec
 
-from workspaced.core.problems import Invalid, UnsupportedMediaType
+from workspaced.core.problems import Invalid, UnsupportedMediaTypeProblem
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -73,15 +73,15 @@ def require_json(content_type: str | None, body: bytes) -> None:
     """Refuse a non-empty body that says it is something else; one that says nothing is taken for JSON.
 
     Raises:
-        UnsupportedMediaType: it says so.
+        UnsupportedMediaTypeProblem: it says so.
     """
     if not content_type or not body:
         return
     media, _, parameters = content_type.partition(";")
     media = media.strip().lower()
     if media != "application/json" and not (media.startswith("application/") and media.endswith("+json")):
-        raise UnsupportedMediaType
+        raise UnsupportedMediaTypeProblem
     for parameter in parameters.lower().split(";"):
         name, _, value = parameter.partition("=")
         if name.strip() == "charset" and value.strip().strip('"') not in {"utf-8", "utf8", "us-ascii"}:
-            raise UnsupportedMediaType
+            raise UnsupportedMediaTypeProblem

@@ -75,7 +75,7 @@ class Invalid(Problem):
         return cls.because([Mistake(pointer=pointer, code=code, detail=detail)])
 
 
-class Unauthenticated(Problem):
+class UnauthenticatedProblem(Problem):
     """No key, or none that is good: the answer never tells which (contract A3)."""
 
     status = 401
@@ -90,7 +90,7 @@ class Unauthenticated(Problem):
         return (("WWW-Authenticate", 'ApiKey realm="edw", header="x-api-key"'),)
 
 
-class Forbidden(Problem):
+class ForbiddenProblem(Problem):
     """The key is good, but not for this."""
 
     status = 403
@@ -100,7 +100,7 @@ class Forbidden(Problem):
         super().__init__("forbidden", "This API key does not give the permission that the operation needs.")
 
 
-class NotFound(Problem):
+class NotFoundProblem(Problem):
     """It is not there, or not there for this caller."""
 
     status = 404
@@ -133,14 +133,14 @@ class RequestTimeout(Problem):
         super().__init__("request_timeout", detail)
 
 
-class Conflict(Problem):
+class ConflictProblem(Problem):
     """The state that the request meets forbids it."""
 
     status = 409
     title = "Conflict"
 
 
-class PreconditionFailed(Problem):
+class PreconditionFailedProblem(Problem):
     """If-Match names another version than the stored one."""
 
     status = 412
@@ -150,7 +150,7 @@ class PreconditionFailed(Problem):
         super().__init__("precondition_failed", "The resource has changed since it was read: read it again.")
 
 
-class TooLarge(Problem):
+class TooLargeProblem(Problem):
     """The body has more bytes than this operation takes."""
 
     status = 413
@@ -188,7 +188,7 @@ class HeadTooLarge(Problem):
         )
 
 
-class UnsupportedMediaType(Problem):
+class UnsupportedMediaTypeProblem(Problem):
     """The body is declared to be something else than JSON in UTF-8."""
 
     status = 415
@@ -231,7 +231,7 @@ class RangeNotSatisfiable(Problem):
         return (("Content-Range", f"bytes */{self.size}"),)
 
 
-class Unprocessable(Problem):
+class UnprocessableProblem(Problem):
     """The request is well-formed, but can't be done."""
 
     status = 422
@@ -254,7 +254,7 @@ class TooManyRequests(Problem):
         return (("Retry-After", str(self.retry_seconds)),)
 
 
-class Unavailable(Problem):
+class UnavailableProblem(Problem):
     """The service can't do it now; nothing was changed."""
 
     status = 503

@@ -12,7 +12,7 @@ _WELL_FORMED = re.compile(r"[A-Za-z0-9_.*:/-]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventType:
+class DomainEventType:
     """One kind of event. ``scope`` is what the owner of a webhook needs on the workspace to be told.
 
     ``subject`` names the schema of ``data.object`` in `workspaced.events.schemas`.
@@ -24,7 +24,7 @@ class EventType:
     subject: str
 
 
-def _types() -> Iterable[EventType]:
+def _types() -> Iterable[DomainEventType]:
     kinds = (
         ("data_sink", "A data sink", "data_sinks:read", "dataSink"),
         ("data_sink.entry", "An entry of a data sink", "data_sinks:read", "dataSinkEntry"),
@@ -34,26 +34,28 @@ def _types() -> Iterable[EventType]:
     )
     for prefix, noun, scope, subject in kinds:
         for verb in ("created", "updated", "deleted"):
-            yield EventType(name=f"{prefix}.{verb}", description=f"{noun} was {verb}.", scope=scope, subject=subject)
-    yield EventType(
+            yield DomainEventType(
+                name=f"{prefix}.{verb}", description=f"{noun} was {verb}.", scope=scope, subject=subject
+            )
+    yield DomainEventType(
         name="cloud_storage.metadata.updated",
         description="The metadata of a file was replaced.",
         scope="files:read",
         subject="fileMetadata",
     )
     for verb in ("started", "succeeded", "failed"):
-        yield EventType(
+        yield DomainEventType(
             name=f"cloud_storage.conversion.{verb}",
             description=f"The conversion of a file {verb}.",
             scope="files:read",
             subject="file",
         )
-    yield EventType(
+    yield DomainEventType(
         name="webhook.test", description="Somebody asked for a trial of this webhook.", scope="", subject="webhookTest"
     )
 
 
-EVENT_TYPES: Final[Mapping[str, EventType]] = {kind.name: kind for kind in _types()}
+EVENT_TYPES: Final[Mapping[str, DomainEventType]] = {kind.name: kind for kind in _types()}
 
 
 def is_well_formed(pattern: str) -> bool:

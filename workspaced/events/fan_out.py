@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from ingestd.process.statements import load_statements
 from workspaced.events.payload import with_previous
-from workspaced.storage.port import Reader, Row, Transaction
+from workspaced.storage.port import ReadTransaction, Row, Transaction
 
 _SQL = load_statements("workspaced.events", "queries.sql")
 
@@ -46,12 +46,12 @@ def take_numbers(tx: Transaction, count: int) -> int:
     return int(row[0]) - count
 
 
-def any_waiting(reader: Reader) -> bool:
+def any_waiting(reader: ReadTransaction) -> bool:
     """Whether `fan_out` has anything to do."""
     return reader.one(_SQL["any_fan_out"]) is not None
 
 
-def waiting_webhooks(reader: Reader) -> frozenset[int]:
+def waiting_webhooks(reader: ReadTransaction) -> frozenset[int]:
     """The enabled webhooks whose further events must wait for `fan_out`."""
     return frozenset(row[0] for row in reader.all(_SQL["waiting_webhooks"]))
 

@@ -11,10 +11,10 @@ from functools import lru_cache
 from ingestd.process.statements import load_statements
 from workspaced.events.catalogue import EVENT_TYPES, picks
 from workspaced.events.fan_out import QueuedEvent, deliver, queue_fan_out, take_numbers, waiting_webhooks
-from workspaced.events.payload import Event, Origin, body_of
+from workspaced.events.payload import DomainEvent, Origin, body_of
 from workspaced.security.key_store import live_grants
 from workspaced.security.permissions import Principal, principal_of
-from workspaced.storage.port import Reader, Row, Transaction
+from workspaced.storage.port import ReadTransaction, Row, Transaction
 
 _SQL = load_statements("workspaced.events", "queries.sql")
 
@@ -32,17 +32,17 @@ class _Listener:
     coalesce: bool
 
 
-def listening(reader: Reader, origin: Origin, workspace_id: str, *types: str) -> bool:
+def listening(reader: ReadTransaction, origin: Origin, workspace_id: str, *types: str) -> bool:
     """Whether anybody is to be told of any of these types in this workspace."""
     return bool(_listeners(reader, origin, workspace_id, types))
 
 
-def has_subscribers(reader: Reader) -> bool:
+def has_subscribers(reader: ReadTransaction) -> bool:
     """Whether there is any enabled webhook."""
     return reader.one(_SQL["any_enabled_webhook"]) is not None
 
 
-def emit(tx: Transaction, origin: Origin, workspace_id: str, *events: Event) -> None:
+def emit(tx: Transaction, origin: Origin, workspace_id: str, *events: DomainEvent) -> None:
     """Queue the events, in their order, for every enabled webhook that wants them and whose owner may read them now.
 
     The sequence numbers of a workspace follow the order of the commits. Where nobody listens nothing is written.
@@ -66,12 +66,12 @@ def emit(tx: Transaction, origin: Origin, workspace_id: str, *events: Event) -> 
         queue_fan_out(tx, later, first=stored[0].number, last=stored[-1].number)
 
 
-def emit_to(tx: Transaction, origin: Origin, webhook: int, event: Event) -> str:
+def emit_to(tx: Transaction, origin: Origin, webhook: int, event: DomainEvent) -> str:
     """Queue an event that belongs to no workspace for one webhook only; the delivery's id."""
     return deliver(tx, webhook, _store(tx, origin, "", [event]), coalesce=False)[0]
 
 
-def _store(tx: Transaction, origin: Origin, workspace_id: str, events: Sequence[Event]) -> list[QueuedEvent]:
+def _store(tx: Transaction, origin: Origin, workspace_id: str, events: Sequence[DomainEvent]) -> list[QueuedEvent]:
     """The stored events, with numbers in a row.
 
     The sequence is taken before the numbers: it locks the workspace's row, so numbers follow the sequence.
@@ -98,7 +98,7 @@ def _take_sequence(tx: Transaction, workspace_id: str, count: int) -> int:
     return int(row[0]) - count
 
 
-def _listeners(reader: Reader, origin: Origin, workspace_id: str, types: Sequence[str]) -> list[_Listener]:
+def _listeners(reader: ReadTransaction, origin: Origin, workspace_id: str, types: Sequence[str]) -> list[_Listener]:
     rows = reader.all(_SQL["enabled_webhooks"])
     if not rows:
         return []
@@ -126,7 +126,7 @@ def _may(principals: Sequence[Principal], name: str, workspace_id: str) -> bool:
     return any(principal.may(EVENT_TYPES[name].scope, workspace_id) for principal in principals)
 
 
-def _principals(reader: Reader, owner: str, now: int) -> Sequence[Principal]:
+def _principals(reader: ReadTransaction, owner: str, now: int) -> Sequence[Principal]:
     """What the owner may do through each key that is good now: a webhook reads no more than its owner could."""
     keys = reader.all(_SQL["scopes_of_live_keys"], {"principal": owner, "now": now})
     grants = {guest: live_grants(reader, owner, guest=bool(guest)) for guest in {row[1] for row in keys}}

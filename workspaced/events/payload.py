@@ -33,7 +33,7 @@ class Origin(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class DomainEvent:
     """Something that happened. ``id`` is that of the resource; ``record`` it after (for a deletion: before).
 
     ``previous`` has the former values of the members that changed. ``resource`` is what the order is kept of where the id
@@ -68,7 +68,7 @@ class _Body(msgspec.Struct, rename="camel"):
     data: _Data
 
 
-def body_of(event: Event, *, event_id: str, origin: Origin, workspace_id: str, sequence: int) -> bytes:
+def body_of(event: DomainEvent, *, event_id: str, origin: Origin, workspace_id: str, sequence: int) -> bytes:
     """The bytes to send; over `BODY_BYTES` the object is reduced to what identifies it."""
     body = _Body(
         id=event_id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from workspaced.core.json_schema import COUNT, FLAG, OBJECT, STRING, TIMESTAMP, Schema, array, nullable, response
-from workspaced.events.catalogue import EventType
+from workspaced.events.catalogue import DomainEventType
 
 _NUMBER: Final[Schema] = {"type": "number"}
 _STRING_OR_NULL: Final = nullable(STRING)
@@ -61,7 +61,7 @@ _SUBJECTS: Final[dict[str, dict[str, Schema]]] = {
 }
 
 
-def schema_of(kind: EventType) -> Schema:
+def schema_of(kind: DomainEventType) -> Schema:
     """Return the schema of the body that is sent for an event of this type."""
     members = _SUBJECTS[kind.subject]
     whole = {"object": response(members), "previous": OBJECT}

@@ -8,7 +8,7 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from workspaced.core.problems import TooLarge
+from workspaced.core.problems import TooLargeProblem
 from workspaced.http.content_coding import coding_of, longest_packed
 
 
@@ -16,7 +16,7 @@ async def read_body(receive: Receive, headers: Headers, *, limit: int) -> bytes:
     """The whole body, unpacked. The bytes are counted as they come, since a chunked body does not say its length.
 
     Raises:
-        TooLarge: it has more than ``limit`` bytes; the rest is not read.
+        TooLargeProblem: it has more than ``limit`` bytes; the rest is not read.
         UnsupportedCoding: it is packed in a way that is not taken.
         Invalid: it is said to be packed with gzip, and is not.
         ClientDisconnect: the caller went away.
@@ -41,7 +41,7 @@ class StreamedBody:
         """Nothing is read yet.
 
         Raises:
-            TooLarge: the body says that it has more than ``limit`` bytes.
+            TooLargeProblem: the body says that it has more than ``limit`` bytes.
             UnsupportedCoding: it is packed in a way that is not taken.
         """
         self._receive = receive
@@ -55,7 +55,7 @@ class StreamedBody:
         """The bytes, once; ``limit`` may be lower than the operation's.
 
         Raises:
-            TooLarge: there are more, unpacked; the rest is not read.
+            TooLargeProblem: there are more, unpacked; the rest is not read.
             Invalid: the body is said to be packed with gzip, and is not.
             ClientDisconnect: the caller went away before the end.
         """
@@ -78,4 +78,4 @@ def _require_declared(headers: Headers, limit: int) -> None:
     declared = headers.get("Content-Length", "")
     most = longest_packed(headers, limit=limit)
     if declared.isascii() and declared.isdigit() and (len(declared) > 15 or int(declared) > most):
-        raise TooLarge(limit)
+        raise TooLargeProblem(limit)

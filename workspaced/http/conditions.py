@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workspaced.core.problems import PreconditionFailed
+from workspaced.core.problems import PreconditionFailedProblem
 
 
 def not_modified(if_none_match: str | None, version: int | str) -> bool:
@@ -14,10 +14,10 @@ def require_match(if_match: str | None, version: int | str) -> None:
     """Let a change through only on the version that the caller has seen.
 
     Raises:
-        PreconditionFailed: the caller names others.
+        PreconditionFailedProblem: the caller names others.
     """
     if if_match is not None and not _names(if_match, version, weak=False):
-        raise PreconditionFailed
+        raise PreconditionFailedProblem
 
 
 def _names(header: str, version: int | str, *, weak: bool) -> bool:

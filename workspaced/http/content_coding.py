@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from starlette.datastructures import Headers
 
-from workspaced.core.problems import Invalid, TooLarge, UnsupportedCoding
+from workspaced.core.problems import Invalid, TooLargeProblem, UnsupportedCoding
 
 HEADER = "Accept-Encoding"
 TAKEN = "gzip"
@@ -31,11 +31,11 @@ class Plain:
         """The next bytes.
 
         Raises:
-            TooLarge: there are more than the limit.
+            TooLargeProblem: there are more than the limit.
         """
         self._length += len(part)
         if self._length > self._limit:
-            raise TooLarge(self._limit)
+            raise TooLargeProblem(self._limit)
         return part
 
     def pieces(self, part: bytes) -> Iterator[bytes]:
@@ -58,7 +58,7 @@ class Unzipped:
         """What the next bytes unpack to.
 
         Raises:
-            TooLarge: it would be more than the limit; no more than that is unpacked.
+            TooLargeProblem: it would be more than the limit; no more than that is unpacked.
             Invalid: these are no gzip, or something follows it.
         """
         return b"".join(self.pieces(part))
@@ -75,7 +75,7 @@ class Unzipped:
                 raise _no_gzip() from None
             self._length += len(made)
             if self._length > self._limit:
-                raise TooLarge(self._limit)
+                raise TooLargeProblem(self._limit)
             if self._stream.unused_data:
                 raise _no_gzip()
             yield made

@@ -19,19 +19,19 @@ from starlette.types import Receive, Scope, Send
 from ingestd.wire import names
 from workspaced.core.json_body import require_json
 from workspaced.core.problems import (
-    Forbidden,
+    ForbiddenProblem,
     Invalid,
     MethodNotAllowed,
-    NotFound,
+    NotFoundProblem,
     Problem,
     TooManyRequests,
-    Unauthenticated,
-    Unavailable,
+    UnauthenticatedProblem,
+    UnavailableProblem,
 )
 from workspaced.core.text import as_uuid
 from workspaced.http.bodies import StreamedBody, read_body
 from workspaced.http.headers import RequestHeaders
-from workspaced.http.idempotency import InFlight, Slot, of_streamed, once, slot_of
+from workspaced.http.idempotency import IdempotencySlot, InFlight, of_streamed, once, slot_of
 from workspaced.http.internal_client import internal_caller_of
 from workspaced.http.long_responses import LongResponses
 from workspaced.http.operations import Call, Operation, PathHeaders, Work
@@ -44,7 +44,7 @@ from workspaced.http.tracing import note_operation, note_refusal, request_id_of
 from workspaced.security.authentication import Authentication
 from workspaced.security.permissions import Principal
 from workspaced.security.rate_limits import RateLimit
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage.port import Store, Transaction
 from workspaced.telemetry.metrics import Metrics
 
@@ -59,7 +59,7 @@ class Dispatch:
         operations: Sequence[Operation],
         *,
         path_headers: Sequence[PathHeaders],
-        settings: Settings,
+        settings: WorkspacedSettings,
         store: Store,
         authentication: Authentication,
         is_public: Callable[[str], Awaitable[bool]],
@@ -84,7 +84,7 @@ class Dispatch:
         room = SpoolRoom(settings.data, most=limits.spool_bytes)
         self._long_answers = LongResponses(room, per_caller=limits.streams_per_key)
 
-    def settle(self, settings: Settings) -> None:
+    def settle(self, settings: WorkspacedSettings) -> None:
         """Go by these settings from now on: the start has found out what the data fixed. Until then nobody is let in."""
         self._settings = settings
         self._settled = True
@@ -93,10 +93,10 @@ class Dispatch:
         """Nobody is let in before `settle`.
 
         Raises:
-            Unavailable: it was not called yet.
+            UnavailableProblem: it was not called yet.
         """
         if not self._settled:
-            raise Unavailable("starting", "The service waits for its database.", retry_seconds=5)
+            raise UnavailableProblem("starting", "The service waits for its database.", retry_seconds=5)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
@@ -123,7 +123,7 @@ class Dispatch:
             note_operation(scope, operation.name)
         try:
             if match is None:
-                raise NotFound("no_such_path", "There is nothing under this path.")
+                raise NotFoundProblem("no_such_path", "There is nothing under this path.")
             if operation is None:
                 return _without_operation(scope["method"], match)
             return await self._answer(operation, match.names, scope, receive, shown)
@@ -179,7 +179,7 @@ class Dispatch:
         if principal is None:
             readable = operation.method == "GET" and workspace_id is not None and await self._is_public(workspace_id)
             if not readable:
-                raise Unauthenticated
+                raise UnauthenticatedProblem
             return None, workspace_id
         if "{workspace}" in operation.path:
             if workspace_id is None:
@@ -188,7 +188,7 @@ class Dispatch:
         else:
             allowed = principal.may_somewhere(operation.scope) if operation.anywhere else principal.may(operation.scope)
         if not allowed:
-            raise Forbidden
+            raise ForbiddenProblem
         return principal, workspace_id
 
     async def _authenticated(self, key: str | None, scope: Scope, address: str) -> Principal | None:
@@ -197,7 +197,7 @@ class Dispatch:
         A question from inside names its caller, and need not be one that he sends.
 
         Raises:
-            Unauthenticated: the key is not good.
+            UnauthenticatedProblem: the key is not good.
             TooManyRequests: he comes too often, or too many keys from his address were not good.
         """
         inside = internal_caller_of(scope)
@@ -209,7 +209,7 @@ class Dispatch:
                 if inside
                 else await self._authentication.principal(key, address=address, request_id=request_id_of(scope))
             )
-        except (Unauthenticated, TooManyRequests):
+        except (UnauthenticatedProblem, TooManyRequests):
             scope["state"]["rate"] = self._authentication.failures.look(address).headers
             raise
         allowance = self._rate.take(principal.key_id if principal else f"address {address}")
@@ -256,7 +256,9 @@ class Dispatch:
                 known = of_streamed(slot, work.digest) if slot else None
                 return await self._do(work, known, operation, call, scope)
 
-    async def _do(self, work: Work, slot: Slot | None, operation: Operation, call: Call, scope: Scope) -> Response:
+    async def _do(
+        self, work: Work, slot: IdempotencySlot | None, operation: Operation, call: Call, scope: Scope
+    ) -> Response:
         if slot is not None:
             keep_ms = int(self._settings.idempotency_hours * 3_600_000)
             work = once(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from ingestd.wire import names
-from workspaced.core.problems import Conflict, Invalid, Problem, Unprocessable
+from workspaced.core.problems import ConflictProblem, Invalid, Problem, UnprocessableProblem
 from workspaced.http.operations import Call, Work
 from workspaced.http.responses import Response
 from workspaced.storage import idempotency
@@ -27,14 +27,14 @@ _FORM = re.compile(r'(?:"([\x20-\x21\x23-\x7e]{1,255})"|([\x21\x23-\x7e][\x20-\x
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slot:
+class IdempotencySlot:
     """Where a request's answer is kept, and the digest that tells whether a repetition is the same request."""
 
     digest: bytes
     fingerprint: bytes
 
 
-def slot_of(call: Call, query_string: bytes) -> Slot | None:
+def slot_of(call: Call, query_string: bytes) -> IdempotencySlot | None:
     """The slot that the header names; None without the header.
 
     Raises:
@@ -48,18 +48,18 @@ def slot_of(call: Call, query_string: bytes) -> Slot | None:
         raise Invalid("bad_idempotency_key", "Idempotency-Key must have 1 to 255 printable ASCII characters.")
     caller = call.principal.key_id if call.principal else ""
     scope = "\n".join((caller, "POST", call.path, match[1] or match[2]))
-    return Slot(
+    return IdempotencySlot(
         digest=hashlib.sha256(scope.encode()).digest(),
         fingerprint=hashlib.sha256(query_string + b"\n" + call.body).digest(),
     )
 
 
-def of_streamed(slot: Slot, digest: bytes) -> Slot:
+def of_streamed(slot: IdempotencySlot, digest: bytes) -> IdempotencySlot:
     """The slot of a request whose body came in pieces, now that its digest is known."""
     return dataclasses.replace(slot, fingerprint=hashlib.sha256(slot.fingerprint + digest).digest())
 
 
-def once(work: Work, slot: Slot, *, now: int, keep_ms: int, refused: Callable[[Problem], Response]) -> Work:
+def once(work: Work, slot: IdempotencySlot, *, now: int, keep_ms: int, refused: Callable[[Problem], Response]) -> Work:
     """Return work that is done at most once for its slot; a repetition gets the stored response.
 
     Batchable work stays batchable: the members of a batch share the look-up and the storing of their responses.
@@ -75,7 +75,7 @@ class _Once:
     """Work of one keyed request. ``since``: responses stored until then (milliseconds since 1970) have expired."""
 
     work: Work
-    slot: Slot
+    slot: IdempotencySlot
     now: int
     since: int
     refused: Callable[[Problem], Response]
@@ -84,7 +84,7 @@ class _Once:
         """Do the work, or return the stored response.
 
         Raises:
-            Unprocessable: the key was used for a request with another content.
+            UnprocessableProblem: the key was used for a request with another content.
             Problem: the work failed with a status of 5xx, which is not stored.
         """
         stored = idempotency.find(tx, self.slot.digest, since=self.since)
@@ -108,10 +108,10 @@ class _Once:
         """Return the stored response.
 
         Raises:
-            Unprocessable: it is the response to a request with another content.
+            UnprocessableProblem: it is the response to a request with another content.
         """
         if not self.is_repetition_of(stored):
-            raise Unprocessable(
+            raise UnprocessableProblem(
                 "idempotency_key_reused", "This Idempotency-Key was used before for a request with another content."
             )
         box = self.work.secret_box
@@ -182,18 +182,18 @@ class InFlight:
     def __init__(self) -> None:
         self._slots: set[bytes] = set()
 
-    def claim(self, slot: Slot | None) -> AbstractContextManager[None]:
+    def claim(self, slot: IdempotencySlot | None) -> AbstractContextManager[None]:
         """Hold the slot, if there is one, for the block.
 
         Raises:
-            Conflict: an earlier request with the same key is not answered yet; on entering the block.
+            ConflictProblem: an earlier request with the same key is not answered yet; on entering the block.
         """
         return self._held(slot) if slot else _NOTHING_TO_HOLD
 
     @contextmanager
-    def _held(self, slot: Slot) -> Iterator[None]:
+    def _held(self, slot: IdempotencySlot) -> Iterator[None]:
         if slot.digest in self._slots:
-            raise Conflict("request_in_progress", "A request with this Idempotency-Key is still in progress.")
+            raise ConflictProblem("request_in_progress", "A request with this Idempotency-Key is still in progress.")
         self._slots.add(slot.digest)
         try:
             yield

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any, Final, TypeVar
 
-from workspaced.core.problems import TooManyRequests, Unavailable
+from workspaced.core.problems import TooManyRequests, UnavailableProblem
 from workspaced.http.held_parts import HeldParts
 from workspaced.http.spool import SpoolRoom, spooled
 
@@ -33,7 +33,7 @@ class LongResponses:
 
         Raises:
             TooManyRequests: the caller has as many under way as it may, and none ended in half a minute.
-            Unavailable: the database reads as many as it may, and none ended in half a minute.
+            UnavailableProblem: the database reads as many as it may, and none ended in half a minute.
         """
         await self._enter(caller)
         try:
@@ -81,7 +81,7 @@ class LongResponses:
                 return await anext(source)
         except TimeoutError:
             sentence = "The service reads as many long lists as it may at once. Try again in a moment."
-            raise Unavailable("streams_busy", sentence, retry_seconds=_RETRY_SECONDS) from None
+            raise UnavailableProblem("streams_busy", sentence, retry_seconds=_RETRY_SECONDS) from None
         finally:
             self._waiting -= 1
 

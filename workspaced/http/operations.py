@@ -20,7 +20,7 @@ from workspaced.http.responses import Response
 from workspaced.security import audit_log as audit
 from workspaced.security.audit_log import Actor, AuditAction
 from workspaced.security.permissions import Principal
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage.port import Store, Transaction
 
 
@@ -43,7 +43,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     address: str
     scheme: str
     now: int
-    settings: Settings
+    settings: WorkspacedSettings
     store: Store
     long_responses: LongResponses
 

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias, TypeVar
 
 import structlog
 
-from workspaced.core.problems import Unavailable
+from workspaced.core.problems import UnavailableProblem
 
 T = TypeVar("T")
 MEMORY_BYTES: Final = 1_048_576
@@ -48,7 +48,7 @@ class SpoolRoom:
         """Wait until there is room for ``size`` bytes more.
 
         Raises:
-            Unavailable: there was none for half a minute, while others waited for what this answer holds.
+            UnavailableProblem: there was none for half a minute, while others waited for what this answer holds.
         """
         while True:
             used = self._used.get(caller, 0)
@@ -61,7 +61,9 @@ class SpoolRoom:
                     await self._freed.wait()
             except TimeoutError:
                 if is_contended():
-                    raise Unavailable("answer_cut", "The answer was read too slowly while others waited.") from None
+                    raise UnavailableProblem(
+                        "answer_cut", "The answer was read too slowly while others waited."
+                    ) from None
 
     def give_back(self, caller: str, size: int) -> None:
         """So many bytes do not wait any more."""
@@ -120,7 +122,7 @@ class _Spool:
         """Add bytes at the end.
 
         Raises:
-            Unavailable: there is no room for them, and others wait.
+            UnavailableProblem: there is no room for them, and others wait.
         """
         await self._wait_for_memory()
         last = self._items[-1] if self._items else None
@@ -216,7 +218,7 @@ async def spooled(
     """The same bytes, of which those that are not taken yet wait in ``room``; ``parts`` is read to its end at once.
 
     Raises:
-        Unavailable: the caller reads so slowly that there is no room, while others wait (``is_contended``).
+        UnavailableProblem: the caller reads so slowly that there is no room, while others wait (``is_contended``).
     """
     spool = _Spool(room, caller, is_contended=is_contended)
     filling = asyncio.create_task(_fill(parts, spool))

@@ -10,7 +10,7 @@ from ingestd.wire import names
 from workspaced.http.operations import Call
 from workspaced.http.responses import Headers, Response, streamed
 from workspaced.http.spool import MEMORY_BYTES
-from workspaced.storage.port import Reader
+from workspaced.storage.port import ReadTransaction
 
 _AT_ONCE_RECORDS = 1_000
 
@@ -26,10 +26,10 @@ class Contents:
     media_type: str = names.JSON
 
 
-async def sent(call: Call, question: Callable[[Reader], Contents]) -> Response:
+async def sent(call: Call, question: Callable[[ReadTransaction], Contents]) -> Response:
     """The answer to a question, which may be asked twice: each time within one view."""
 
-    def at_once(reader: Reader) -> tuple[Contents, bytes | None]:
+    def at_once(reader: ReadTransaction) -> tuple[Contents, bytes | None]:
         contents = question(reader)
         if contents.unchanged or not call.wants_body:
             return contents, b""
@@ -41,7 +41,7 @@ async def sent(call: Call, question: Callable[[Reader], Contents]) -> Response:
     if body is not None:
         return Response(status=200, headers=(("Content-Type", contents.media_type), *contents.headers), body=body)
 
-    def piecemeal(reader: Reader) -> Iterator[Contents | bytes]:
+    def piecemeal(reader: ReadTransaction) -> Iterator[Contents | bytes]:
         again = question(reader)
         yield again
         yield from again.parts

@@ -11,10 +11,10 @@ from workspaced.resources.data_sinks import api_section as data_sinks
 from workspaced.resources.health import api_section as web
 from workspaced.resources.webhooks import api_section as webhooks
 from workspaced.resources.workspaces import api_section as workspaces
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 
 
-def api_sections(settings: Settings) -> tuple[ApiSection, ...]:
+def api_sections(settings: WorkspacedSettings) -> tuple[ApiSection, ...]:
     """Return all sections. Every operation of the service must be described in one of them."""
     limits = settings.limits
     return (

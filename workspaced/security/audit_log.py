@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from ingestd.process.statements import load_statements
 from workspaced.storage.bounded_walk import walk
-from workspaced.storage.port import Reader, Row, Store, Transaction
+from workspaced.storage.port import ReadTransaction, Row, Store, Transaction
 
 _SQL = load_statements("workspaced.security", "audit_log.sql")
 _NOTHING: Mapping[str, int] = {}
@@ -31,7 +31,7 @@ SYSTEM = Actor(principal="system")
 """The service itself, and those who command it on its own machine."""
 
 
-class AuditRow(NamedTuple):
+class StoredAuditRow(NamedTuple):
     """A row, in the order of every SELECT. ``at`` is milliseconds since 1970; ``changed`` and ``counts`` are JSON."""
 
     number: int
@@ -119,12 +119,12 @@ class AuditPage:
     behind which the next page begins; None: this is the last.
     """
 
-    rows: list[AuditRow]
+    rows: list[StoredAuditRow]
     total: int | None
     behind: Place | None
 
 
-def find(reader: Reader, wanted: Wanted) -> AuditPage:
+def find(reader: ReadTransaction, wanted: Wanted) -> AuditPage:
     """The page, found by passing over ``wanted.walk`` rows at the most.
 
     Raises:
@@ -168,7 +168,7 @@ def find(reader: Reader, wanted: Wanted) -> AuditPage:
     if wanted.behind is None:
         walked, matches = reader.one(_SQL[f"count{suffix}"], {**values, "walk": wanted.walk + 1}) or (0, 0)
         total = matches if walked <= wanted.walk else None
-    return AuditPage(rows=[AuditRow._make(row) for row in found.rows], total=total, behind=found.behind)
+    return AuditPage(rows=[StoredAuditRow._make(row) for row in found.rows], total=total, behind=found.behind)
 
 
 async def drop_older(store: Store, *, before: int) -> int:

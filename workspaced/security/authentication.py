@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from workspaced.core.problems import Problem, TooManyRequests, Unauthenticated
+from workspaced.core.problems import Problem, TooManyRequests, UnauthenticatedProblem
 from workspaced.security import audit_log as audit
 from workspaced.security import key_store as keys
 from workspaced.security.audit_log import Actor, AuditAction
@@ -64,7 +64,7 @@ class Authentication:
         """Who calls; None for a caller without a key.
 
         Raises:
-            Unauthenticated: a key was sent that is unknown, mistyped, expired or revoked; the log tells which.
+            UnauthenticatedProblem: a key was sent that is unknown, mistyped, expired or revoked; the log tells which.
             TooManyRequests: too many such keys came from this address.
         """
         if key is None:
@@ -83,12 +83,12 @@ class Authentication:
         try:
             key_id = key_id_of(key)
             if key_id is None:
-                raise _Refused("malformed", "")  # noqa: TRY301  told like every other refusal
+                raise _AuthenticationRefused("malformed", "")  # noqa: TRY301  told like every other refusal
             return await self._verify(key_id, sha256, now)
-        except _Refused as refused:
+        except _AuthenticationRefused as refused:
             self._known.pop(sha256, None)
             self._note_failure(refused, address=address, request_id=request_id, now=now)
-            raise Unauthenticated from None
+            raise UnauthenticatedProblem from None
 
     async def still(self, key_id: str, sha256: bytes) -> Principal | None:
         """Who a key with this digest, shown before, stands for now; None where it is not good any more."""
@@ -98,7 +98,7 @@ class Authentication:
             return known.principal
         try:
             return await self._verify(key_id, sha256, now)
-        except _Refused as refused:
+        except _AuthenticationRefused as refused:
             self._known.pop(sha256, None)
             structlog.get_logger().info("session_refused", reason=refused.reason, key_id=key_id)
             return None
@@ -116,13 +116,13 @@ class Authentication:
         asked_at = self._clock()  # a revocation that is committed during the look-up counts from before it
         found = await self._store.read_brief(lambda reader: keys.credentials(reader, key_id))
         if found is None:
-            raise _Refused("unknown", key_id)
+            raise _AuthenticationRefused("unknown", key_id)
         if not any(hmac.compare_digest(stored, sha256) and (end is None or now < end) for stored, end in found.digests):
-            raise _Refused("wrong_secret", key_id)
+            raise _AuthenticationRefused("wrong_secret", key_id)
         if found.revoked_at is not None:
-            raise _Refused("revoked", key_id)
+            raise _AuthenticationRefused("revoked", key_id)
         if found.expires_at is not None and now >= found.expires_at:
-            raise _Refused("expired", key_id)
+            raise _AuthenticationRefused("expired", key_id)
         if found.last_used_at is None or now - found.last_used_at >= _TOUCH_MS:
             self._beside("key_use_not_noted", lambda tx: keys.touch_key(tx, key_id=key_id, now=now))
         principal = principal_of(name=found.principal, key_id=key_id, key_scopes=found.scopes, grants=found.grants)
@@ -131,7 +131,7 @@ class Authentication:
         self._known[sha256] = _Verified(principal=principal, at=asked_at)
         return principal
 
-    def _note_failure(self, refused: _Refused, *, address: str, request_id: str, now: int) -> None:
+    def _note_failure(self, refused: _AuthenticationRefused, *, address: str, request_id: str, now: int) -> None:
         """In the log each time; in the audit log once a minute and address, since anybody can fail as often as he likes."""
         structlog.get_logger().info(
             "authentication_refused", reason=refused.reason, key_id=refused.key_id or None, address=address
@@ -156,7 +156,7 @@ class Authentication:
             structlog.get_logger().warning(failed, reason=problem.detail)
 
 
-class _Refused(Exception):
+class _AuthenticationRefused(Exception):
     """Why a key is not good: for our own log only."""
 
     def __init__(self, reason: str, key_id: str) -> None:

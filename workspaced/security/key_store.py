@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from ingestd.process.statements import load_statements
 from workspaced.security.key_format import digest, new_key, new_key_id
-from workspaced.security.permissions import EVERYWHERE, ROLES, Grant
-from workspaced.storage.port import Reader, Row, Transaction
+from workspaced.security.permissions import EVERYWHERE, ROLES, WorkspaceGrant
+from workspaced.storage.port import ReadTransaction, Row, Transaction
 
 _SQL = load_statements("workspaced.security", "key_store.sql")
 
@@ -40,7 +40,7 @@ class Credentials:
     expires_at: int | None
     last_used_at: int | None
     revoked_at: int | None
-    grants: tuple[Grant, ...]
+    grants: tuple[WorkspaceGrant, ...]
 
 
 def create_key(
@@ -88,35 +88,35 @@ def purge(tx: Transaction, workspace: int, _most: int) -> int:
     return tx.run(_SQL["purge_grants"], {"workspace": workspace})
 
 
-def list_keys(reader: Reader) -> list[StoredKey]:
+def list_keys(reader: ReadTransaction) -> list[StoredKey]:
     """Every key, oldest first."""
     return [_key(row) for row in reader.all(_SQL["list_keys"])]
 
 
-def find_key(reader: Reader, key_id: str) -> StoredKey | None:
+def find_key(reader: ReadTransaction, key_id: str) -> StoredKey | None:
     """The key with this id, revoked or not."""
     row = reader.one(_SQL["find_key"], {"id": key_id})
     return _key(row) if row else None
 
 
-def all_grants(reader: Reader, principal: str) -> tuple[Grant, ...]:
+def all_grants(reader: ReadTransaction, principal: str) -> tuple[WorkspaceGrant, ...]:
     """What was granted to a principal, whether it gives anything now or not."""
     rows = reader.all(_SQL["all_grants"], {"principal": principal})
-    return tuple(Grant(workspace_id=row[0], role=row[1]) for row in rows)
+    return tuple(WorkspaceGrant(workspace_id=row[0], role=row[1]) for row in rows)
 
 
-def live_grants(reader: Reader, principal: str, *, guest: bool) -> tuple[Grant, ...]:
+def live_grants(reader: ReadTransaction, principal: str, *, guest: bool) -> tuple[WorkspaceGrant, ...]:
     """What gives a principal anything now: workspaces that are deleted, or closed to a guest, are not among it."""
     rows = reader.all(_SQL["grants_of_guest" if guest else "grants_of_principal"], {"principal": principal})
-    return tuple(Grant(workspace_id=row[0], role=row[1]) for row in rows)
+    return tuple(WorkspaceGrant(workspace_id=row[0], role=row[1]) for row in rows)
 
 
-def workspace_is_there(reader: Reader, workspace_id: str) -> bool:
+def workspace_is_there(reader: ReadTransaction, workspace_id: str) -> bool:
     """Whether there is such a workspace, not deleted."""
     return reader.one(_SQL["workspace_is_there"], {"workspace_id": workspace_id}) is not None
 
 
-def keys_named(reader: Reader, name: str) -> list[str]:
+def keys_named(reader: ReadTransaction, name: str) -> list[str]:
     """The ids of the keys that are not revoked and have this id or name."""
     return [row[0] for row in reader.all(_SQL["keys_named"], {"name": name})]
 
@@ -141,7 +141,7 @@ def touch_key(tx: Transaction, *, key_id: str, now: int) -> None:
     tx.run(_SQL["touch_key"], {"id": key_id, "now": now})
 
 
-def credentials(reader: Reader, key_id: str) -> Credentials | None:
+def credentials(reader: ReadTransaction, key_id: str) -> Credentials | None:
     """What authentication needs of the key with this id, if there is one."""
     row = reader.one(_SQL["key_for_authentication"], {"id": key_id})
     if row is None:

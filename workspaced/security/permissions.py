@@ -38,7 +38,7 @@ EVERYWHERE: Final = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grant:
+class WorkspaceGrant:
     """A role on one workspace, or on all (``workspace_id`` is `EVERYWHERE`)."""
 
     workspace_id: str
@@ -65,7 +65,9 @@ class Principal:
         return scope in self.everywhere or any(scope in scopes for scopes in self.by_workspace.values())
 
 
-def principal_of(*, name: str, key_id: str, key_scopes: frozenset[str], grants: tuple[Grant, ...]) -> Principal:
+def principal_of(
+    *, name: str, key_id: str, key_scopes: frozenset[str], grants: tuple[WorkspaceGrant, ...]
+) -> Principal:
     """What a key may do: the scopes of the key AND those of the grants of its principal."""
     own = _with_implied(key_scopes)
     by_workspace: dict[str, frozenset[str]] = {}

@@ -12,7 +12,7 @@ import structlog
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from workspaced.core.problems import Unavailable
+from workspaced.core.problems import UnavailableProblem
 
 VARIABLE: Final = "WORKSPACED_ENCRYPTION_KEY"
 _KEY_BYTES = 32
@@ -64,7 +64,7 @@ class SecretBox:
         """What was sealed, with this key or plainly.
 
         Raises:
-            Unavailable: it was sealed with a key that this process does not have.
+            UnavailableProblem: it was sealed with a key that this process does not have.
         """
         if stored[:1] == _PLAIN:
             return stored[1:]
@@ -86,5 +86,7 @@ class SecretBox:
             structlog.get_logger().warning("secrets_stored_plainly", remedy=f"set {VARIABLE} to 32 bytes in base64")
 
 
-def _locked(why: str) -> Unavailable:
-    return Unavailable("secrets_sealed", f"A secret that is kept sealed can't be opened. {why}", retry_seconds=60)
+def _locked(why: str) -> UnavailableProblem:
+    return UnavailableProblem(
+        "secrets_sealed", f"A secret that is kept sealed can't be opened. {why}", retry_seconds=60
+    )

@@ -15,7 +15,7 @@ from typing import Final, Literal, Protocol, TypeAlias
 import structlog
 
 from workspaced.server.descriptors import RESERVED, connection_capacity, descriptor_limit
-from workspaced.settings.model import Limits, Settings
+from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.telemetry.metrics import Metrics
 
 Reason: TypeAlias = Literal[
@@ -234,7 +234,7 @@ def source_of(peer: str) -> str:
     return str(address)
 
 
-def public_connections(settings: Settings, metrics: Metrics) -> Connections:
+def public_connections(settings: WorkspacedSettings, metrics: Metrics) -> Connections:
     """Return the connections of a process's listener for clients."""
     return Connections(
         settings.limits,

@@ -13,7 +13,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from ingestd.wire import names
-from workspaced.core.problems import HeadTooLarge, Invalid, Problem, RequestTimeout, TargetTooLong, Unavailable
+from workspaced.core.problems import HeadTooLarge, Invalid, Problem, RequestTimeout, TargetTooLong, UnavailableProblem
 from workspaced.http.problem_body import refusal
 from workspaced.http.tracing import new_request_id
 from workspaced.server.connections import Connections, Reason, source_of
@@ -25,7 +25,7 @@ _PIPELINED_REQUESTS: Final = 32
 _RETRY_SECONDS: Final = 5
 
 
-class _Refused(Exception):
+class _RequestRefused(Exception):
     """Ends the parser's work on a request that is refused."""
 
 
@@ -84,7 +84,7 @@ class LimitedProtocol(HttpToolsProtocol):
         reason = self._registry.admit(self, descriptor=socket.fileno() if socket else 0)
         if reason is not None:
             sentence = "The service has as many connections as it takes. Use fewer, or try again later."
-            self._refuse(reason, Unavailable(reason, sentence, retry_seconds=_RETRY_SECONDS))
+            self._refuse(reason, UnavailableProblem(reason, sentence, retry_seconds=_RETRY_SECONDS))
             if not self._registry.linger(self):
                 self._wire.close()
 
@@ -105,7 +105,7 @@ class LimitedProtocol(HttpToolsProtocol):
             self._head_since = self.loop.time()
         try:
             self._parse(data)
-        except (httptools.HttpParserError, _Refused) as error:
+        except (httptools.HttpParserError, _RequestRefused) as error:
             reason, problem = self._refusal or ("bad_request", _malformed(error))
             self._refuse(reason, problem)
         except httptools.HttpParserUpgrade:  # the request is answered, the upgrade is not made
@@ -138,7 +138,7 @@ class LimitedProtocol(HttpToolsProtocol):
         """As uvicorn's, no longer than the limit."""
         if len(self.url) + len(url) > self._limits.target_bytes:
             self._refusal = "target_too_long", TargetTooLong(self._limits.target_bytes)
-            raise _Refused
+            raise _RequestRefused
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -154,7 +154,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if len(self.pipeline) >= _PIPELINED_REQUESTS:
             sentence = f"More than {_PIPELINED_REQUESTS} requests came before the first was answered."
             self._refusal = "too_many_requests_at_once", Invalid("too_many_requests_at_once", sentence)
-            raise _Refused
+            raise _RequestRefused
         super().on_headers_complete()
         self._in_head = False
         self._head_since = None
@@ -183,7 +183,7 @@ class LimitedProtocol(HttpToolsProtocol):
             "head_too_large",
             HeadTooLarge(most_bytes=self._limits.head_bytes, most_lines=self._limits.header_lines),
         )
-        raise _Refused
+        raise _RequestRefused
 
     # The registry's side
 

@@ -19,12 +19,12 @@ from workspaced.server.descriptors import descriptor_limit
 from workspaced.server.http import HttpServer, listening
 from workspaced.server.listeners import url_of
 from workspaced.server.signals import handled
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 from workspaced.telemetry.exposition import build_family, exposition, level_families, own_process
 
 
 async def serve(
-    settings: Settings,
+    settings: WorkspacedSettings,
     listener: socket.socket,
     *,
     admin: socket.socket | None,

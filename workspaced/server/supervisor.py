@@ -28,7 +28,7 @@ from workspaced.server.listeners import PortTaken, url_of
 from workspaced.server.signals import handled
 from workspaced.server.worker import ALIVE, LEVELS, PORT, UNREADY, Assignment
 from workspaced.server.worker_process import WorkerProcess
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage.port import StorageUnusable
 from workspaced.telemetry.exposition import build_family, exposition, level_families, process_families, worker_families
 from workspaced.telemetry.levels import Levels
@@ -68,7 +68,7 @@ class _Place:
 class Supervisor:
     """``settings`` are one worker's; ``held`` is the port that they share."""
 
-    settings: Settings
+    settings: WorkspacedSettings
     workers: int
     held: socket.socket
     admin: socket.socket | None

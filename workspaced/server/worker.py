@@ -26,7 +26,7 @@ from workspaced.server.http import HttpServer, listening
 from workspaced.server.listeners import PortTaken, listen
 from workspaced.server.signals import handled
 from workspaced.server.single import unready
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage.port import StorageUnusable
 
 STORAGE: Final = "storage"
@@ -42,7 +42,7 @@ class Assignment:
     """What a worker is to do. ``name`` is in each of its lines in the log."""
 
     name: str
-    settings: Settings
+    settings: WorkspacedSettings
     host: str
     port: int
     log_level: Level

@@ -1,4 +1,4 @@
-"""Settings out of the environment: every field of `Settings` but ``data`` has a variable, by its name or its part's own."""
+"""`workspaced.settings.model.WorkspacedSettings` from environment variables. They are the same for every way of starting it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from workspaced.security.egress.rules import EgressRules
 from workspaced.security.secret_box import encryption_key
 from workspaced.security.trusted_proxies import Proxies
-from workspaced.settings.model import Limits, Settings, public_url, visible_id_prefix
+from workspaced.settings.model import Limits, WorkspacedSettings, public_url, visible_id_prefix
 from workspaced.settings.workers import ConversionSettings, DeliverySettings
 from workspaced.storage.address import postgres_address
 
@@ -19,7 +19,9 @@ _SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,6})?", re.ASCII)
 _MAY_BE_ZERO = frozenset({"key_cache_seconds"})
 
 
-def settings_from(environment: Mapping[str, str], *, data: Path, database: str = "", dev: bool = False) -> Settings:
+def settings_from(
+    environment: Mapping[str, str], *, data: Path, database: str = "", dev: bool = False
+) -> WorkspacedSettings:
     """The defaults, each replaced where the environment says otherwise.
 
     ``database`` is PostgreSQL's URL; empty: SQLite in the data folder. ``dev`` logs every request, and opens plain http and
@@ -31,7 +33,7 @@ def settings_from(environment: Mapping[str, str], *, data: Path, database: str =
     plain = _plain(environment)
     if dev:
         plain["log_requests"] = True
-    return Settings(
+    return WorkspacedSettings(
         data=data,
         limits=Limits.from_environment(environment),
         egress=EgressRules.from_environment(environment, dev=dev),
@@ -49,7 +51,7 @@ def settings_from(environment: Mapping[str, str], *, data: Path, database: str =
 def _plain(environment: Mapping[str, str]) -> dict[str, Any]:
     """The fields that are a switch or a number, by their type."""
     given: dict[str, Any] = {}
-    for field in dataclasses.fields(Settings):
+    for field in dataclasses.fields(WorkspacedSettings):
         name = f"WORKSPACED_{field.name.upper()}"
         text = environment.get(name, "")
         if not text:

@@ -109,7 +109,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class WorkspacedSettings:
     """One running service. ``data`` is the folder that holds everything it remembers.
 
     Each field but ``data`` has an environment variable (`workspaced.settings.environment`). At most ``group_callers`` share
@@ -139,7 +139,7 @@ class Settings:
     public_url: str = ""
     postgres: PostgresAddress | None = None
 
-    def of_one_of(self, processes: int) -> Settings:
+    def of_one_of(self, processes: int) -> WorkspacedSettings:
         """Return the settings of each of several worker processes. Each counts its share of the rates (contract G20).
 
         Raises:

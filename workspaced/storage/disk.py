@@ -6,14 +6,14 @@ import os
 import tempfile
 from pathlib import Path
 
-from workspaced.core.problems import Unavailable
+from workspaced.core.problems import UnavailableProblem
 
 
 def try_disk(folder: Path) -> None:
     """Write a file and flush it.
 
     Raises:
-        Unavailable: the folder can't be written.
+        UnavailableProblem: the folder can't be written.
     """
     try:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".ready-") as probe:
@@ -21,4 +21,6 @@ def try_disk(folder: Path) -> None:
             probe.flush()
             os.fsync(probe.fileno())
     except OSError as error:
-        raise Unavailable("disk_not_writable", f"The data folder can't be written ({error.strerror}).") from error
+        raise UnavailableProblem(
+            "disk_not_writable", f"The data folder can't be written ({error.strerror})."
+        ) from error

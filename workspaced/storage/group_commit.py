@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
-from workspaced.core.problems import Unavailable
+from workspaced.core.problems import UnavailableProblem
 from workspaced.storage.batchable import Outcome, Work
 from workspaced.storage.port import CommitObserver, Transaction
 
@@ -80,7 +80,7 @@ class GroupCommit:
         answer: asyncio.Future[Any] = loop.create_future()
         with self._lock:
             if self._stopped or not self._thread.is_alive():
-                raise Unavailable("stopping", "The service is stopping.")
+                raise UnavailableProblem("stopping", "The service is stopping.")
             if not self._gathered:
                 loop.call_soon(self._hand_over)
             self._gathered.append(_Piece(work, weight, answer, loop))

@@ -9,7 +9,7 @@ from contextlib import suppress
 import structlog
 
 from workspaced.core.problems import Problem
-from workspaced.storage.port import Reader, Store, Transaction
+from workspaced.storage.port import ReadTransaction, Store, Transaction
 
 _RETRY_SECONDS = 1.0
 
@@ -27,7 +27,7 @@ class IncrementalJob:
         store: Store,
         *,
         channel: str,
-        pending: Callable[[Reader], bool],
+        pending: Callable[[ReadTransaction], bool],
         step: Callable[[Transaction, int], int],
         rows: int,
         every_seconds: float,

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from ingestd.process.statements import load_statements
-from workspaced.core.problems import Unavailable
+from workspaced.core.problems import UnavailableProblem
 from workspaced.storage.port import Store
 
 _SQL = load_statements("workspaced.storage", "leases.sql")
@@ -29,7 +29,7 @@ class JobLeases:
         """Whether the job is ours for the block; if not, another process is at it.
 
         Raises:
-            Unavailable: the database can't tell.
+            UnavailableProblem: the database can't tell.
         """
         if not await self._take(job):
             yield False
@@ -53,5 +53,5 @@ class JobLeases:
             await asyncio.sleep(self._seconds / 3)
             try:
                 await self._take(job)
-            except Unavailable:  # the job itself meets the same, and says so
+            except UnavailableProblem:  # the job itself meets the same, and says so
                 continue

@@ -1,6 +1,6 @@
 """The seam between the slices and a database.
 
-A slice's store is functions of a `Reader` or a `Transaction` and SQL by name; it knows neither threads nor drivers.
+A slice's store is functions of a `ReadTransaction` or a `Transaction` and SQL by name; it knows neither threads nor drivers.
 Statements use ``:name`` parameters, except for `Transaction.load`. A row is a tuple in the statement's own column order.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequenc
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from workspaced.core.problems import Unavailable
+from workspaced.core.problems import UnavailableProblem
 
 T = TypeVar("T")
 Row: TypeAlias = tuple[Any, ...]
@@ -22,7 +22,7 @@ STREAM_THREADS = 4
 """How many streams read from the database at once; the others wait for their next rows."""
 
 
-class Reader(Protocol):
+class ReadTransaction(Protocol):
     """One consistent view of the database."""
 
     def one(self, statement: str, values: Values = ..., /) -> Row | None:
@@ -35,7 +35,7 @@ class Reader(Protocol):
         """Every row, at most ``size`` at a time."""
 
 
-class Transaction(Reader, Protocol):
+class Transaction(ReadTransaction, Protocol):
     """What a piece of work may do; all of it becomes durable together, or nothing does."""
 
     def run(self, statement: str, values: Values = ..., /) -> int:
@@ -60,23 +60,23 @@ class Transaction(Reader, Protocol):
 class Store(Protocol):
     """A database in use by one process."""
 
-    async def read(self, question: Callable[[Reader], T]) -> T:
+    async def read(self, question: Callable[[ReadTransaction], T]) -> T:
         """Ask within one consistent view.
 
         Raises:
-            Unavailable: the database is busy or can't be reached.
+            UnavailableProblem: the database is busy or can't be reached.
         """
 
-    async def read_brief(self, question: Callable[[Reader], T]) -> T:
+    async def read_brief(self, question: Callable[[ReadTransaction], T]) -> T:
         """As `read`, for a question about a few rows that indexes find: it never waits for the questions of `read`.
 
         It has connections and threads of its own, so that callers are authenticated however many lists are being read.
 
         Raises:
-            Unavailable: the database is busy or can't be reached.
+            UnavailableProblem: the database is busy or can't be reached.
         """
 
-    def stream(self, question: Callable[[Reader], Iterator[T]]) -> AsyncGenerator[T, None]:
+    def stream(self, question: Callable[[ReadTransaction], Iterator[T]]) -> AsyncGenerator[T, None]:
         """What the question yields, within one consistent view that is held until the iterator ends or is closed."""
 
     async def write(self, work: Callable[[Transaction], T], *, weight: int = 1) -> T:
@@ -87,7 +87,7 @@ class Store(Protocol):
         run anew after what it did was undone, so only what it returns may leave it.
 
         Raises:
-            Unavailable: the database is busy, full or can't be reached; nothing was changed.
+            UnavailableProblem: the database is busy, full or can't be reached; nothing was changed.
         """
 
     def listen(self, channel: str, wake: Callable[[], None]) -> None:
@@ -100,7 +100,7 @@ class Store(Protocol):
         """Whether reading, writing and the schema are in order (readiness).
 
         Raises:
-            Unavailable: they are not; the sentence says what.
+            UnavailableProblem: they are not; the sentence says what.
         """
 
 
@@ -126,5 +126,5 @@ class StorageUnusable(Exception):
     """The service can't start on this data: not writable, damaged, or written by a newer program."""
 
 
-class PasswordRefused(Unavailable):
+class PasswordRefused(UnavailableProblem):
     """The database's server wants another password. Who starts had better end; who serves waits until it is put right."""

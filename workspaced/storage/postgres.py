@@ -16,7 +16,7 @@ from psycopg.adapt import Dumper
 from psycopg.types.numeric import Int8Dumper
 
 from ingestd.process.statements import Statement
-from workspaced.core.problems import Unavailable
+from workspaced.core.problems import UnavailableProblem
 from workspaced.storage.address import PostgresAddress
 from workspaced.storage.port import PasswordRefused, Row, Values
 
@@ -50,7 +50,7 @@ def connect(address: PostgresAddress, *, lock_seconds: float = LOCK_SECONDS) -> 
     It may be used from any thread, by one at a time. A wait for a row that somebody else holds ends after ``lock_seconds``.
 
     Raises:
-        Unavailable: the server can't be reached or refuses us; the sentence has no password. It is a `PasswordRefused`
+        UnavailableProblem: the server can't be reached or refuses us; the sentence has no password. It is a `PasswordRefused`
             where the server was reached and the password is the matter.
     """
     try:
@@ -72,7 +72,7 @@ async def connect_to_listen(address: PostgresAddress) -> psycopg.AsyncConnection
     """A connection for LISTEN.
 
     Raises:
-        Unavailable: as `connect`.
+        UnavailableProblem: as `connect`.
     """
     try:
         return await psycopg.AsyncConnection.connect(**_parameters(address), autocommit=True)  # type: ignore[arg-type]
@@ -221,7 +221,7 @@ def transaction(connection: Connection, *, write: bool) -> Iterator[PostgresTran
 
     Raises:
         Undone: it may be done again.
-        Unavailable: it can't be done now, or the connection was lost in the commit, so nobody knows what became of it.
+        UnavailableProblem: it can't be done now, or the connection was lost in the commit, so nobody knows what became of it.
     """
     committing = False
     try:
@@ -238,7 +238,7 @@ def transaction(connection: Connection, *, write: bool) -> Iterator[PostgresTran
             raise
     except psycopg.Error as error:
         if connection.closed and committing and write:
-            raise Unavailable(
+            raise UnavailableProblem(
                 "storage_lost",
                 "The connection to the database was lost in the commit, so it is not known whether the change was made. "
                 "Look before you repeat it, or repeat it with an Idempotency-Key.",
@@ -265,19 +265,21 @@ def as_problem(error: Exception) -> Exception:
             | psycopg.errors.DeadlockDetected()
             | psycopg.errors.LockNotAvailable()
         ):
-            return Unavailable("storage_busy", "The database is busy: try again in a moment.")
+            return UnavailableProblem("storage_busy", "The database is busy: try again in a moment.")
         case psycopg.errors.DiskFull():
-            return Unavailable("storage_full", "The disk that holds the database is full.", retry_seconds=30)
+            return UnavailableProblem("storage_full", "The disk that holds the database is full.", retry_seconds=30)
         case psycopg.errors.ReadOnlySqlTransaction():
-            return Unavailable("storage_failed", "The database takes no writes: it is a standby.", retry_seconds=5)
+            return UnavailableProblem(
+                "storage_failed", "The database takes no writes: it is a standby.", retry_seconds=5
+            )
         case psycopg.OperationalError() | psycopg.InterfaceError() if not isinstance(
             error, psycopg.errors.QueryCanceled
         ):
-            return Unavailable("storage_lost", "The database is away: the connection was lost.", retry_seconds=5)
+            return UnavailableProblem("storage_lost", "The database is away: the connection was lost.", retry_seconds=5)
     return error
 
 
-def unreachable(address: PostgresAddress, error: psycopg.Error) -> Unavailable:
+def unreachable(address: PostgresAddress, error: psycopg.Error) -> UnavailableProblem:
     """The server's or the driver's own words, without a password."""
     words = " ".join(str(error).split())
     for name, value in address.parameters:
@@ -286,7 +288,7 @@ def unreachable(address: PostgresAddress, error: psycopg.Error) -> Unavailable:
     why = f"The database {address} can't be used: {words}"
     if _is_about_the_password(error):
         return PasswordRefused("storage_refused", f"{why}. {_PASSWORD_REMEDY}", retry_seconds=30)
-    return Unavailable("storage_away", why, retry_seconds=5)
+    return UnavailableProblem("storage_away", why, retry_seconds=5)
 
 
 # libpq hands on no SQLSTATE of a connection that was refused, so the server's own words have to tell. One that speaks another

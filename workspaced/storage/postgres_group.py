@@ -17,7 +17,7 @@ from itertools import count
 
 import psycopg
 
-from workspaced.core.problems import Unavailable
+from workspaced.core.problems import UnavailableProblem
 from workspaced.storage.batchable import Outcome, Work, run_batches
 from workspaced.storage.postgres import REPEATABLE, Connection, PostgresTransaction, Undone, as_problem, transaction
 
@@ -52,7 +52,7 @@ class PostgresGroup:
         """Every outcome, after the commits.
 
         Raises:
-            Unavailable: the database can't be reached, is full, or was lost; nobody's work is known to be kept.
+            UnavailableProblem: the database can't be reached, is full, or was lost; nobody's work is known to be kept.
         """
         outcomes: list[Outcome | None] = [None] * len(works)
         if len(works) > 1:
@@ -60,12 +60,12 @@ class PostgresGroup:
                 outcomes = self._grouped(works)
             except Undone:
                 outcomes = [None] * len(works)
-        away: Unavailable | None = None
+        away: UnavailableProblem | None = None
         for place, work in enumerate(works):
             if outcomes[place] is None:
                 try:
                     outcomes[place] = (None, away) if away else self._alone(work)
-                except Unavailable as problem:  # no use in trying it once more for each of the others
+                except UnavailableProblem as problem:  # no use in trying it once more for each of the others
                     away = problem
                     outcomes[place] = (None, problem)
         return [outcome or (None, None) for outcome in outcomes]

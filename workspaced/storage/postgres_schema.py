@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psycopg
 
-from workspaced.core.problems import Unavailable
+from workspaced.core.problems import UnavailableProblem
 from workspaced.storage import migrations
 from workspaced.storage.address import PostgresAddress
 from workspaced.storage.port import StorageUnusable
@@ -26,13 +26,13 @@ def require_head(connection: Connection, address: PostgresAddress) -> None:
     """Refuse to work with another schema than this program's.
 
     Raises:
-        Unavailable: the database has another one; the sentence says what to do.
+        UnavailableProblem: the database has another one; the sentence says what to do.
     """
     version = reached(connection)
     if version > migrations.head():
-        raise Unavailable("schema_ahead", migrations.newer(f"The database {address}", version), retry_seconds=5)
+        raise UnavailableProblem("schema_ahead", migrations.newer(f"The database {address}", version), retry_seconds=5)
     if version < migrations.head():
-        raise Unavailable(
+        raise UnavailableProblem(
             "schema_behind",
             f"The database {address} has schema {version}, but this program needs {migrations.head()}. "
             "Run `workspaced migrate` with the same database.",
@@ -45,7 +45,7 @@ def migrate(address: PostgresAddress) -> tuple[int, int]:
 
     Raises:
         StorageUnusable: a newer program wrote the database, or this user may not change it.
-        Unavailable: the server can't be reached.
+        UnavailableProblem: the server can't be reached.
     """
     connection = connect(address)
     try:

@@ -14,12 +14,19 @@ from typing import TypeVar
 import psycopg
 import structlog
 
-from workspaced.core.problems import Unavailable
+from workspaced.core.problems import UnavailableProblem
 from workspaced.storage.address import PostgresAddress
 from workspaced.storage.disk import try_disk
 from workspaced.storage.group_commit import GROUP_CALLERS, GroupCommit
 from workspaced.storage.notifications import NotificationListeners
-from workspaced.storage.port import BRIEF_READERS, STREAM_THREADS, CommitObserver, Reader, StorageUnusable, Transaction
+from workspaced.storage.port import (
+    BRIEF_READERS,
+    STREAM_THREADS,
+    CommitObserver,
+    ReadTransaction,
+    StorageUnusable,
+    Transaction,
+)
 from workspaced.storage.postgres import (
     CHANNEL,
     LOCK_SECONDS,
@@ -42,7 +49,7 @@ def transact(address: PostgresAddress, work: Callable[[Transaction], T]) -> T:
     """One transaction of somebody who is no server: a command, a test.
 
     Raises:
-        Unavailable: the database is busy, can't be reached, or has another schema than this program.
+        UnavailableProblem: the database is busy, can't be reached, or has another schema than this program.
     """
     group = PostgresGroup(lambda: _connect(address, lock_seconds=LOCK_SECONDS))
     try:
@@ -117,15 +124,15 @@ class PostgresStore:
         while self._idle:
             self._idle.pop().close()
 
-    async def read(self, question: Callable[[Reader], T]) -> T:
+    async def read(self, question: Callable[[ReadTransaction], T]) -> T:
         """As the port says."""
         return await self._read(question, self._reading, self._threads)
 
-    async def read_brief(self, question: Callable[[Reader], T]) -> T:
+    async def read_brief(self, question: Callable[[ReadTransaction], T]) -> T:
         """As the port says."""
         return await self._read(question, self._reading_briefly, self._brief_threads)
 
-    async def stream(self, question: Callable[[Reader], Iterator[T]]) -> AsyncGenerator[T, None]:
+    async def stream(self, question: Callable[[ReadTransaction], Iterator[T]]) -> AsyncGenerator[T, None]:
         """As the port says; a connection of its own, so that a slow client keeps no reader from the others."""
         async with self._streaming:
             steps = iterate_on_threads(self._stream_threads, self._steps(question))
@@ -149,14 +156,16 @@ class PostgresStore:
         await asyncio.to_thread(try_disk, self._folder)
         await self.write(_require_writable)
 
-    async def _read(self, question: Callable[[Reader], T], places: asyncio.Semaphore, threads: ThreadPoolExecutor) -> T:
+    async def _read(
+        self, question: Callable[[ReadTransaction], T], places: asyncio.Semaphore, threads: ThreadPoolExecutor
+    ) -> T:
         await places.acquire()
         asked = asyncio.get_running_loop().run_in_executor(threads, self._ask, question)
         # The place is free when the thread is done, even where the caller has been cancelled meanwhile.
         asked.add_done_callback(lambda _: places.release())
         return await asyncio.shield(asked)
 
-    def _ask(self, question: Callable[[Reader], T]) -> T:
+    def _ask(self, question: Callable[[ReadTransaction], T]) -> T:
         try:
             return self._asked(question)
         except Undone as undone:
@@ -168,11 +177,11 @@ class PostgresStore:
         except Undone as undone:
             raise as_problem(undone.reason) from undone
 
-    def _asked(self, question: Callable[[Reader], T]) -> T:
+    def _asked(self, question: Callable[[ReadTransaction], T]) -> T:
         with self._borrowed() as connection, transaction(connection, write=False) as view:
             return question(view)
 
-    def _steps(self, question: Callable[[Reader], Iterator[T]]) -> Generator[T, None, None]:
+    def _steps(self, question: Callable[[ReadTransaction], Iterator[T]]) -> Generator[T, None, None]:
         try:
             with self._borrowed() as connection, transaction(connection, write=False) as view:
                 yield from question(view)
@@ -225,7 +234,7 @@ class PostgresStore:
                     self._waking.announce(None)
                     async for said in connection.notifies():
                         self._waking.announce((said.payload,))
-            except Unavailable as problem:
+            except UnavailableProblem as problem:
                 if heard:
                     log.warning("storage_not_heard", reason=problem.detail)
                 heard = False
@@ -247,4 +256,4 @@ def _connect(address: PostgresAddress, *, lock_seconds: float) -> Connection:
 
 def _require_writable(tx: Transaction) -> None:
     if tx.one("SHOW transaction_read_only") != ("off",):
-        raise Unavailable("storage_failed", "The database takes no writes: it is a standby.", retry_seconds=5)
+        raise UnavailableProblem("storage_failed", "The database takes no writes: it is a standby.", retry_seconds=5)

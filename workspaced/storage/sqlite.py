@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 
-from workspaced.core.problems import Unavailable
+from workspaced.core.problems import UnavailableProblem
 from workspaced.storage.port import Row, Values
 
 BUSY_SECONDS = 5.0
@@ -165,11 +165,11 @@ def as_problem(error: sqlite3.OperationalError) -> Exception:
     """What a caller is told when SQLite can't; our own mistakes (a wrong statement, say) stay what they are."""
     code = error.sqlite_errorcode & 0xFF
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-        return Unavailable("storage_busy", "The database is busy: try again in a moment.")
+        return UnavailableProblem("storage_busy", "The database is busy: try again in a moment.")
     if code == sqlite3.SQLITE_FULL:
-        return Unavailable("storage_full", "The disk that holds the database is full.", retry_seconds=30)
+        return UnavailableProblem("storage_full", "The disk that holds the database is full.", retry_seconds=30)
     if code in {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}:
-        return Unavailable("storage_failed", f"The database file can't be used ({error}).", retry_seconds=5)
+        return UnavailableProblem("storage_failed", f"The database file can't be used ({error}).", retry_seconds=5)
     return error
 
 

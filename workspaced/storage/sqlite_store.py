@@ -11,12 +11,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from workspaced.core.problems import Unavailable
+from workspaced.core.problems import UnavailableProblem
 from workspaced.storage import migrations, sqlite_schema
 from workspaced.storage.disk import try_disk
 from workspaced.storage.group_commit import GROUP_CALLERS, GroupCommit
 from workspaced.storage.notifications import NotificationListeners
-from workspaced.storage.port import BRIEF_READERS, STREAM_THREADS, CommitObserver, Reader, StorageUnusable, Transaction
+from workspaced.storage.port import (
+    BRIEF_READERS,
+    STREAM_THREADS,
+    CommitObserver,
+    ReadTransaction,
+    StorageUnusable,
+    Transaction,
+)
 from workspaced.storage.sqlite import BUSY_SECONDS, connect, transaction
 from workspaced.storage.sqlite_group import SqliteGroup
 from workspaced.storage.threaded_generator import iterate_on_threads
@@ -77,7 +84,7 @@ def transact(path: Path, work: Callable[[Transaction], T]) -> T:
 
     Raises:
         StorageUnusable: the folder or file can't be used.
-        Unavailable: the database is busy.
+        UnavailableProblem: the database is busy.
     """
     connection = open_database(path)
     try:
@@ -138,15 +145,15 @@ class SqliteStore:
         while self._connections:
             self._connections.pop().close()
 
-    async def read(self, question: Callable[[Reader], T]) -> T:
+    async def read(self, question: Callable[[ReadTransaction], T]) -> T:
         """As the port says."""
         return await self._lists.read(question)
 
-    async def read_brief(self, question: Callable[[Reader], T]) -> T:
+    async def read_brief(self, question: Callable[[ReadTransaction], T]) -> T:
         """As the port says."""
         return await self._brief.read(question)
 
-    async def stream(self, question: Callable[[Reader], Iterator[T]]) -> AsyncGenerator[T, None]:
+    async def stream(self, question: Callable[[ReadTransaction], Iterator[T]]) -> AsyncGenerator[T, None]:
         """As the port says; a connection of its own, so that a slow client keeps no reader from the others."""
         async with self._streams:
             steps = iterate_on_threads(self._stream_threads, _steps(self._path, question))
@@ -159,7 +166,7 @@ class SqliteStore:
     async def write(self, work: Callable[[Transaction], T], *, weight: int = 1) -> T:
         """As the port says."""
         if self._writer is None:
-            raise Unavailable("starting", "The service is starting.")
+            raise UnavailableProblem("starting", "The service is starting.")
         return await self._writer.write(work, weight=weight)
 
     def listen(self, channel: str, wake: Callable[[], None]) -> None:
@@ -170,7 +177,7 @@ class SqliteStore:
         """As the port says."""
         reached = await self.read_brief(lambda reader: reader.one("PRAGMA user_version"))
         if reached is None or reached[0] != migrations.head():
-            raise Unavailable(
+            raise UnavailableProblem(
                 "schema_behind", "The database does not have the schema of this program.", retry_seconds=5
             )
         await asyncio.to_thread(try_disk, self._path.parent)
@@ -192,7 +199,7 @@ class _Readers:
             self._idle.put_nowait(connection)
         return opened
 
-    async def read(self, question: Callable[[Reader], T]) -> T:
+    async def read(self, question: Callable[[ReadTransaction], T]) -> T:
         """Ask within one consistent view."""
         connection = await self._idle.get()
         asked = asyncio.get_running_loop().run_in_executor(self.threads, _ask, connection, question)
@@ -201,12 +208,12 @@ class _Readers:
         return await asyncio.shield(asked)
 
 
-def _ask(connection: sqlite3.Connection, question: Callable[[Reader], T]) -> T:
+def _ask(connection: sqlite3.Connection, question: Callable[[ReadTransaction], T]) -> T:
     with transaction(connection, write=False) as view:
         return question(view)
 
 
-def _steps(path: Path, question: Callable[[Reader], Iterator[T]]) -> Generator[T, None, None]:
+def _steps(path: Path, question: Callable[[ReadTransaction], Iterator[T]]) -> Generator[T, None, None]:
     with _opened(path) as connection, transaction(connection, write=False) as view:
         yield from question(view)
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from workspaced.core.problems import Unavailable
+from workspaced.core.problems import UnavailableProblem
 from workspaced.storage.port import PasswordRefused, StorageUnusable
 
 _AGAIN_SECONDS = 1.0
@@ -31,7 +31,7 @@ class Startup:
         """
         await self._attempt(retryable=lambda problem: not isinstance(problem, PasswordRefused))
 
-    async def _attempt(self, *, retryable: Callable[[Unavailable], bool]) -> None:
+    async def _attempt(self, *, retryable: Callable[[UnavailableProblem], bool]) -> None:
         """Try it once; why it can't be done now is logged.
 
         Raises:
@@ -39,7 +39,7 @@ class Startup:
         """
         try:
             await self._step()
-        except Unavailable as problem:
+        except UnavailableProblem as problem:
             if not retryable(problem):
                 raise StorageUnusable(problem.detail) from problem
             if problem.detail != self._said:

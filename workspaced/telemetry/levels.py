@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ingestd.process.statements import load_statements
 from workspaced.core.problems import Problem
-from workspaced.storage.port import Reader, Store
+from workspaced.storage.port import ReadTransaction, Store
 
 _SQL = load_statements("workspaced.telemetry", "levels.sql")
 
@@ -34,7 +34,7 @@ async def read_levels(store: Store) -> Levels:
         return Levels(reached=False)
 
 
-def _levels(reader: Reader) -> Levels:
+def _levels(reader: ReadTransaction) -> Levels:
     waiting = reader.all(_SQL["waiting_deliveries"])
     fan_out, since = reader.one(_SQL["waiting_events"]) or (0, None)
     webhooks = {int(enabled): int(count) for enabled, count in reader.all(_SQL["webhooks"])}

@@ -11,7 +11,7 @@ from starlette.datastructures import Headers, QueryParams
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
-from workspaced.core.problems import Invalid, MethodNotAllowed, NotFound, Problem, Unauthenticated
+from workspaced.core.problems import Invalid, MethodNotAllowed, NotFoundProblem, Problem, UnauthenticatedProblem
 from workspaced.http.bodies import read_body
 from workspaced.http.internal_client import InternalClient
 from workspaced.http.paths import Routes, raw_path_of, segments
@@ -22,11 +22,11 @@ from workspaced.ui.addresses import address, see_other
 from workspaced.ui.assets import Assets
 from workspaced.ui.live import Live, LiveLimits
 from workspaced.ui.protection import drop_cookie, keep_cookie, safe_return, same_token, sent_by_us, token_of
-from workspaced.ui.renderer import Renderer, View
+from workspaced.ui.renderer import PageView, Renderer
 from workspaced.ui.response_sender import send_response
 from workspaced.ui.routes import Route, routes
 from workspaced.ui.sessions import Session, Sessions
-from workspaced.ui.visit import Refused, Visit
+from workspaced.ui.visit import PageRefused, Visit
 
 _FORM_BYTES: Final = 8_192
 _FORM_FIELDS: Final = 20
@@ -82,11 +82,11 @@ class Pages:
         try:
             session = await self._session(headers)
             return await self._page(raw_path, headers, session, scope, receive)
-        except Refused as refused:
+        except PageRefused as refused:
             return self._refusal(refused, session, ())
         except Problem as problem:
             note_refusal(scope, problem)
-            return self._refusal(Refused(problem.status, problem.title, problem.detail), session, problem.headers)
+            return self._refusal(PageRefused(problem.status, problem.title, problem.detail), session, problem.headers)
 
     async def _session(self, headers: Headers) -> Session | None:
         token = token_of(headers.get("Cookie", ""))
@@ -97,13 +97,13 @@ class Pages:
     ) -> Response:
         match = self._routes.find(scope["method"], segments(raw_path))
         if match is None:
-            raise NotFound("no_such_page", "There is no page under this address.")
+            raise NotFoundProblem("no_such_page", "There is no page under this address.")
         route = match.operation
         if route is None:
             raise MethodNotAllowed(", ".join(match.allowed))
         names = {name: value for name, value in match.names.items() if value is not None}
         if len(names) < len(match.names):
-            raise NotFound("no_such_page", "There is no page under this address.")
+            raise NotFoundProblem("no_such_page", "There is no page under this address.")
         if route is _Own.ASSET:
             return self._assets.answer(names["asset"], headers)
         form = await _form(receive, headers) if scope["method"] == "POST" else {}
@@ -111,10 +111,12 @@ class Pages:
             return await self._sign_in(form, headers, session, scope)
         if session is None:
             if isinstance(route, Route) and route.name == "live":
-                raise Refused(401, "Signed out", "You are signed out. Sign in again.")
+                raise PageRefused(401, "Signed out", "You are signed out. Sign in again.")
             return see_other(address("sign-in", next=_asked_for(raw_path, scope)))
         if scope["method"] == "POST" and not same_token(form.get("form_token", ""), session.form_token):
-            raise Refused(403, "Not done", "This form is from another session. Go back, reload the page and try again.")
+            raise PageRefused(
+                403, "Not done", "This form is from another session. Go back, reload the page and try again."
+            )
         if not isinstance(route, Route):
             return await self._sign_out(session, headers, scope)
         note_operation(scope, f"pages.{route.name}")
@@ -128,7 +130,7 @@ class Pages:
             api=InternalClient(self._answer, scope, session.principal),
         )
         shown = await route.page(visit)
-        return self._rendered(shown, session) if isinstance(shown, View) else shown
+        return self._rendered(shown, session) if isinstance(shown, PageView) else shown
 
     async def _sign_in(
         self, form: Mapping[str, str], headers: Headers, session: Session | None, scope: Scope
@@ -143,14 +145,14 @@ class Pages:
                 begun = await self._sessions.begin(
                     key, address=self._address(scope, headers), request_id=request_id_of(scope)
                 )
-            except Unauthenticated as refused:
+            except UnauthenticatedProblem as refused:
                 problem = refused
             else:
                 if session:  # whoever signs in anew has done with the former session
                     await self._sign_out(session, headers, scope)
                 cookie = keep_cookie(begun.token, seconds=self._sessions.seconds, scheme=self._scheme(scope, headers))
                 return see_other(going_on, cookie)
-        view = View(
+        view = PageView(
             template="sign_in.html",
             title="Sign in",
             values={"going_on": going_on, "wrong": problem is not None},
@@ -162,7 +164,7 @@ class Pages:
         await self._sessions.end(session, address=self._address(scope, headers), request_id=request_id_of(scope))
         return see_other(_SIGN_IN, drop_cookie(scheme=self._scheme(scope, headers)))
 
-    def _rendered(self, view: View, session: Session | None) -> Response:
+    def _rendered(self, view: PageView, session: Session | None) -> Response:
         body = self._rendering.page(
             view,
             principal=session.principal.name if session else "",
@@ -170,8 +172,8 @@ class Pages:
         )
         return Response(status=view.status, headers=(("Content-Type", "text/html; charset=utf-8"),), body=body)
 
-    def _refusal(self, refused: Refused, session: Session | None, headers: tuple[tuple[str, str], ...]) -> Response:
-        view = View(
+    def _refusal(self, refused: PageRefused, session: Session | None, headers: tuple[tuple[str, str], ...]) -> Response:
+        view = PageView(
             template="refused.html",
             title=refused.title,
             values={"sentence": refused.sentence, "status": refused.status},
@@ -204,11 +206,11 @@ async def _form(receive: Receive, headers: Headers) -> dict[str, str]:
     """The fields of a form that one of our pages sent.
 
     Raises:
-        Refused: another site's page sent it.
+        PageRefused: another site's page sent it.
         Invalid: it can't be read.
     """
     if not sent_by_us(headers):
-        raise Refused(403, "Not done", "This form was sent by a page of another site, so nothing was done.")
+        raise PageRefused(403, "Not done", "This form was sent by a page of another site, so nothing was done.")
     body = await read_body(receive, headers, limit=_FORM_BYTES)
     try:
         fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=_FORM_FIELDS, errors="strict")

@@ -10,7 +10,7 @@ from typing import Final
 
 from starlette.datastructures import Headers
 
-from workspaced.core.problems import NotFound
+from workspaced.core.problems import NotFoundProblem
 from workspaced.http.responses import Response
 
 _TYPES: Final[Mapping[str, str]] = {
@@ -56,11 +56,11 @@ class Assets:
         """The file under its present name.
 
         Raises:
-            NotFound: there is none; a page of another version may ask.
+            NotFoundProblem: there is none; a page of another version may ask.
         """
         asset = self._by_name.get(name)
         if asset is None:
-            raise NotFound("no_such_asset", "There is no such file. Reload the page.")
+            raise NotFoundProblem("no_such_asset", "There is no such file. Reload the page.")
         kept = (("ETag", asset.tag), _KEPT)
         if asset.tag in headers.get("If-None-Match", ""):
             return Response(status=304, headers=kept)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from workspaced.ui.pager import Turn
-from workspaced.ui.renderer import View
+from workspaced.ui.renderer import PageView
 from workspaced.ui.visit import Visit
 from workspaced.ui.workspaces import SECTION
 
@@ -25,12 +25,12 @@ class Node:
     hidden: int = 0
 
 
-async def show_tree(visit: Visit) -> View:
+async def show_tree(visit: Visit) -> PageView:
     """The upper thousand blocks as a tree: the API lists them by depth, so what is shown hangs together."""
     workspace_id = visit.names["workspace"]
     workspace = await visit.get("workspace", workspace_id)
     found = await visit.get("workspace", workspace_id, "blocks", take=str(_IN_TREE))
-    return View(
+    return PageView(
         template="blocks.html",
         title=workspace.record["label"],
         section=SECTION,
@@ -43,7 +43,7 @@ async def show_tree(visit: Visit) -> View:
     )
 
 
-async def show_block(visit: Visit) -> View:
+async def show_block(visit: Visit) -> PageView:
     """A block, the way to it, and its children, some at a time."""
     workspace_id, block_id = visit.names["workspace"], visit.names["block"]
     workspace = await visit.get("workspace", workspace_id)
@@ -54,7 +54,7 @@ async def show_block(visit: Visit) -> View:
     )
     parent_id = block.record["parentBlock"]
     parent = (await visit.get("workspace", workspace_id, "blocks", parent_id)).record if parent_id else None
-    return View(
+    return PageView(
         template="block.html",
         title=block.record["label"] or "Block without a label",
         section=SECTION,

@@ -9,7 +9,7 @@ from typing import Any, Final
 from workspaced.http.responses import Response
 from workspaced.ui.addresses import address
 from workspaced.ui.pager import Pager, Turn
-from workspaced.ui.renderer import View
+from workspaced.ui.renderer import PageView
 from workspaced.ui.visit import Reply, Visit, refused
 from workspaced.ui.workspaces import SECTION
 
@@ -67,14 +67,14 @@ def stretch_of(visit: Visit) -> Stretch:
     )
 
 
-async def show_sink(visit: Visit) -> View:
+async def show_sink(visit: Visit) -> PageView:
     """A stretch of a sink's entries."""
     stretch = stretch_of(visit)
     workspace = await visit.get("workspace", stretch.workspace_id)
     found = await visit.get(*stretch.path, **stretch.query)
     sink = found.record
     here = {"skip": stretch.turn.skip or None, "cursor": stretch.turn.cursor or None}
-    return View(
+    return PageView(
         template="sink.html",
         title=sink["label"],
         section=SECTION,
@@ -109,13 +109,13 @@ def part_values(stretch: Stretch, found: Reply) -> dict[str, Any]:
     }
 
 
-async def show_entry(visit: Visit) -> View:
+async def show_entry(visit: Visit) -> PageView:
     """One entry, whole."""
     stretch = stretch_of(visit)
     workspace = await visit.get("workspace", stretch.workspace_id)
     sink = await visit.get(*stretch.path, take="1")
     entry = await visit.get(*stretch.path, visit.names["key"])
-    return View(
+    return PageView(
         template="entry.html",
         title=entry.record["key"],
         section=SECTION,

@@ -8,8 +8,8 @@ from typing import Any, Final
 from workspaced.http.responses import Response
 from workspaced.ui.addresses import address, see_other
 from workspaced.ui.pager import Turn
-from workspaced.ui.renderer import View
-from workspaced.ui.visit import Refused, Visit, refused
+from workspaced.ui.renderer import PageView
+from workspaced.ui.visit import PageRefused, Visit, refused
 from workspaced.ui.workspaces import SECTION
 
 _AT_ONCE: Final = 50
@@ -18,13 +18,13 @@ _PASSED_ON: Final = ("Range", "If-Range", "If-None-Match")
 _PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/webp"})
 
 
-async def list_files(visit: Visit) -> View:
+async def list_files(visit: Visit) -> PageView:
     """Those that are there, by name."""
     workspace_id = visit.names["workspace"]
     workspace = await visit.get("workspace", workspace_id)
     turn = Turn(take=_AT_ONCE, skip=visit.number("skip"))
     found = await visit.get("cloud-storage", workspaceId=workspace_id, sortedBy="fileName", **turn.query)
-    return View(
+    return PageView(
         template="files.html",
         title=workspace.record["label"],
         section=SECTION,
@@ -36,14 +36,14 @@ async def list_files(visit: Visit) -> View:
     )
 
 
-async def show_file(visit: Visit) -> View:
+async def show_file(visit: Visit) -> PageView:
     """A file, what its conversion made, and its versions."""
     workspace = await visit.get("workspace", visit.names["workspace"])
     file = await visit.get("cloud-storage", visit.names["file"])
     if file.record["workspaceId"] != workspace.record["id"]:
-        raise Refused(404, "Not found", "There is no such file in this workspace.")
+        raise PageRefused(404, "Not found", "There is no such file in this workspace.")
     versions = await visit.get("cloud-storage", "version-list", visit.names["file"], take=str(_VERSIONS))
-    return View(
+    return PageView(
         template="file.html",
         title=file.record["fileName"],
         section=SECTION,
@@ -62,7 +62,7 @@ async def download(visit: Visit) -> Response:
     """The bytes, as the API sends them: of the file, of a version of it, or of what its conversion made.
 
     Raises:
-        Refused: the API says no.
+        PageRefused: the API says no.
     """
     query = {name: visit.query[name] for name in ("output", "versionId") if name in visit.query}
     headers = {name: visit.headers[name] for name in _PASSED_ON if name in visit.headers}

@@ -17,13 +17,13 @@ from functools import partial
 from typing import Final
 
 from workspaced.core.json_body import encode
-from workspaced.core.problems import Unavailable
+from workspaced.core.problems import UnavailableProblem
 from workspaced.http.held_parts import HeldParts
 from workspaced.http.responses import Response
 from workspaced.ui.entries import part_values, stretch_of
 from workspaced.ui.renderer import Renderer
 from workspaced.ui.sessions import Session, Sessions
-from workspaced.ui.visit import Refused, Visit, reply_of
+from workspaced.ui.visit import PageRefused, Visit, reply_of
 
 LOOK_SECONDS: Final = 2.0
 _PAUSE_SECONDS: Final = 0.25
@@ -68,10 +68,12 @@ class Live:
         """The stream of one page.
 
         Raises:
-            Refused: as many as may be are open, or the service is stopping.
+            PageRefused: as many as may be are open, or the service is stopping.
         """
         if self._closing.is_set() or len(self._open) >= self._limits.streams:
-            raise Refused(503, "Busy", "As many pages as may be are being kept up to date. Reload this one by hand.")
+            raise PageRefused(
+                503, "Busy", "As many pages as may be are being kept up to date. Reload this one by hand."
+            )
         counted = visit.session.principal.key_id, visit.address
         for limit, of, mine in (
             (self._limits.of_key, 0, "with your key"),
@@ -79,7 +81,7 @@ class Live:
         ):
             if limit and sum(one[of] == counted[of] for one in self._open.values()) >= limit:
                 sentence = f"{limit} pages {mine} are being kept up to date already. Reload this one by hand."
-                raise Refused(429, "Too many open pages", sentence)
+                raise PageRefused(429, "Too many open pages", sentence)
         woken = asyncio.Event()
         self._open[woken] = counted
         seen = visit.headers.get("Last-Event-ID") or visit.query.get("since", "")
@@ -124,18 +126,18 @@ class Live:
             if session is None:
                 return _ended("You are signed out. Sign in again to see what is new."), seen, True
             return *await self._look(visit, session, seen), False
-        except Refused as refused:
-            if refused.status == Unavailable.status:
+        except PageRefused as refused:
+            if refused.status == UnavailableProblem.status:
                 return b"", seen, False
             return _ended(refused.sentence), seen, True
-        except Unavailable:
+        except UnavailableProblem:
             return b"", seen, False
 
     async def _look(self, visit: Visit, session: Session, seen: str) -> tuple[bytes, str]:
         """The event to be sent, empty where nothing changed, and the version that the page then has.
 
         Raises:
-            Refused: the API says no.
+            PageRefused: the API says no.
         """
         stretch = stretch_of(visit)
         api = visit.api.of(session.principal)

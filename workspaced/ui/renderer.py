@@ -21,7 +21,7 @@ _DIRECTION = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class PageView:
     """A page to be shown: a template and its values. ``section`` is the part of the site that it belongs to."""
 
     template: str
@@ -47,7 +47,7 @@ class Renderer:
         )
         self._environment.filters.update(instant=_instant, counted=_counted, plain_number=_plain_number, exact=_exact)
 
-    def page(self, view: View, **common: object) -> bytes:
+    def page(self, view: PageView, **common: object) -> bytes:
         """A whole page; ``common`` is what every page is given."""
         template = self._environment.get_template(view.template)
         return template.render(title=view.title, section=view.section, **common, **view.values).encode()

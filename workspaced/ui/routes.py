@@ -9,10 +9,10 @@ from typing import TypeAlias
 from workspaced.http.responses import Response
 from workspaced.ui import blocks, entries, files, webhooks, workspaces
 from workspaced.ui.live import Live
-from workspaced.ui.renderer import View
+from workspaced.ui.renderer import PageView
 from workspaced.ui.visit import Visit
 
-Page: TypeAlias = Callable[[Visit], Awaitable[View | Response]]
+Page: TypeAlias = Callable[[Visit], Awaitable[PageView | Response]]
 
 _WORKSPACE = "/ui/workspaces/{workspace}"
 _SINK = f"{_WORKSPACE}/sinks/{{sink}}"

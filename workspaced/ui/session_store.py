@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ingestd.process.statements import load_statements
-from workspaced.storage.port import Reader, Transaction
+from workspaced.storage.port import ReadTransaction, Transaction
 
 _SQL = load_statements("workspaced.ui", "sessions.sql")
 
@@ -33,7 +33,7 @@ def begin(tx: Transaction, token: bytes, session: StoredSession, *, now: int) ->
     )
 
 
-def find(reader: Reader, token: bytes, *, now: int) -> StoredSession | None:
+def find(reader: ReadTransaction, token: bytes, *, now: int) -> StoredSession | None:
     """The session under this digest, unless its time is over."""
     row = reader.one(_SQL["find"], {"token": token, "now": now})
     return StoredSession(key_id=row[0], secret=bytes(row[1]), expires_at=row[2]) if row else None

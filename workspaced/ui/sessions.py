@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from workspaced.core.problems import Unauthenticated
+from workspaced.core.problems import UnauthenticatedProblem
 from workspaced.security import audit_log as audit
 from workspaced.security.audit_log import Actor, AuditAction
 from workspaced.security.authentication import Authentication
@@ -49,12 +49,12 @@ class Sessions:
         """A session for who has this key.
 
         Raises:
-            Unauthenticated: the key is not good.
+            UnauthenticatedProblem: the key is not good.
             TooManyRequests: too many keys from this address were not.
         """
         principal = await self._authentication.principal(key, address=address, request_id=request_id)
         if principal is None:
-            raise Unauthenticated
+            raise UnauthenticatedProblem
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         now = self._now()
         stored = StoredSession(key_id=principal.key_id, secret=digest(key), expires_at=now + self.seconds * 1_000)

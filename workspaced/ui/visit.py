@@ -20,7 +20,7 @@ from workspaced.ui.sessions import Session
 _NEXT_CURSOR = re.compile(r'<[^>]*[?&]cursor=([^&>]*)[^>]*>; rel="next"')
 
 
-class Refused(Exception):
+class PageRefused(Exception):
     """The API says no: a page with its sentence is shown instead."""
 
     def __init__(self, status: int, title: str, sentence: str) -> None:
@@ -42,10 +42,10 @@ class Reply:
         """The one record that was asked for.
 
         Raises:
-            Refused: it is none; the API has fixed words where ids stand, which lead elsewhere.
+            PageRefused: it is none; the API has fixed words where ids stand, which lead elsewhere.
         """
         if not isinstance(self.value, dict):
-            raise Refused(404, "Not found", "There is nothing under this address.")
+            raise PageRefused(404, "Not found", "There is nothing under this address.")
         return self.value
 
     @property
@@ -82,7 +82,7 @@ class Visit:
         """What the API has under ``/v1/<segments>``.
 
         Raises:
-            Refused: it says no.
+            PageRefused: it says no.
         """
         return await reply_of(await self.api.ask("GET", *segments, query=query))
 
@@ -90,7 +90,7 @@ class Visit:
         """What the API answers to a POST without a body.
 
         Raises:
-            Refused: it says no.
+            PageRefused: it says no.
         """
         return await reply_of(await self.api.ask("POST", *segments))
 
@@ -104,7 +104,7 @@ async def reply_of(answer: Response) -> Reply:
     """The value of an answer.
 
     Raises:
-        Refused: it is a problem.
+        PageRefused: it is a problem.
     """
     body = answer.body
     if answer.parts is not None:
@@ -116,7 +116,7 @@ async def reply_of(answer: Response) -> Reply:
     return Reply(value=decode(body) if body else None, headers=headers)
 
 
-def refused(status: int, problem: bytes) -> Refused:
+def refused(status: int, problem: bytes) -> PageRefused:
     """The API's problem as a page's sentence."""
     told = json.loads(problem)
-    return Refused(status, str(told.get("title", "Refused")), str(told.get("detail", "The service says no.")))
+    return PageRefused(status, str(told.get("title", "Refused")), str(told.get("detail", "The service says no.")))

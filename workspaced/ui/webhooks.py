@@ -10,7 +10,7 @@ from workspaced.core.json_body import encode
 from workspaced.http.responses import Response
 from workspaced.ui.addresses import address, see_other
 from workspaced.ui.pager import Turn
-from workspaced.ui.renderer import View
+from workspaced.ui.renderer import PageView
 from workspaced.ui.visit import Visit
 
 SECTION: Final = "webhooks"
@@ -18,11 +18,11 @@ STATUSES: Final = ("pending", "succeeded", "failed", "dead")
 _AT_ONCE: Final = 50
 
 
-async def list_webhooks(visit: Visit) -> View:
+async def list_webhooks(visit: Visit) -> PageView:
     """Those that the key may know of."""
     turn = Turn(take=_AT_ONCE, skip=visit.number("skip"))
     found = await visit.get("webhooks", sortedBy="label", sortOrder="ASC", **turn.query)
-    return View(
+    return PageView(
         template="webhooks.html",
         title="Webhooks",
         section=SECTION,
@@ -30,7 +30,7 @@ async def list_webhooks(visit: Visit) -> View:
     )
 
 
-async def show_webhook(visit: Visit) -> View:
+async def show_webhook(visit: Visit) -> PageView:
     """A webhook and its deliveries, the newest first."""
     webhook_id = visit.names["webhook"]
     status = visit.query.get("status", "")
@@ -38,7 +38,7 @@ async def show_webhook(visit: Visit) -> View:
     webhook = await visit.get("webhooks", webhook_id)
     chosen = {"status": status} if status else {}
     deliveries = await visit.get("webhooks", webhook_id, "deliveries", **chosen, **turn.query)
-    return View(
+    return PageView(
         template="webhook.html",
         title=webhook.record["label"],
         section=SECTION,
@@ -54,12 +54,12 @@ async def show_webhook(visit: Visit) -> View:
     )
 
 
-async def show_delivery(visit: Visit) -> View:
+async def show_delivery(visit: Visit) -> PageView:
     """A delivery and its attempts."""
     webhook_id = visit.names["webhook"]
     webhook = await visit.get("webhooks", webhook_id)
     delivery = await visit.get("webhooks", webhook_id, "deliveries", visit.names["delivery"])
-    return View(
+    return PageView(
         template="delivery.html",
         title=delivery.record["type"],
         section=SECTION,

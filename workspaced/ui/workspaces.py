@@ -8,7 +8,7 @@ from workspaced.core.json_body import encode
 from workspaced.http.responses import Response
 from workspaced.ui.addresses import address, see_other
 from workspaced.ui.pager import Turn
-from workspaced.ui.renderer import View
+from workspaced.ui.renderer import PageView
 from workspaced.ui.visit import Reply, Visit
 
 _AT_ONCE: Final = 50
@@ -21,12 +21,12 @@ async def home(_visit: Visit) -> Response:
     return see_other(address("workspaces"))
 
 
-async def list_workspaces(visit: Visit) -> View:
+async def list_workspaces(visit: Visit) -> PageView:
     """By label, some at a time; ``search`` is a part of the label."""
     search = visit.query.get("search", "").strip()
     turn = Turn(take=_AT_ONCE, skip=visit.number("skip"))
     found = await visit.get("workspace", filters=_label_contains(search), **turn.query, sortedBy="label")
-    return View(
+    return PageView(
         template="workspaces.html",
         title="Workspaces",
         section=SECTION,
@@ -38,13 +38,13 @@ async def list_workspaces(visit: Visit) -> View:
     )
 
 
-async def show_workspace(visit: Visit) -> View:
+async def show_workspace(visit: Visit) -> PageView:
     """Its data sinks."""
     workspace_id = visit.names["workspace"]
     workspace = await visit.get("workspace", workspace_id)
     turn = Turn(take=_SINKS_AT_ONCE, skip=visit.number("skip"))
     sinks = await visit.get("workspace", workspace_id, "data-sink", "list", **turn.query)
-    return View(
+    return PageView(
         template="sinks.html",
         title=_label(workspace),
         section=SECTION,

@@ -1,4 +1,4 @@
-"""Lists of checksums as `sha256sum` writes them. Pure."""
+"""Checksum lists as `sha256sum` writes them. Pure."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ _LINE = re.compile(rf"\\?{_HEX} [ *](?P<name>.+)")
 _BSD = re.compile(rf"SHA256 \((?P<name>.+)\) = {_HEX}")
 
 
-def checksum_of(text: str, base: str) -> str | None:
-    """The SHA-256, in lower case, that a sidecar says the file ``base`` has; None where it says none.
+def find_checksum(text: str, base: str) -> str | None:
+    """Return the SHA-256 of the file ``base``, in lower case, from the text of a sidecar; None if it has none.
 
-    It is a hash alone, or lines of a hash and a name (``sha256sum``, also ``--tag``), of which the file's own counts.
+    The text is a hash alone, or lines of a hash and a name (``sha256sum``, also with ``--tag``).
     """
     lines = [line.strip() for line in text.lstrip("\ufeff").splitlines() if line.strip()]
     if len(lines) == 1 and (bare := _BARE.fullmatch(lines[0])):
         return bare["hex"].lower()
-    return next((sha256 for name, sha256 in map(named_line, lines) if sha256 and name.rpartition("/")[2] == base), None)
+    return next(
+        (sha256 for name, sha256 in map(parse_checksum_line, lines) if sha256 and name.rpartition("/")[2] == base), None
+    )
 
 
-def named_line(line: str) -> tuple[str, str]:
-    """The name that a line is about, and its SHA-256 in lower case; empty where the line is a name alone."""
+def parse_checksum_line(line: str) -> tuple[str, str]:
+    """Return the name on a line and its SHA-256 in lower case; the hash is empty if the line is a name alone."""
     found = _LINE.fullmatch(line) or _BSD.fullmatch(line)
     return (found["name"], found["hex"].lower()) if found else (line, "")

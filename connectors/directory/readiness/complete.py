@@ -1,4 +1,4 @@
-"""The file has the structure of its kind up to its end."""
+"""The rule `complete`: the file has the structure of its kind up to its end."""
 
 from __future__ import annotations
 
@@ -9,78 +9,77 @@ from typing import Literal
 
 from pydantic import Field
 
-from connectors.directory.readiness.rule import Look, Parks, ReadinessRule, Waits
-from connectors.formats.compression import packed_suffix, unpack_to_its_end
+from connectors.directory.readiness.rule import FileView, Invalid, NotReady, ReadinessRule
+from connectors.formats.compression import packed_suffix, unpack_completely
 from ingestd.sdk import SourceBroken
 
-_CHUNK_BYTES = 2**20
 _ZIPPED = (".zip", ".xlsx", ".xlsm", ".xlsb", ".ods")
 _MAGIC = {".parquet": b"PAR1", ".arrow": b"ARROW1", ".feather": b"ARROW1"}
 _DOCUMENTS = (".json", ".xml", ".yaml", ".yml", ".toml", ".ini")
 
 
 class Complete(ReadinessRule):
-    """The file does not end in the middle, as its kind can tell.
+    """The file is not truncated, as far as its kind shows that.
 
-    Workbooks and zip files have their directory, Parquet and Arrow their footer; gz, bz2, xz and zst unpack to their end;
-    JSON, XML, YAML, TOML and INI parse. CSV, NDJSON and fixed width have no end that could be missing.
+    Workbooks and zip files end with their directory, Parquet and Arrow with their footer. gz, bz2, xz and zst unpack
+    completely. JSON, XML, YAML, TOML and INI parse. CSV, NDJSON and fixed width have no recognisable end.
     """
 
     type: Literal["complete"] = "complete"
     give_up_seconds: float = Field(
         default=300,
         ge=0,
-        description="So long a file that is not complete is waited for; then it is read, and parked with what is wrong.",
+        description="How long an incomplete file is waited for; then it is read, and rejected with what is wrong.",
     )
 
-    def judge(self, look: Look) -> Waits | Parks | None:
-        """Looked into once for each content."""
-        if reason := look.once("complete", lambda: missing_end(look.path, look.name, lambda: _parse(look))):
-            return Waits(sentence=f"it is not complete: {reason}", at_most=self.give_up_seconds)
+    def evaluate(self, view: FileView) -> NotReady | Invalid | None:
+        """Wait for the end of the file. Each content is examined once."""
+        if reason := view.cached("complete", lambda: find_missing_end(view.path, view.name, lambda: _parse(view))):
+            return NotReady(sentence=f"it is not complete: {reason}", at_most=self.give_up_seconds)
         return None
 
 
-def missing_end(path: Path, name: str, parse: Callable[[], None]) -> str:
-    """What tells that a file ends in the middle; empty where nothing does.
+def find_missing_end(path: Path, name: str, parse: Callable[[], None]) -> str:
+    """Return what shows that a file is truncated; empty if nothing does.
 
     Raises:
         OSError: the file can't be read.
     """
     lower = name.lower()
     if lower.endswith(_ZIPPED):
-        return _zipped(path)
+        return _check_zip(path)
     if packed_suffix(lower):
-        return _through(lambda: unpack_to_its_end(path, name))
+        return _error_of(lambda: unpack_completely(path, name))
     for suffix, magic in _MAGIC.items():
         if lower.endswith(suffix):
-            return _footed(path, magic)
-    return _through(parse) if lower.endswith(_DOCUMENTS) else ""
+            return _check_footer(path, magic)
+    return _error_of(parse) if lower.endswith(_DOCUMENTS) else ""
 
 
-def _parse(look: Look) -> None:
-    with look.path.open("rb") as file:
-        for _ in look.form.read(file, look.name):
+def _parse(view: FileView) -> None:
+    with view.path.open("rb") as file:
+        for _ in view.format.read(file, view.name):
             pass
 
 
-def _through(walk: Callable[[], object]) -> str:
+def _error_of(read: Callable[[], object]) -> str:
     try:
-        walk()
+        read()
     except SourceBroken as error:
         return str(error)
     return ""
 
 
-def _zipped(path: Path) -> str:
+def _check_zip(path: Path) -> str:
     try:
         with zipfile.ZipFile(path) as archive:
             end = max((info.header_offset + info.compress_size for info in archive.infolist()), default=0)
     except (zipfile.BadZipFile, NotImplementedError, ValueError):
-        return "its directory, which a zip file and a workbook have at their end, is not there"
+        return "its directory, with which a zip file and a workbook end, is missing"
     return "it is shorter than its directory says" if end > path.stat().st_size else ""
 
 
-def _footed(path: Path, magic: bytes) -> str:
+def _check_footer(path: Path, magic: bytes) -> str:
     with path.open("rb") as file:
         head = file.read(len(magic))
         file.seek(-min(len(magic), path.stat().st_size), 2)

@@ -1,4 +1,4 @@
-"""Which of the files that stand still are ready by every rule, in which order, and for what the others wait."""
+"""The evaluation of stable files by all rules: which are ready, in which order, and why the others wait."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from connectors.directory.readiness.file_groups import Group, GroupingRule
-from connectors.directory.readiness.folder_view import ContentCache, FileLook, FolderLook
-from connectors.directory.readiness.rule import Parks, ReadinessRule, Waits
+from connectors.directory.readiness.folder_view import ContentCache, DiskFileView, DiskFolderView
+from connectors.directory.readiness.rule import Invalid, NotReady, ReadinessRule
 from connectors.files.identity import Identity
-from connectors.filesystem import cause
+from connectors.filesystem import describe_error
 from connectors.formats import Format
 
 
 class Readiness:
-    """Judges by all of ``rules``. Forgets with the process: whatever is lost is found out again.
+    """Evaluates files by all of ``rules``. Kept in memory only; after a restart everything is evaluated again.
 
-    ``now`` gives seconds since the epoch; ``form_of`` the format of a name.
+    ``now`` returns seconds since the epoch; ``format_for`` the format of a file by its name.
     """
 
     def __init__(
@@ -25,120 +25,126 @@ class Readiness:
         folder: Path,
         *,
         now: Callable[[], float],
-        form_of: Callable[[str], Format],
+        format_for: Callable[[str], Format],
     ) -> None:
         self._rules = rules
         self._grouping = [rule for rule in rules if isinstance(rule, GroupingRule)]
         self._folder = folder
         self._now = now
-        self._form_of = form_of
-        self._known = ContentCache()
+        self._format_for = format_for
+        self._cache = ContentCache()
         self._since: dict[str, tuple[Identity, float]] = {}
-        self._verdicts: dict[str, Waits | Parks] = {}
+        self._verdicts: dict[str, NotReady | Invalid] = {}
         self._groups: dict[str, Group] = {}
 
     def is_companion(self, name: str) -> bool:
-        """Whether a file belongs to another and is never read itself."""
+        """Return True if a file belongs to another one and is never read itself."""
         base = name.rpartition("/")[2]
         return any(rule.is_companion(base) for rule in self._rules)
 
-    def take_in(self, files: Mapping[str, Identity]) -> None:
-        """The files that there are now, without companions."""
+    def update(self, files: Mapping[str, Identity]) -> None:
+        """Record the files that the folder holds now, without companions."""
         if not self._rules:
             return
-        self._known.forget_unused()
+        self._cache.forget_unused()
         for known in (self._since, self._verdicts):
             for name in [name for name in known if name not in files]:
                 known.pop(name, None)
-        around = FolderLook(folder=self._folder, files=files, known=self._known)
+        view = DiskFolderView(folder=self._folder, files=files, cache=self._cache)
         self._groups = {
-            member: group for rule in self._grouping for group in self._of(rule, around) for member in group.members
+            member: group for rule in self._grouping for group in _find_groups(rule, view) for member in group.members
         }
 
-    @staticmethod
-    def _of(rule: GroupingRule, around: FolderLook) -> list[Group]:
-        try:
-            return list(rule.groups(around))
-        except OSError:
-            return []  # the list went away or can't be read: its files wait, and say for what
-
-    def judge(
-        self, still: Collection[str], files: Mapping[str, Identity], *, through: Callable[[str], bool]
+    def evaluate(
+        self, stable: Collection[str], files: Mapping[str, Identity], *, is_done: Callable[[str], bool]
     ) -> list[str]:
-        """The names among ``still`` that are ready, or to be parked; a group's follow one another.
+        """Return the names among ``stable`` that are ready or to be rejected; the files of a group follow one another.
 
-        ``through`` tells of a file that is not in question any more, since reading it would bring nothing.
+        ``is_done`` returns True for a file that needs no reading, because it would yield nothing new.
         """
         if not self._rules:
-            return list(still)
-        ready = [name for name in still if not isinstance(self._judged(name, files[name]), Waits)]
-        return self._together(ready, through) if self._grouping else ready
+            return list(stable)
+        ready = [name for name in stable if not isinstance(self._evaluate_file(name, files[name]), NotReady)]
+        return self._order_groups(ready, is_done) if self._grouping else ready
 
-    def _together(self, ready: list[str], through: Callable[[str], bool]) -> list[str]:
+    def _order_groups(self, ready: list[str], is_done: Callable[[str], bool]) -> list[str]:
         good = {name for name in ready if name not in self._verdicts}
-        together: dict[str, None] = {}
+        ordered: dict[str, None] = {}
         for name in ready:
             members = self._groups[name].members
-            late = [member for member in members if member not in good and not through(member)]
+            pending = [member for member in members if member not in good and not is_done(member)]
             if name not in good:
-                together.setdefault(name)  # to be parked
-            elif late:
-                self._verdicts[name] = Waits(sentence=f"it is read together with {', '.join(late)}, not ready yet")
+                ordered.setdefault(name)  # to be rejected
+            elif pending:
+                self._verdicts[name] = NotReady(
+                    sentence=f"it is read together with {', '.join(pending)}, not ready yet"
+                )
             else:
-                together.update(dict.fromkeys(member for member in members if member in good))
-        return list(together)
+                ordered.update(dict.fromkeys(member for member in members if member in good))
+        return list(ordered)
 
-    def _judged(self, name: str, identity: Identity) -> Waits | Parks | None:
+    def _evaluate_file(self, name: str, identity: Identity) -> NotReady | Invalid | None:
         seen = self._since.get(name)
-        if seen is None or not seen[0].same_content(identity):
+        if seen is None or not seen[0].has_same_content(identity):
             seen = self._since[name] = (identity, self._now())
-        verdict = self._verdict(name, identity, seen[1])
+        verdict = self._apply_rules(name, identity, seen[1])
         if verdict is None:
             self._verdicts.pop(name, None)
         else:
             self._verdicts[name] = verdict
         return verdict
 
-    def _verdict(self, name: str, identity: Identity, since: float) -> Waits | Parks | None:
+    def _apply_rules(self, name: str, identity: Identity, since: float) -> NotReady | Invalid | None:
         now = self._now()
-        look = FileLook(
-            name=name, folder=self._folder, identity=identity, now=now, known=self._known, form_of=self._form_of
+        view = DiskFileView(
+            name=name, folder=self._folder, identity=identity, now=now, cache=self._cache, format_for=self._format_for
         )
         group = self._groups.get(name)
         try:
             for rule in self._rules:
-                verdict = self._grouped(rule, group, look) if isinstance(rule, GroupingRule) else rule.judge(look)
-                if isinstance(verdict, Waits) and verdict.at_most is not None and now - since >= verdict.at_most:
+                verdict = _evaluate_member(rule, group, view) if isinstance(rule, GroupingRule) else rule.evaluate(view)
+                if isinstance(verdict, NotReady) and verdict.at_most is not None and now - since >= verdict.at_most:
                     continue
                 if verdict is not None:
                     return verdict
         except FileNotFoundError:
-            return Waits(sentence="it, or what lies beside it, has just gone")
+            return NotReady(sentence="it, or a file that belongs to it, has just disappeared")
         except OSError as error:
-            return Waits(sentence=f"it can't be looked at yet: {cause(error)}".removesuffix("."))
+            return NotReady(sentence=f"it can't be examined yet: {describe_error(error)}".removesuffix("."))
         return None
 
-    @staticmethod
-    def _grouped(rule: GroupingRule, group: Group | None, look: FileLook) -> Waits | Parks | None:
-        if group is None:
-            return Waits(sentence=rule.alone(look.name))
-        return Waits(sentence=group.lacking) if group.lacking else group.judge(look)
-
-    def parked(self, name: str) -> str:
-        """Why the file must not be read as it is; empty where no rule says so."""
+    def rejection_reason(self, name: str) -> str:
+        """Return why the file must not be read as it is; empty if no rule rejects it."""
         verdict = self._verdicts.get(name)
-        return verdict.sentence if isinstance(verdict, Parks) else ""
+        return verdict.sentence if isinstance(verdict, Invalid) else ""
 
-    def waits(self, name: str) -> str:
-        """For what the file waits, as the last judgement found it; empty where for nothing."""
+    def waiting_reason(self, name: str) -> str:
+        """Return what the file waits for, by its last evaluation; empty if it waits for nothing."""
         verdict = self._verdicts.get(name)
-        return verdict.sentence if isinstance(verdict, Waits) else ""
+        return verdict.sentence if isinstance(verdict, NotReady) else ""
 
     def companions(self, name: str) -> list[str]:
-        """The paths below the folder of what goes where the file goes; whether they are there is not asked."""
+        """Return the paths of the files that are removed with the file, whether they exist or not."""
         folder, _, base = name.rpartition("/")
-        return [f"{folder}/{one}" if folder else one for rule in self._rules for one in rule.companions(base)]
+        return [
+            f"{folder}/{companion}" if folder else companion
+            for rule in self._rules
+            for companion in rule.companions(base)
+        ]
 
     def group(self, name: str) -> Group | None:
-        """The files with which this one is read all or none."""
+        """Return the group of files that are read all or none, with this file among them; None if it has no group."""
         return self._groups.get(name)
+
+
+def _find_groups(rule: GroupingRule, view: DiskFolderView) -> list[Group]:
+    try:
+        return list(rule.groups(view))
+    except OSError:
+        return []  # the list disappeared or can't be read: its files have no group, and wait with that reason
+
+
+def _evaluate_member(rule: GroupingRule, group: Group | None, view: DiskFileView) -> NotReady | Invalid | None:
+    if group is None:
+        return NotReady(sentence=rule.ungrouped_reason(view.name))
+    return NotReady(sentence=group.incomplete) if group.incomplete else group.evaluate(view)

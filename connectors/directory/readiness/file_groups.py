@@ -1,4 +1,4 @@
-"""Rules that see a whole folder: which files belong together, and are read all or none."""
+"""Groups: files that belong together and are read all or none, and the rules that find them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from connectors.directory.readiness.rule import Look, Parks, ReadinessRule, Waits
+from connectors.directory.readiness.rule import FileView, Invalid, NotReady, ReadinessRule
 from connectors.files.identity import Identity
 
 
@@ -15,24 +15,24 @@ from connectors.files.identity import Identity
 class Group:
     """Files that belong together, by their paths below the folder, in the order in which they are read.
 
-    ``name`` is for a sentence. ``lacking``: why the group as a whole is not ready; empty: nothing lacks. ``companion``: the
-    path of a file that goes where the last of the group goes. ``hashes``: the SHA-256 that a member must have.
+    ``name`` is for a sentence. ``incomplete``: why the group as a whole is not ready; empty if it is complete. ``companion``: the
+    path of a file that is removed with the last file of the group. ``hashes``: the SHA-256 that a member must have.
     """
 
     name: str
     members: tuple[str, ...]
-    lacking: str = ""
+    incomplete: str = ""
     companion: str = ""
     hashes: Mapping[str, str]
 
-    def judge(self, look: Look) -> Waits | Parks | None:
-        """A member by itself."""
-        wanted = self.hashes.get(look.name)
-        if wanted and (is_really := look.sha256()) != wanted:
-            return Parks(
+    def evaluate(self, view: FileView) -> NotReady | Invalid | None:
+        """Compare the hash of one member with the listed one."""
+        wanted = self.hashes.get(view.name)
+        if wanted and (actual := view.sha256()) != wanted:
+            return Invalid(
                 sentence=(
-                    f"{look.name}: its content has the SHA-256 {is_really[:12]}…, {self.name} says {wanted[:12]}…."
-                    " Drop the file again, or mend the list."
+                    f"{view.name}: its content has the SHA-256 {actual[:12]}…, {self.name} says {wanted[:12]}…."
+                    " Drop the file again, or correct the list."
                 )
             )
         return None
@@ -43,35 +43,35 @@ class FolderView(Protocol):
 
     @property
     def files(self) -> Mapping[str, Identity]:
-        """What the last scan found, by the path below the folder."""
+        """The files of the last scan, by the path below the folder."""
 
     def matching(self, folder: str, pattern: str) -> Mapping[str, Identity]:
-        """Regular files of any kind in one sub-folder (empty: the folder itself) whose names match a glob."""
+        """Return the regular files in one sub-folder (empty: the folder itself) with names that match a glob."""
 
     def text(self, name: str, identity: Identity) -> str:
-        """The content of a small text file, read once as long as it stays the same."""
+        """Return the content of a small text file, read once for each content."""
 
 
 class GroupingRule(ReadinessRule):
     """A rule by which files are read all or none."""
 
     @abstractmethod
-    def groups(self, around: FolderView) -> Iterable[Group]:
-        """Every group of which a file is there; no file is in two.
+    def groups(self, view: FolderView) -> Iterable[Group]:
+        """Yield every group of which a file exists. No file is in two groups.
 
         Raises:
-            OSError: what tells the groups can't be read now.
+            OSError: the file that defines the groups can't be read now.
         """
 
     @abstractmethod
-    def alone(self, name: str) -> str:
-        """Why a file that is in no group waits."""
+    def ungrouped_reason(self, name: str) -> str:
+        """Return why a file without a group waits."""
 
-    def judge(self, look: Look) -> Waits | Parks | None:  # noqa: ARG002 - it judges groups
-        """Nothing about a file by itself."""
+    def evaluate(self, view: FileView) -> NotReady | Invalid | None:  # noqa: ARG002 - it evaluates groups
+        """Return None: the rule says nothing about a single file."""
         return None
 
 
-def folder_of(name: str) -> str:
-    """The sub-folder of a path below the folder, with its slash; empty for the folder itself."""
+def parent_folder(name: str) -> str:
+    """Return the sub-folder of a path below the folder, with its slash; empty for the folder itself."""
     return name[: name.rfind("/") + 1]

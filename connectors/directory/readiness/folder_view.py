@@ -1,4 +1,4 @@
-"""What rules may find out about files and about what lies beside them; what is costly, once for each content."""
+"""The views of files and of the folder for rules. Expensive results are computed once for each content."""
 
 from __future__ import annotations
 
@@ -11,115 +11,115 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar, cast
 
-from connectors.files.identity import Identity, identity_of
+from connectors.files.identity import Identity
 from connectors.formats import Format
 
 T = TypeVar("T")
 
 _TEXT_BYTES = 2**20
-"""Nobody's sidecar or manifest is larger; what is beyond is not looked at."""
+"""The part of a sidecar or manifest that is read. No real one is larger."""
 
 
 @dataclass(slots=True)
 class ContentCache:
-    """What was found out about files, as long as they stay the same and somebody asks."""
+    """Results about files, kept while the content is unchanged and the results are used."""
 
-    _of: dict[str, tuple[Identity, dict[str, object]]] = field(default_factory=dict)
+    _results: dict[str, tuple[Identity, dict[str, object]]] = field(default_factory=dict)
     _used: set[str] = field(default_factory=set)
 
-    def once(self, name: str, identity: Identity, what: str, find: Callable[[], T]) -> T:
-        """What ``find`` returned for this content, or returns now."""
+    def get(self, name: str, identity: Identity, key: str, compute: Callable[[], T]) -> T:
+        """Return the result for this content; call ``compute`` if there is none yet."""
         self._used.add(name)
-        seen = self._of.get(name)
-        if seen is None or not seen[0].same_content(identity):
-            seen = self._of[name] = (identity, {})
-        if what not in seen[1]:
-            seen[1][what] = find()
-        return cast("T", seen[1][what])
+        seen = self._results.get(name)
+        if seen is None or not seen[0].has_same_content(identity):
+            seen = self._results[name] = (identity, {})
+        if key not in seen[1]:
+            seen[1][key] = compute()
+        return cast("T", seen[1][key])
 
     def forget_unused(self) -> None:
-        """Forget what nobody has asked for since the last time."""
-        self._of = {name: seen for name, seen in self._of.items() if name in self._used}
+        """Forget the results of files that were not requested since the last call."""
+        self._results = {name: seen for name, seen in self._results.items() if name in self._used}
         self._used = set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FolderLook:
-    """The folder at one scan; implements `Surroundings`."""
+class DiskFolderView:
+    """The folder at one scan. Implements `FolderView`."""
 
     folder: Path
     files: Mapping[str, Identity]
-    known: ContentCache
+    cache: ContentCache
 
     def matching(self, folder: str, pattern: str) -> Mapping[str, Identity]:
-        """See `Surroundings.matching`."""
+        """See `FolderView.matching`."""
         found = {}
         with os.scandir(self.folder / folder) as entries:
             for entry in entries:
                 if fnmatch.fnmatchcase(entry.name, pattern):
                     status = entry.stat(follow_symlinks=False)
                     if stat.S_ISREG(status.st_mode) and status.st_size:
-                        found[entry.name] = identity_of(status)
+                        found[entry.name] = Identity.from_status(status)
         return found
 
     def text(self, name: str, identity: Identity) -> str:
-        """See `Surroundings.text`."""
-        return self.known.once(name, identity, "text", lambda: read_text(self.folder / name))
+        """See `FolderView.text`."""
+        return self.cache.get(name, identity, "text", lambda: read_text(self.folder / name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileLook:
-    """One file at one scan; implements `Look`. ``form_of`` gives the format of a name."""
+class DiskFileView:
+    """One file at one scan. Implements `FileView`. ``format_for`` returns the format of a name."""
 
     name: str
     folder: Path
     identity: Identity
     now: float
-    known: ContentCache
-    form_of: Callable[[str], Format]
+    cache: ContentCache
+    format_for: Callable[[str], Format]
 
     @property
     def base(self) -> str:
-        """See `Look.base`."""
+        """See `FileView.base`."""
         return self.name.rpartition("/")[2]
 
     @property
     def path(self) -> Path:
-        """See `Look.path`."""
+        """See `FileView.path`."""
         return self.folder / self.name
 
     @property
-    def form(self) -> Format:
-        """See `Look.form`."""
-        return self.form_of(self.name)
+    def format(self) -> Format:
+        """See `FileView.format`."""
+        return self.format_for(self.name)
 
-    def beside(self, base: str) -> Identity | None:
-        """See `Look.beside`."""
+    def sibling(self, base: str) -> Identity | None:
+        """See `FileView.sibling`."""
         try:
             status = self.path.with_name(base).lstat()
         except FileNotFoundError:
             return None
-        return identity_of(status) if stat.S_ISREG(status.st_mode) else None
+        return Identity.from_status(status) if stat.S_ISREG(status.st_mode) else None
 
-    def text_beside(self, base: str) -> str:
-        """See `Look.text_beside`."""
+    def sibling_text(self, base: str) -> str:
+        """See `FileView.sibling_text`."""
         return read_text(self.path.with_name(base))
 
     def sha256(self) -> str:
-        """See `Look.sha256`."""
-        return self.once("sha256", self._sha256)
+        """See `FileView.sha256`."""
+        return self.cached("sha256", self._sha256)
 
     def _sha256(self) -> str:
         with self.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
-    def once(self, what: str, find: Callable[[], T]) -> T:
-        """See `Look.once`."""
-        return self.known.once(self.name, self.identity, what, find)
+    def cached(self, key: str, compute: Callable[[], T]) -> T:
+        """See `FileView.cached`."""
+        return self.cache.get(self.name, self.identity, key, compute)
 
 
 def read_text(path: Path) -> str:
-    """The beginning of a small text file; bytes that are no UTF-8 can't be part of a name that is wanted."""
+    """Return the beginning of a small text file. Bytes that are not UTF-8 are replaced, because no expected name has any."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         data: bytes = file.read(_TEXT_BYTES)

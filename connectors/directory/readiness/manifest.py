@@ -1,4 +1,4 @@
-"""A manifest lists the files of one export."""
+"""The rule `manifest`: a manifest lists the files of one export."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from connectors.directory.readiness.checksums import named_line
-from connectors.directory.readiness.file_groups import FolderView, Group, GroupingRule, folder_of
+from connectors.directory.readiness.checksums import parse_checksum_line
+from connectors.directory.readiness.file_groups import FolderView, Group, GroupingRule, parent_folder
 
 
 class Manifest(GroupingRule):
-    """A file lists others in its folder, one a line, also with hashes as `sha256sum` writes them: they are read all or none.
+    """A manifest lists files of its folder, one on each line, which are read all or none, in the order of the list.
 
-    They are read in the order of the list. Lines that begin with # are comments. A file in no list waits for one.
+    A line may have a hash, as `sha256sum` writes it. Lines that begin with # are comments. A file in no list waits for one.
     """
 
     type: Literal["manifest"] = "manifest"
@@ -23,36 +23,36 @@ class Manifest(GroupingRule):
         default="*.manifest", description="A glob of the manifests' names, in the folder of the files that they list."
     )
 
-    def groups(self, around: FolderView) -> Iterable[Group]:
-        """One a manifest; of a file that two of them list, the later one counts."""
+    def groups(self, view: FolderView) -> Iterable[Group]:
+        """Yield one group for each manifest. If two manifests list a file, the later manifest counts."""
         claimed: set[str] = set()
-        for folder in sorted({folder_of(name) for name in around.files}):
-            found = around.matching(folder, self.name)
+        for folder in sorted({parent_folder(name) for name in view.files}):
+            found = view.matching(folder, self.name)
             for base in sorted(found, key=lambda base: (-found[base].mtime_ns, base)):
-                group = self._group(around, folder, base, around.text(folder + base, found[base]), claimed)
+                group = self._group(view, folder, base, view.text(folder + base, found[base]), claimed)
                 claimed.update(group.members)
                 yield group
 
-    def _group(self, around: FolderView, folder: str, base: str, text: str, claimed: set[str]) -> Group:
+    def _group(self, view: FolderView, folder: str, base: str, text: str, claimed: set[str]) -> Group:
         lines = [line.strip() for line in text.lstrip("\ufeff").splitlines()]
-        listed = dict(named_line(line) for line in lines if line and not line.startswith("#"))
+        listed = dict(parse_checksum_line(line) for line in lines if line and not line.startswith("#"))
         hashes = {folder + name: sha256 for name, sha256 in listed.items()}
         members = tuple(name for name in hashes if name not in claimed)
-        missing = [name for name in members if name not in around.files]
+        missing = [name for name in members if name not in view.files]
         return Group(
             name=folder + base,
             members=members,
-            lacking="" if not missing else f"{folder}{base} also lists {_some(missing)}, not there or still empty",
+            incomplete=f"{folder}{base} also lists {_some(missing)}, missing or still empty" if missing else "",
             companion=folder + base,
             hashes={name: hashes[name] for name in members if hashes[name]},
         )
 
-    def alone(self, name: str) -> str:  # noqa: ARG002 - the same for every file
-        """It may be listed yet."""
+    def ungrouped_reason(self, name: str) -> str:  # noqa: ARG002 - the same for every file
+        """Return that the file waits for a manifest."""
         return f"it waits for a manifest ({self.name}) that lists it"
 
     def is_companion(self, base: str) -> bool:
-        """Whatever is called like a manifest."""
+        """Return True for every name that matches the glob of manifests."""
         return fnmatch.fnmatchcase(base, self.name)
 
 

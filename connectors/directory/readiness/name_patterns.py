@@ -1,4 +1,4 @@
-"""Names that are made from a file's own: ``{name}.done``, ``{stem}.ready``."""
+"""Templates for names of companions: ``{name}.done``, ``{stem}.ready``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import AfterValidator
 _FIELDS = re.compile(r"\{(name|stem)\}")
 
 
-def _fits(template: str) -> str:
+def _check_template(template: str) -> str:
     if "/" in template:
         raise ValueError("it is the name of a file in the same folder, so it has no slash")
     if len(_FIELDS.findall(template)) != 1 or "{" in _FIELDS.sub("", template) or "}" in _FIELDS.sub("", template):
@@ -22,21 +22,21 @@ def _fits(template: str) -> str:
     return template
 
 
-BesideName = Annotated[str, AfterValidator(_fits)]
-"""The name of a file beside another: with ``{name}``, the other's whole name, or ``{stem}``, that without its last end."""
+CompanionName = Annotated[str, AfterValidator(_check_template)]
+"""The template of a companion's name, with ``{name}``, the file's whole name, or ``{stem}``, that without its last suffix."""
 
 
-def name_beside(template: str, base: str) -> str:
-    """The name that ``template`` makes of the name ``base``."""
+def companion_name(template: str, base: str) -> str:
+    """Return the name of the companion of the file ``base``."""
     return template.replace("{name}", base).replace("{stem}", PurePosixPath(base).stem)
 
 
-def is_beside(template: str, base: str) -> bool:
-    """Whether ``base`` is a name that ``template`` makes of some other."""
-    return _made_by(template).fullmatch(base) is not None
+def is_companion_name(template: str, base: str) -> bool:
+    """Return True if ``base`` is the name of a companion of some file."""
+    return _compile(template).fullmatch(base) is not None
 
 
 @lru_cache(maxsize=64)
-def _made_by(template: str) -> re.Pattern[str]:
+def _compile(template: str) -> re.Pattern[str]:
     before, after = (re.escape(part) for part in _FIELDS.sub("\0", template).split("\0"))
     return re.compile(f"{before}.+{after}", re.DOTALL)

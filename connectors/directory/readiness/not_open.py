@@ -1,4 +1,4 @@
-"""No other process has the file open for writing, as far as this system can tell."""
+"""The rule `not-open`: no other process has the file open for writing, as far as this system can detect."""
 
 from __future__ import annotations
 
@@ -8,46 +8,46 @@ import signal
 from pathlib import Path
 from typing import Literal
 
-from connectors.directory.readiness.rule import Look, Parks, ReadinessRule, Waits
+from connectors.directory.readiness.rule import FileView, Invalid, NotReady, ReadinessRule
 
 
 class NotOpen(ReadinessRule):
-    """Nobody on this machine has the file open for writing.
+    """No process on this machine has the file open for writing.
 
-    A read lease is asked for, which the kernel refuses while somebody has the file open for writing; it is given back at
-    once. Leases are for the file's owner and for root; else the open files of those processes are looked at whose
-    account we share. A writer on another machine is seen by neither.
+    The rule requests a read lease, which the kernel refuses while any process has the file open for writing, and returns it at
+    once. Only the file's owner and root get leases. Otherwise the rule examines the open files of processes of its own
+    account. Neither detects a writer on another machine.
     """
 
     type: Literal["not-open"] = "not-open"
 
-    def judge(self, look: Look) -> Waits | Parks | None:
-        """Closing is an event, so it is looked at again then."""
-        if writers := writers_of(look.path):
-            return Waits(sentence=f"it is open for writing by {writers}")
+    def evaluate(self, view: FileView) -> NotReady | Invalid | None:
+        """Wait while a writer is found. Its closing of the file is an event, which leads to another evaluation."""
+        if writers := find_writers(view.path):
+            return NotReady(sentence=f"it is open for writing by {writers}")
         return None
 
 
-def writers_of(path: Path) -> str:
-    """Who has a file open for writing, for a sentence; empty: nobody that can be seen."""
+def find_writers(path: Path) -> str:
+    """Return the process that has a file open for writing, for a sentence; empty if none is found."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        free = _lease(descriptor)
-        if free:
+        has_lease = _request_lease(descriptor)
+        if has_lease:
             return ""
         status = os.fstat(descriptor)
     finally:
         os.close(descriptor)
-    seen = _writing_processes((status.st_dev, status.st_ino))
-    if seen:
-        return seen
-    return "another process" if free is False else ""
+    found = _find_writing_process((status.st_dev, status.st_ino))
+    if found:
+        return found
+    return "another process" if has_lease is False else ""
 
 
-def _lease(descriptor: int) -> bool | None:
-    """Whether a read lease can be had; None where this file system or this account can't have leases."""
+def _request_lease(descriptor: int) -> bool | None:
+    """Return True if a read lease is granted; None if this file system or this account can't have leases."""
     try:
-        # A lease that somebody breaks sends a signal, which by default ends the process; this one is ignored by default.
+        # Breaking a lease sends a signal that ends the process by default. SIGURG is ignored by default.
         fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except BlockingIOError:
@@ -58,15 +58,15 @@ def _lease(descriptor: int) -> bool | None:
     return True
 
 
-def _writing_processes(file: tuple[int, int], proc: Path = Path("/proc")) -> str:
-    """``python3 (process 4711)``: the first of those that we may look at."""
+def _find_writing_process(file: tuple[int, int], proc: Path = Path("/proc")) -> str:
+    """Return the first process found, as ``python3 (process 4711)``, among those that this account may examine."""
     for folder in proc.iterdir():
         if not folder.name.isdigit() or folder.name == str(os.getpid()):
             continue
         try:
             if any(_writes(folder, link.name, file) for link in (folder / "fd").iterdir()):
                 return f"{(folder / 'comm').read_text().strip()} (process {folder.name})"
-        except OSError:  # another account's, or it has ended
+        except OSError:  # it belongs to another account, or has ended
             continue
     return ""
 

@@ -1,4 +1,4 @@
-"""Files that belong together by their names: ``run-{id}_{part}.csv`` with the parts that make a whole."""
+"""The rule `parts`: files that belong together by their names, such as ``run-{id}_{part}.csv``."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from connectors.directory.readiness.file_groups import FolderView, Group, GroupingRule, folder_of
+from connectors.directory.readiness.file_groups import FolderView, Group, GroupingRule, parent_folder
 
 _FIELD = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 
 
 class Parts(GroupingRule):
-    """Files whose names differ in their part alone are read all or none, in the order of the parts."""
+    """Files with names that differ only in their part are read all or none, in the order of the parts."""
 
     type: Literal["parts"] = "parts"
     name: str = Field(
         description=(
-            "How the files are called, such as run-{id}_{part}.csv: {part} tells the part, every other {field} the export. A"
-            " file that is not called so waits."
+            "The form of the files' names, such as run-{id}_{part}.csv: {part} names the part, every other {field} the export."
+            " A file with another name waits."
         )
     )
     parts: list[Annotated[str, Field(min_length=1)]] = Field(
-        min_length=2, description="The parts that make a whole, in the order in which they are read."
+        min_length=2, description="The parts of a complete export, in the order in which they are read."
     )
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def _check(self) -> Self:
         fields = _FIELD.findall(self.name)
         if "/" in self.name or fields.count("part") != 1 or len(fields) != len(set(fields)):
             raise ValueError("name has no slash, names {part} once, and no other field twice")
@@ -37,42 +37,41 @@ class Parts(GroupingRule):
             raise ValueError("parts names a part twice")
         return self
 
-    def groups(self, around: FolderView) -> Iterable[Group]:
-        """One for each export of which a part is there."""
-        pattern = _compiled(self.name, tuple(self.parts))
+    def groups(self, view: FolderView) -> Iterable[Group]:
+        """Yield one group for each export of which a part exists."""
+        pattern = _compile(self.name, tuple(self.parts))
         found: set[str] = set()
-        for name in around.files:
-            folder = folder_of(name)
-            fits = pattern.fullmatch(name[len(folder) :])
-            if fits:
-                found.add(folder + self._shape(fits))
-        for shape in sorted(found):
-            members = tuple(shape.replace("\0", part) for part in self.parts)
-            missing = [name for name in members if name not in around.files]
+        for name in view.files:
+            folder = parent_folder(name)
+            match = pattern.fullmatch(name[len(folder) :])
+            if match:
+                found.add(folder + self._export(match))
+        for export in sorted(found):
+            members = tuple(export.replace("\0", part) for part in self.parts)
+            missing = [name for name in members if name not in view.files]
             yield Group(
-                name=shape.replace("\0", "*"),
+                name=export.replace("\0", "*"),
                 members=members,
-                lacking=""
-                if not missing
-                else f"it is read together with {', '.join(missing)}, not there or still empty",
+                incomplete=f"it is read together with {', '.join(missing)}, missing or still empty" if missing else "",
                 hashes={},
             )
 
-    def _shape(self, fits: re.Match[str]) -> str:
-        """The name with its fields, but for the part."""
-        return _FIELD.sub(lambda field: "\0" if field[1] == "part" else fits[field[1]], self.name)
+    def _export(self, match: re.Match[str]) -> str:
+        """Return the name with its fields filled in, and a NUL in place of the part."""
+        return _FIELD.sub(lambda field: "\0" if field[1] == "part" else match[field[1]], self.name)
 
-    def alone(self, name: str) -> str:  # noqa: ARG002 - the same for every file
-        """A name with a mistake would else be read as if it were whole."""
-        return f"it is not called as the rule parts says ({self.name} with one of {', '.join(self.parts)}); rename it"
+    def ungrouped_reason(self, name: str) -> str:  # noqa: ARG002 - the same for every file
+        """Return that the name has another form: with a typing mistake, a file must not be read as a complete export."""
+        parts = ", ".join(self.parts)
+        return f"its name does not have the form of the rule parts ({self.name} with one of {parts}); rename it"
 
 
 @lru_cache(maxsize=64)
-def _compiled(name: str, parts: tuple[str, ...]) -> re.Pattern[str]:
+def _compile(name: str, parts: tuple[str, ...]) -> re.Pattern[str]:
     pieces = _FIELD.split(name)
     choices = "|".join(map(re.escape, sorted(parts, key=len, reverse=True)))
-    shaped = [
+    patterns = [
         re.escape(piece) if number % 2 == 0 else f"(?P<{piece}>{choices if piece == 'part' else '.+?'})"
         for number, piece in enumerate(pieces)
     ]
-    return re.compile("".join(shaped), re.DOTALL)
+    return re.compile("".join(patterns), re.DOTALL)

@@ -1,4 +1,4 @@
-"""The rules by name. A new one is named here."""
+"""The registry of readiness rules by name. A new rule is added here."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ _BY_NAME: dict[str, type[ReadinessRule]] = {
 }
 
 
-def rule_of(configured: RuleName | ReadinessRule) -> ReadinessRule:
-    """A rule with its settings; one that is only named has the usual ones."""
+def configure_rule(configured: RuleName | ReadinessRule) -> ReadinessRule:
+    """Return a rule with its settings; a rule that is given by name has the default settings."""
     return configured if isinstance(configured, ReadinessRule) else _BY_NAME[configured]()

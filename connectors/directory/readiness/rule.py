@@ -1,4 +1,4 @@
-"""What every readiness rule is: settings that a person can give, and a judgement on a file that stands still."""
+"""The readiness rule: settings, and the evaluation of one stable file."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waits:
-    """The file is not ready; ``sentence`` says for what it waits.
+class NotReady:
+    """The file is not ready; ``sentence`` says what it waits for.
 
-    ``at_most``: so long it waits as it is; then the rule lets it go, and its reading says what is wrong with it.
+    ``at_most``: after so many seconds the rule no longer applies, and the reading shows what is wrong with the file.
     """
 
     sentence: str
@@ -28,14 +28,14 @@ class Waits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parks:
-    """The file must not be read as it is: it is parked with the sentence until it, or what lies beside it, changes."""
+class Invalid:
+    """The file must not be read as it is. It is rejected with the sentence until it or a companion changes."""
 
     sentence: str
 
 
-class Look(Protocol):
-    """One file as a rule sees it. What is costly to find out is found out once for each content."""
+class FileView(Protocol):
+    """One file as a rule sees it."""
 
     @property
     def name(self) -> str:
@@ -47,31 +47,31 @@ class Look(Protocol):
 
     @property
     def path(self) -> Path:
-        """Where it is."""
+        """The path on disk."""
 
     @property
     def identity(self) -> Identity:
-        """As the last scan saw it."""
+        """The identity at the last scan."""
 
     @property
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """The time, in seconds since the epoch."""
 
     @property
-    def form(self) -> Format:
-        """The format in which it will be read."""
+    def format(self) -> Format:
+        """The format in which the file is read."""
 
-    def beside(self, base: str) -> Identity | None:
-        """A regular file of that name in the same folder; None where there is none."""
+    def sibling(self, base: str) -> Identity | None:
+        """Return the identity of a regular file in the same folder; None if there is none."""
 
-    def text_beside(self, base: str) -> str:
-        """The content of a small text file in the same folder."""
+    def sibling_text(self, base: str) -> str:
+        """Return the content of a small text file in the same folder."""
 
     def sha256(self) -> str:
-        """Of the whole content."""
+        """Return the hash of the whole content, computed once for each content."""
 
-    def once(self, what: str, find: Callable[[], T]) -> T:
-        """What ``find`` returns, found out once as long as the file stays the same."""
+    def cached(self, key: str, compute: Callable[[], T]) -> T:
+        """Return the result of ``compute``, which is called once for each content of the file."""
 
 
 class ReadinessRule(BaseModel, ABC):
@@ -80,17 +80,17 @@ class ReadinessRule(BaseModel, ABC):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @abstractmethod
-    def judge(self, look: Look) -> Waits | Parks | None:
-        """None where, as far as this rule goes, the file is ready.
+    def evaluate(self, view: FileView) -> NotReady | Invalid | None:
+        """Return why the file is not ready by this rule; None if it is ready.
 
         Raises:
-            OSError: the file, or what lies beside it, can't be read now.
+            OSError: the file or a companion can't be read now.
         """
 
-    def companions(self, base: str) -> tuple[str, ...]:  # noqa: ARG002 - most rules need nothing beside a file
-        """The names of the files that go where the file ``base`` goes."""
+    def companions(self, base: str) -> tuple[str, ...]:  # noqa: ARG002 - most rules need no other file
+        """Return the names of the files that are removed with the file ``base``."""
         return ()
 
-    def is_companion(self, base: str) -> bool:  # noqa: ARG002 - as above
-        """Whether a name is that of a file which belongs to another and is never read itself."""
+    def is_companion(self, base: str) -> bool:  # noqa: ARG002 - most rules need no other file
+        """Return True for the name of a file that belongs to another one and is never read itself."""
         return False

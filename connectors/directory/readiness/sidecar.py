@@ -1,4 +1,4 @@
-"""A sidecar beside a file holds its SHA-256."""
+"""The rule `sha256`: a sidecar beside a file holds its SHA-256."""
 
 from __future__ import annotations
 
@@ -6,46 +6,46 @@ from typing import Literal
 
 from pydantic import Field
 
-from connectors.directory.readiness.checksums import checksum_of
-from connectors.directory.readiness.name_patterns import BesideName, is_beside, name_beside
-from connectors.directory.readiness.rule import Look, Parks, ReadinessRule, Waits
+from connectors.directory.readiness.checksums import find_checksum
+from connectors.directory.readiness.name_patterns import CompanionName, companion_name, is_companion_name
+from connectors.directory.readiness.rule import FileView, Invalid, NotReady, ReadinessRule
 
 
 class Sidecar(ReadinessRule):
-    """The file's content has the SHA-256 that a file beside it names: a hash alone, or lines of ``sha256sum``."""
+    """The file's content has the SHA-256 that another file names: a hash alone, or lines of ``sha256sum``."""
 
     type: Literal["sha256"] = "sha256"
-    name: BesideName = Field(
+    name: CompanionName = Field(
         default="{name}.sha256",
-        description="The sidecar's name: {name} is the file's whole name, {stem} the same without its last end.",
+        description="The sidecar's name: {name} is the file's whole name, {stem} the same without its last suffix.",
     )
 
-    def judge(self, look: Look) -> Waits | Parks | None:
-        """A sidecar that is still empty is waited for; one that says another hash parks the file."""
-        sidecar = name_beside(self.name, look.base)
-        found = look.beside(sidecar)
+    def evaluate(self, view: FileView) -> NotReady | Invalid | None:
+        """Wait for a sidecar with content. Another hash, or none for this file, makes the file invalid."""
+        sidecar = companion_name(self.name, view.base)
+        found = view.sibling(sidecar)
         if found is None:
-            return Waits(sentence=f"it waits for its checksum {sidecar}, which is not there")
+            return NotReady(sentence=f"it waits for its checksum {sidecar}, which does not exist")
         if not found.size:
-            return Waits(sentence=f"it waits for its checksum: {sidecar} is still empty")
-        wanted = checksum_of(look.text_beside(sidecar), look.base)
+            return NotReady(sentence=f"it waits for its checksum: {sidecar} is still empty")
+        wanted = find_checksum(view.sibling_text(sidecar), view.base)
         if wanted is None:
-            return Parks(
-                sentence=f"{look.name}: {sidecar} holds no SHA-256 for it. Write the hash alone, or a line of sha256sum."
+            return Invalid(
+                sentence=f"{view.name}: {sidecar} holds no SHA-256 for it. Write the hash alone, or a line of sha256sum."
             )
-        if (is_really := look.sha256()) != wanted:
-            return Parks(
+        if (actual := view.sha256()) != wanted:
+            return Invalid(
                 sentence=(
-                    f"{look.name}: its content has the SHA-256 {is_really[:12]}…, {sidecar} says {wanted[:12]}…."
-                    " Drop the file again, or mend its checksum."
+                    f"{view.name}: its content has the SHA-256 {actual[:12]}…, {sidecar} says {wanted[:12]}…."
+                    " Drop the file again, or correct its checksum."
                 )
             )
         return None
 
     def companions(self, base: str) -> tuple[str, ...]:
-        """The sidecar."""
-        return (name_beside(self.name, base),)
+        """Return the name of the sidecar."""
+        return (companion_name(self.name, base),)
 
     def is_companion(self, base: str) -> bool:
-        """Whatever is called like a sidecar."""
-        return is_beside(self.name, base)
+        """Return True for every name of the sidecar's form."""
+        return is_companion_name(self.name, base)

@@ -1,4 +1,4 @@
-"""The last line of a file says how many records it holds."""
+"""The rule `trailer`: the last line of a file states the number of its records."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, BinaryIO, Literal, cast
 
 from pydantic import AfterValidator, Field
 
-from connectors.directory.readiness.rule import Look, Parks, ReadinessRule, Waits
+from connectors.directory.readiness.rule import FileView, Invalid, NotReady, ReadinessRule
 from connectors.files.file_head import FileHead
 from connectors.formats.compression import packed_suffix
 from ingestd.sdk import SourceBroken
@@ -17,7 +17,7 @@ from ingestd.sdk import SourceBroken
 _TAIL_BYTES = 4096
 
 
-def _counts(pattern: str) -> str:
+def _check_pattern(pattern: str) -> str:
     try:
         groups = re.compile(pattern).groups
     except re.error as error:
@@ -28,49 +28,51 @@ def _counts(pattern: str) -> str:
 
 
 class Trailer(ReadinessRule):
-    """The file ends with a line that names the number of its records. That line is no record itself."""
+    """The file ends with a line that states the number of its records. That line is no record."""
 
     type: Literal["trailer"] = "trailer"
-    pattern: Annotated[str, AfterValidator(_counts)] = Field(
+    pattern: Annotated[str, AfterValidator(_check_pattern)] = Field(
         default=r"#\s*rows:\s*(\d+)",
         description=(
-            "A regular expression that fits the whole last line, with brackets around the number. Of CSV, NDJSON and fixed"
-            " width, not packed, in an encoding that writes ASCII as ASCII."
+            "A regular expression for the whole last line, with brackets around the number. For CSV, NDJSON and fixed width,"
+            " not packed, in an encoding that writes ASCII as ASCII."
         ),
     )
 
-    def judge(self, look: Look) -> Waits | Parks | None:
-        """A file without the line has not been written to its end; one with another number must not be read."""
-        if packed_suffix(look.name):
-            return Parks(sentence=f"{look.name}: the rule trailer can't look into a packed file. Drop it unpacked.")
-        start, wanted = look.once("trailer", lambda: self._last_line(look))
+    def evaluate(self, view: FileView) -> NotReady | Invalid | None:
+        """Wait for the line: without it the file is not complete. Another number makes the file invalid."""
+        if packed_suffix(view.name):
+            return Invalid(sentence=f"{view.name}: the rule trailer can't read a packed file. Drop it unpacked.")
+        start, wanted = view.cached("trailer", lambda: self._read_trailer(view))
         if wanted is None:
-            return Waits(sentence=f"its last line does not tell the number of its records (trailer: {self.pattern})")
+            return NotReady(
+                sentence=f"its last line does not state the number of its records (trailer: {self.pattern})"
+            )
         try:
-            found = look.once("records", lambda: _records(look, start))
+            found = view.cached("records", lambda: _count_records(view, start))
         except SourceBroken:
-            return None  # it can't be read; reading says why
+            return None  # the reading reports why
         if found != wanted:
-            return Parks(
-                sentence=f"{look.name}: its last line says {wanted} records, it holds {found}. Drop it again, complete."
+            return Invalid(
+                sentence=f"{view.name}: its last line says {wanted} records, it holds {found}. Drop it again, complete."
             )
         return None
 
-    def _last_line(self, look: Look) -> tuple[int, int | None]:
-        with look.path.open("rb") as file:
-            start, line = last_line(cast("BinaryIO", file))
-        found = _compiled(self.pattern).fullmatch(line)
+    def _read_trailer(self, view: FileView) -> tuple[int, int | None]:
+        with view.path.open("rb") as file:
+            start, line = read_last_line(cast("BinaryIO", file))
+        found = _compile(self.pattern).fullmatch(line)
         return start, int(found[1]) if found and found[1].isdecimal() else None
 
-    def start(self, file: BinaryIO) -> int | None:
-        """Where the line begins, in bytes; None where the file does not end with one. The file is back at its start."""
-        start, line = last_line(file)
+    def find_start(self, file: BinaryIO) -> int | None:
+        """Return the offset of the line in bytes; None if the file does not end with it. The file is at its start then."""
+        start, line = read_last_line(file)
         file.seek(0)
-        return start if _compiled(self.pattern).fullmatch(line) else None
+        return start if _compile(self.pattern).fullmatch(line) else None
 
 
-def last_line(file: BinaryIO) -> tuple[int, str]:
-    """The last line that is not blank: where it begins, and what it says; of a very long one, its end."""
+def read_last_line(file: BinaryIO) -> tuple[int, str]:
+    """Return the offset and the text of the last line that is not blank; of a very long line, its end."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - _TAIL_BYTES))
     tail = file.read(_TAIL_BYTES).rstrip()
@@ -78,12 +80,12 @@ def last_line(file: BinaryIO) -> tuple[int, str]:
     return max(0, size - _TAIL_BYTES) + at, tail[at:].decode("utf-8", "replace").strip()
 
 
-def _records(look: Look, end: int) -> int:
-    with look.path.open("rb") as file:
-        stretches = look.form.read(cast("BinaryIO", FileHead(cast("BinaryIO", file), end)), look.name)
-        return sum(stretch.records.height + len(stretch.rejects) for stretch in stretches)
+def _count_records(view: FileView, end: int) -> int:
+    with view.path.open("rb") as file:
+        chunks = view.format.read(cast("BinaryIO", FileHead(cast("BinaryIO", file), end)), view.name)
+        return sum(chunk.records.height + len(chunk.rejects) for chunk in chunks)
 
 
 @lru_cache(maxsize=64)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)

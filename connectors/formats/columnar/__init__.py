@@ -1,6 +1,6 @@
-"""Parquet and Arrow: files of typed columns, as text that says exactly what they hold."""
+"""Parquet and Arrow: files of typed columns, read as exact text."""
 
 from connectors.formats.columnar.options import Arrow, Parquet
-from connectors.formats.columnar.text import as_text
+from connectors.formats.columnar.text import columns_as_text
 
-__all__ = ["Arrow", "Parquet", "as_text"]
+__all__ = ["Arrow", "Parquet", "columns_as_text"]

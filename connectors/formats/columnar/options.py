@@ -1,4 +1,4 @@
-"""Parquet and Arrow as formats that can be configured."""
+"""The options of Parquet and Arrow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Parquet(IsolatedFormat):
     type: Literal["parquet"] = "parquet"
 
     def parse(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
-        """As `connectors.formats.columnar.reader.read_columnar`."""
+        """See `connectors.formats.columnar.reader.read_columnar`."""
         return read_columnar(file, name, pl.scan_parquet, "Parquet")
 
 
@@ -32,5 +32,5 @@ class Arrow(IsolatedFormat):
     type: Literal["arrow"] = "arrow"
 
     def parse(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
-        """As `connectors.formats.columnar.reader.read_columnar`."""
+        """See `connectors.formats.columnar.reader.read_columnar`."""
         return read_columnar(file, name, pl.scan_ipc, "Arrow")

@@ -1,4 +1,4 @@
-"""Parquet and Arrow files, a stretch of rows at a time, by the columns."""
+"""The reader of Parquet and Arrow files: a chunk of rows at a time, by columns."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import IO, BinaryIO
 
 import polars as pl
 
-from connectors.formats.columnar.text import NoText, as_text
-from connectors.formats.record_chunk import RecordChunk, RecordLocation
+from connectors.formats.columnar.text import ColumnNotText, columns_as_text
+from connectors.formats.record_chunk import RecordChunk, RecordLocation, row_positions
 from ingestd.sdk import SourceBroken
 
 ROWS = 50_000
@@ -18,23 +18,23 @@ Scan = Callable[[str | IO[bytes]], pl.LazyFrame]
 
 
 def read_columnar(file: BinaryIO, name: str, scan: Scan, kind: str) -> Iterator[RecordChunk]:
-    """The rows of a file of typed columns; at least one stretch. Positions are row numbers from 1.
+    """Yield the rows of a file of typed columns, at least one chunk. Positions are row numbers from 1.
 
     Raises:
-        SourceBroken: it is not of this kind, is damaged, or has a column that can't be written as text.
+        SourceBroken: the file is not of this kind, is damaged, or has a column that can't be written as text.
     """
-    place = RecordLocation()
+    location = RecordLocation()
     try:
-        frames = scan(_source(file)).collect_batches(chunk_size=ROWS, maintain_order=True)
-        nothing = True
+        frames = scan(_scan_source(file)).collect_batches(chunk_size=ROWS, maintain_order=True)
+        is_empty = True
         for frame in frames:
-            nothing = False
-            stretch = _stretch(as_text(frame), place)
-            place = stretch.end
-            yield stretch
-        if nothing:
-            yield _stretch(as_text(scan(_source(file)).limit(0).collect()), place)
-    except NoText as error:
+            is_empty = False
+            chunk = _chunk(columns_as_text(frame), location)
+            location = chunk.end
+            yield chunk
+        if is_empty:
+            yield _chunk(columns_as_text(scan(_scan_source(file)).limit(0).collect()), location)
+    except ColumnNotText as error:
         raise SourceBroken(f"{name}: {error}. Leave the column out, or write it as text.") from error
     except (pl.exceptions.PolarsError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
@@ -42,15 +42,15 @@ def read_columnar(file: BinaryIO, name: str, scan: Scan, kind: str) -> Iterator[
         raise SourceBroken(f"{name} can't be read as {kind}: {str(error).splitlines()[0]}") from error
 
 
-def _source(file: BinaryIO) -> str | IO[bytes]:
-    """The open file itself, wherever its name leads by now: the reader jumps about in it."""
+def _scan_source(file: BinaryIO) -> str | IO[bytes]:
+    """Return the path of the open file itself, in which the reader seeks, because its name may belong to another file now."""
     try:
         return f"/proc/self/fd/{file.fileno()}"
-    except (UnsupportedOperation, AttributeError):  # bytes in memory
+    except (UnsupportedOperation, AttributeError):  # the file is in memory
         return file
 
 
-def _stretch(records: pl.DataFrame, place: RecordLocation) -> RecordChunk:
-    end = RecordLocation(offset=place.offset + records.height, row=place.row + records.height)
-    positions = pl.int_range(place.row + 1, end.row + 1, dtype=pl.Int64, eager=True).alias("position")
+def _chunk(records: pl.DataFrame, location: RecordLocation) -> RecordChunk:
+    end = RecordLocation(offset=location.offset + records.height, row=location.row + records.height)
+    positions = row_positions(range(location.row + 1, end.row + 1))
     return RecordChunk(records=records, positions=positions, rejects=(), end=end, header=True)

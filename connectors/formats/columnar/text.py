@@ -1,4 +1,4 @@
-"""Typed columns as text. Each value is written in the one form that reads back as the same value."""
+"""Typed columns as text. Each value is written in a form that reads back as the same value."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from polars.datatypes import DataType, DataTypeClass
 NESTED = (pl.List, pl.Array, pl.Struct)
 
 
-class NoText(Exception):
-    """A column of a type that has no text: ``name`` and ``type`` say which."""
+class ColumnNotText(Exception):
+    """A column has a type without a text form. ``name`` and ``type``: those of the column."""
 
     def __init__(self, name: str, kind: DataType | DataTypeClass) -> None:
         self.name = name
         self.type = str(kind)
-        super().__init__(f"column {name!r} holds {kind}, which is no text and no number")
+        super().__init__(f"column {name!r} holds {kind}, which has no text form")
 
 
-def as_text(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame with every column as text; a null stays one.
+def columns_as_text(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the frame with every column as text; null stays null.
 
-    Numbers are written as short as they read back, a decimal with all digits of its scale; dates and instants as ISO 8601
-    writes them, an instant with its zone; a truth value as true or false; a list or a structure as JSON.
+    A number has the fewest digits that read back as the same number, a decimal all digits of its scale. Dates and times follow
+    ISO 8601, with the time zone if there is one. A boolean is true or false, a list or a structure is JSON.
 
     Raises:
-        NoText: a column holds bytes, durations or objects.
+        ColumnNotText: a column holds bytes, durations or objects.
     """
     return frame.select(_expression(name, kind) for name, kind in frame.schema.items())
 
@@ -34,8 +34,8 @@ def _expression(name: str, kind: DataType) -> pl.Expr:
     if isinstance(kind, pl.Datetime):
         return column.dt.to_string(f"%Y-%m-%dT%H:%M:%S%.f{'%:z' if kind.time_zone else ''}")
     if isinstance(kind, NESTED):
-        if _holds_no_text(kind):
-            raise NoText(name, kind)
+        if _has_no_text(kind):
+            raise ColumnNotText(name, kind)
         return (
             pl.struct(column.alias("v"))
             .struct.json_encode()
@@ -44,14 +44,14 @@ def _expression(name: str, kind: DataType) -> pl.Expr:
             .pipe(lambda text: pl.when(column.is_null()).then(None).otherwise(text))
             .alias(name)
         )
-    if _holds_no_text(kind):
-        raise NoText(name, kind)
+    if _has_no_text(kind):
+        raise ColumnNotText(name, kind)
     return column.cast(pl.String)
 
 
-def _holds_no_text(kind: DataType | DataTypeClass) -> bool:
+def _has_no_text(kind: DataType | DataTypeClass) -> bool:
     if isinstance(kind, pl.Struct):
-        return any(_holds_no_text(field.dtype) for field in kind.fields)
+        return any(_has_no_text(field.dtype) for field in kind.fields)
     if isinstance(kind, pl.List | pl.Array):
-        return _holds_no_text(kind.inner)
+        return _has_no_text(kind.inner)
     return isinstance(kind, pl.Binary | pl.Duration | pl.Object) or kind in {pl.Binary, pl.Duration, pl.Object}

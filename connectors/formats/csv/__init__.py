@@ -1,4 +1,4 @@
-"""CSV: text in rows under a header, as Python's csv module reads it, by columns where that is proven to be the same."""
+"""CSV: rows of text under a header, read as Python's csv module reads them."""
 
 from connectors.formats.csv.options import Csv
 from connectors.formats.csv.reader import read_csv

@@ -1,7 +1,7 @@
-"""Which dialect a CSV file has and where its header stands, by the look of its first records. Pure.
+"""Detection of the dialect and the header of a CSV file by its first records. Pure.
 
-A file that has its header in the first row, as most have, is never taken for another: only where the rows below would all be
-parked for having more fields is a later row considered, and then it must look like names that stand above numbers.
+The first row is the header, unless all rows below have more fields and would be rejected. Only then is a later row considered,
+and its fields must look like names above columns of numbers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 DELIMITERS = ("\t", ";", "|", ",")
-"""Those that are looked for; where two fit alike, the one that is rarer within fields (a comma may be a decimal one)."""
+"""The detected delimiters. Of two that fit equally, the one that is rarer within fields comes first."""
 
 _SEPARATOR_LINE = re.compile(rb"sep=([!-/:-@\[-`{-~\t ])(?:\r\n|\n|\r(?!\n))", re.IGNORECASE)
 
@@ -20,20 +20,21 @@ SAMPLE_RECORDS = 60
 _MOST = 0.9
 _LITTLE = 0.001
 
-Record: TypeAlias = tuple[int, list[str]]
-"""A row number and the fields of the record there."""
+SampleRecord: TypeAlias = tuple[int, list[str]]
+"""A row number and the fields of the record in that row."""
 
 
 def separator_line(beginning: bytes) -> tuple[str, int] | None:
-    """The delimiter that a first line such as ``sep=;`` states, and the length of that line; None: no such line."""
+    """Return the delimiter that a first line such as ``sep=;`` states, and the length of that line; None without such a line."""
     found = _SEPARATOR_LINE.match(beginning)
     return (found[1].decode(), found.end()) if found else None
 
 
-def choose_delimiter(samples: Mapping[str, Sequence[Record]], header_row: int | None, columns: int) -> str:
-    """The delimiter under which the header has several fields and most records as many; ``samples`` by delimiter.
+def choose_delimiter(samples: Mapping[str, Sequence[SampleRecord]], header_row: int | None, columns: int) -> str:
+    """Return the delimiter with which the header has several fields and most records have as many.
 
-    ``columns``: how many there are in a file without header, else 0: it is the one that makes as many fields.
+    ``samples``: the first records as each delimiter separates them. ``columns``: the number of columns of a file without a
+    header, else 0; the delimiter is then the one that gives as many fields.
     """
     best, best_score = ",", 0.0
     for delimiter, records in samples.items():
@@ -41,28 +42,28 @@ def choose_delimiter(samples: Mapping[str, Sequence[Record]], header_row: int | 
             if records and len(records[0][1]) == columns:
                 return delimiter
             continue
-        header = header_of(records, header_row)
+        header = find_header(records, header_row)
         if header is None:
             continue
         row, fields = header
         below = [record for number, record in records if number > row]
-        score = _share(below, len(fields)) if len(fields) > 1 else 0.0
+        score = _share_alike(below, len(fields)) if len(fields) > 1 else 0.0
         if score > best_score:
             best, best_score = delimiter, score
     return best
 
 
-def _share(records: Sequence[list[str]], columns: int) -> float:
-    """Which share of the records has so many fields; where all are ragged, a little if they are parted at all."""
+def _share_alike(records: Sequence[list[str]], columns: int) -> float:
+    """Return the share of records with so many fields. If all differ but most have several fields, it is slightly above 0."""
     if not records:
         return 1.0
     alike = sum(len(record) == columns for record in records)
-    parted = sum(len(record) > 1 for record in records)
-    return alike / len(records) or (_LITTLE if parted * 2 > len(records) else 0.0)
+    separated = sum(len(record) > 1 for record in records)
+    return alike / len(records) or (_LITTLE if separated * 2 > len(records) else 0.0)
 
 
-def header_of(records: Sequence[Record], header_row: int | None) -> Record | None:
-    """The header among the first records: the one in the given row, else the first that can be one; None: not among them."""
+def find_header(records: Sequence[SampleRecord], header_row: int | None) -> SampleRecord | None:
+    """Return the header among the first records: the given row, else the first possible one; None if it is not among them."""
     if header_row is not None:
         return next((record for record in records if record[0] == header_row), None)
     if not records:
@@ -74,33 +75,33 @@ def header_of(records: Sequence[Record], header_row: int | None) -> Record | Non
     common, times = counts.most_common(1)[0]
     if len(first[1]) >= common or times < 2:
         return first
-    for place, (row, fields) in enumerate(below):
-        rest = below[place + 1 :]
+    for index, (row, fields) in enumerate(below):
+        rest = below[index + 1 :]
         alike = sum(len(other) == common for _, other in rest)
-        if len(fields) == common and _are_names(fields):
+        if len(fields) == common and _could_be_names(fields):
             return (row, fields) if alike >= _MOST * len(rest) and _has_numbers(rest, common) else first
     return first
 
 
 def is_header(fields: Sequence[str], known: Sequence[str]) -> bool:
-    """Whether the first row of a file whose predecessors had the header ``known`` is a header, too.
+    """Return True if the first row of a file is a header; the earlier files of the log had the header ``known``.
 
-    It is one if it has half of the names. One of none of them is only believed if it has another number of fields, all
-    of which could be names: text can't be told from names otherwise.
+    It is a header if it has half of the names. Without a common name it must have another number of fields, all of which could
+    be names, because otherwise text can't be distinguished from names.
     """
     common = len(set(fields) & set(known))
     if common and 2 * common >= min(len(set(fields)), len(set(known))):
         return True
-    return len(fields) != len(known) and _are_names(fields) and all(field[0].isalpha() for field in fields)
+    return len(fields) != len(known) and _could_be_names(fields) and all(field[0].isalpha() for field in fields)
 
 
-def _are_names(fields: Sequence[str]) -> bool:
-    """Whether these could be column names: none empty, none twice, none a number."""
+def _could_be_names(fields: Sequence[str]) -> bool:
+    """Return True if these could be column names: none is empty, repeated or a number."""
     return all(fields) and len(set(fields)) == len(fields) and not any(map(_is_number, fields))
 
 
-def _has_numbers(records: Sequence[Record], columns: int) -> bool:
-    """Whether some column holds nothing but numbers: names above text can't be told from text."""
+def _has_numbers(records: Sequence[SampleRecord], columns: int) -> bool:
+    """Return True if a column holds only numbers: names above text can't be distinguished from text."""
     whole = [fields for _, fields in records if len(fields) == columns]
     return bool(whole) and any(all(_is_number(fields[at]) for fields in whole) for at in range(columns))
 

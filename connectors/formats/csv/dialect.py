@@ -1,4 +1,4 @@
-"""How a CSV file is written: what parts fields, what encloses them, what begins a comment."""
+"""The dialect of a CSV file: delimiter, quote and comment character."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """One ASCII character each; ``quote`` and ``comment`` are empty where the file knows neither.
+    """One ASCII character each; ``quote`` and ``comment`` are empty if the file has none.
 
-    Two quotes inside quotes stand for one. A line that begins with ``comment`` where a record would begin is a blank one. An
-    empty ``delimiter`` is still to be found out.
+    Inside quotes, two quotes mean one. A line that begins with ``comment``, where a record can begin, counts as blank. An empty
+    ``delimiter`` has to be detected.
     """
 
     delimiter: str = ","
@@ -18,12 +18,12 @@ class Dialect:
     comment: str = ""
 
     @property
-    def spoken(self) -> str:
-        """The delimiter as a person names it."""
+    def delimiter_name(self) -> str:
+        """The delimiter in words."""
         return {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}.get(
             self.delimiter, self.delimiter
         )
 
 
 COMMA = Dialect()
-UNKNOWN = Dialect(delimiter="")
+UNDETECTED = Dialect(delimiter="")

@@ -1,10 +1,10 @@
-"""The fast path: polars, on blocks of which cheap facts prove that it reads what Python's csv module reads.
+"""The fast path of CSV: polars, for blocks that it provably reads as Python's csv module does.
 
-Split at the quotes. In a *clean* block the pieces with even numbers lie outside quotes, the odd ones inside, and two quotes
-for one show as an empty piece outside. That reading is the csv module's own if the quotes are even in number, every
-opening one stands at a field's start and every closing one before a comma, a line's end or the block's end: by induction
-from the left, since outside quotes a comma or a line feed always ends a field. What lies outside then counts the true
-commas and line ends, and polars can only differ in places that are counted or excluded here.
+A block is split at its quotes. In a *clean* block the pieces with even numbers are outside quotes and the odd ones inside; an
+escaped quote is an empty piece outside. The csv module reads the block in the same way under three conditions: the number of
+quotes is even, every opening quote is at the start of a field, and every closing quote is before a comma, a line end or the end
+of the block. The proof is by induction from the left: outside quotes, a comma or a line feed always ends a field. So the
+pieces outside contain exactly the real commas and line ends. All places where polars could differ are counted or excluded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def end_of_last_record(buffer: bytes, dialect: Dialect = COMMA) -> int:
-    """The offset after the last line feed that lies outside quotes, if the block's quotes are clean; 0 where there is none."""
+    """Return the offset behind the last line feed outside quotes, if the quotes of the block are clean; 0 if there is none."""
     end = buffer.rfind(b"\n")
     if not dialect.quote:
         return end + 1
@@ -35,18 +35,19 @@ def end_of_last_record(buffer: bytes, dialect: Dialect = COMMA) -> int:
     return end + 1
 
 
-def read_proven(block: bytes, names: Sequence[str], dialect: Dialect = COMMA) -> pl.DataFrame | None:
-    """The block's records as columns of text, or None where it is not proven that the csv module would read the same.
+def read_fast(block: bytes, names: Sequence[str], dialect: Dialect = COMMA) -> pl.DataFrame | None:
+    """Return the block's records as columns of text; None if the csv module could read it differently.
 
-    ``block`` holds whole records and is not empty; every record has as many fields as ``names``, or the answer is None.
+    ``block`` holds whole records and is not empty. The result is None, too, if a record has another number of fields than
+    ``names``.
     """
     outside = _outside_quotes(block, dialect)
-    if outside is None or not _plain_lines(outside) or block.startswith(_BOM) or b"\0" in block:
+    if outside is None or not _has_plain_line_ends(outside) or block.startswith(_BOM) or b"\0" in block:
         return None
     if dialect.comment and (block.startswith(dialect.comment.encode()) or f"\n{dialect.comment}".encode() in block):
         return None
     if len(names) == 1 and (outside.startswith(b"\n") or b"\n\n" in outside):
-        return None  # a blank line; with more columns it shows by the commas that it lacks
+        return None  # a blank line; with more columns, the count of commas shows it
     rows = outside.count(b"\n") + (not outside.endswith(b"\n"))
     if outside.count(dialect.delimiter.encode()) != rows * (len(names) - 1) or not is_utf8(block):
         return None
@@ -62,13 +63,13 @@ def read_proven(block: bytes, names: Sequence[str], dialect: Dialect = COMMA) ->
             extra_columns="raise",
             missing_columns="raise",
         )
-    except pl.exceptions.PolarsError:  # a record with too many fields; the tolerant path says which
+    except pl.exceptions.PolarsError:  # a record with too many fields; the tolerant path reports it
         return None
     return frame if frame.height == rows else None
 
 
 def _outside_quotes(block: bytes, dialect: Dialect) -> bytes | None:
-    """The block with every quoted stretch reduced to one quote; None where quotes are dirty or enclose a line's end."""
+    """Return the block with every quoted part reduced to one quote; None if quotes are misplaced or enclose a line end."""
     quote = dialect.quote.encode()
     if not quote or quote not in block:
         return block
@@ -76,22 +77,22 @@ def _outside_quotes(block: bytes, dialect: Dialect) -> bytes | None:
     if len(pieces) % 2 == 0:
         return None
     outside = quote.join(pieces[::2])
-    if _dirty(dialect).search(outside):
+    if _misplaced_quote(dialect).search(outside):
         return None
-    # polars parses parts of a block side by side, and where it cuts them is not ours to prove: no line ends in quotes.
+    # polars parses parts of a block in parallel and may cut at any line end, so no line end is allowed inside quotes.
     inside = b"".join(pieces[1::2])
     return None if b"\n" in inside or b"\r" in inside else outside
 
 
 @lru_cache(maxsize=64)
-def _dirty(dialect: Dialect) -> re.Pattern[bytes]:
-    """Each quoted stretch is reduced to one quote; one that has text where a field's border should be is dirty."""
+def _misplaced_quote(dialect: Dialect) -> re.Pattern[bytes]:
+    """Return the pattern of a quote with text where the border of a field should be; quoted parts are reduced to one quote."""
     quote, delimiter = re.escape(dialect.quote.encode()), re.escape(dialect.delimiter.encode())
     return re.compile(rb"%s(?:(?<=[^%s\n%s]%s)|[^%s\r\n%s])" % (quote, delimiter, quote, quote, delimiter, quote))
 
 
-def _plain_lines(outside: bytes) -> bool:
-    """No carriage return but before a line feed, and none of those on a blank line."""
+def _has_plain_line_ends(outside: bytes) -> bool:
+    """Return True if every carriage return is before a line feed, and no line is blank."""
     if b"\r" not in outside:
         return True
     return (
@@ -100,7 +101,7 @@ def _plain_lines(outside: bytes) -> bool:
 
 
 def is_utf8(block: bytes) -> bool:
-    """Whether every byte is part of UTF-8 text."""
+    """Return True if the block is valid UTF-8."""
     if block.isascii():
         return True
     try:

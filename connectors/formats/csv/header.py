@@ -1,4 +1,4 @@
-"""The top of a CSV file: its dialect, its columns, their units, and where the first record starts."""
+"""The header of a CSV file: dialect, columns, units, and where the first record starts."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from connectors.formats.column_names import named_columns
 from connectors.formats.csv.detection import (
     DELIMITERS,
     SAMPLE_RECORDS,
-    Record,
+    SampleRecord,
     choose_delimiter,
-    header_of,
+    find_header,
     separator_line,
 )
 from connectors.formats.csv.dialect import Dialect
 from connectors.formats.csv.layout import Layout
-from connectors.formats.csv.tolerant import is_cleanly_quoted, is_unterminated, records_of
-from connectors.formats.record_chunk import RecordLocation, showable
+from connectors.formats.csv.tolerant import is_cleanly_quoted, is_unterminated, iter_records
+from connectors.formats.record_chunk import RecordLocation, escape_stray_bytes
 from connectors.formats.text import TextFile
 from ingestd.sdk import SourceBroken
 
@@ -27,10 +27,10 @@ _FIRST_BYTES = 64 * 2**10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """What the top of a file told.
+    """The header of a file.
 
-    ``units`` by column name; ``row``: the header's (0: there is none); ``end``: where the first record starts; ``rest``:
-    the bytes that were read beyond that.
+    ``units``: by column name. ``row``: the header's row number; 0: there is no header. ``end``: where the first record starts.
+    ``rest``: the bytes that were read beyond that.
     """
 
     names: tuple[str, ...]
@@ -44,7 +44,7 @@ class Header:
 def read_header(
     file: TextFile, name: str, *, dialect: Dialect, layout: Layout, block_bytes: int, record_bytes: int
 ) -> Header:
-    """Read the top of the file; ``name`` is the file's, for the sentence of an error; a ``dialect`` without delimiter gets one.
+    """Read the header of the file. ``name`` names it in errors. A delimiter that ``dialect`` lacks is detected.
 
     Raises:
         SourceBroken: the file is empty, or its header can't name columns.
@@ -60,23 +60,25 @@ def read_header(
         chosen = dialect
         if not dialect.delimiter:
             chosen = (
-                replace(dialect, delimiter=hint[0]) if hint else _found(buffer, dialect, final=final, layout=layout)
+                replace(dialect, delimiter=hint[0])
+                if hint
+                else _detect_dialect(buffer, dialect, final=final, layout=layout)
             )
         top = _CsvTop(buffer, final=final, dialect=chosen, layout=layout, skipped=hint[1] if hint else 0)
         if header := top.header(file, name):
             return header
     if final:
-        raise SourceBroken(_nothing(name, layout, empty=not buffer.strip()))
+        raise SourceBroken(_describe_missing_header(name, layout, empty=not buffer.strip()))
     raise SourceBroken(f"{name}: no header row within the first {record_bytes} bytes. Is this a CSV file?")
 
 
-def _nothing(name: str, layout: Layout, *, empty: bool) -> str:
+def _describe_missing_header(name: str, layout: Layout, *, empty: bool) -> str:
     if layout.header_row is not None and not empty:
-        return f"{name} has no row {layout.header_row}, where its header should be (header_row)."
-    return f"{name} is empty: it has not even a header row."
+        return f"{name} has no row {layout.header_row}, which should be its header (header_row)."
+    return f"{name} is empty: it has no header row."
 
 
-def _found(buffer: bytes, dialect: Dialect, *, final: bool, layout: Layout) -> Dialect:
+def _detect_dialect(buffer: bytes, dialect: Dialect, *, final: bool, layout: Layout) -> Dialect:
     samples = {
         mark: _sample(buffer, replace(dialect, delimiter=mark), final=final)
         for mark in DELIMITERS
@@ -85,8 +87,8 @@ def _found(buffer: bytes, dialect: Dialect, *, final: bool, layout: Layout) -> D
     return replace(dialect, delimiter=choose_delimiter(samples, layout.header_row, len(layout.columns)))
 
 
-def _sample(buffer: bytes, dialect: Dialect, *, final: bool) -> list[Record]:
-    records = enumerate(records_of(buffer, final=final, dialect=dialect), start=1)
+def _sample(buffer: bytes, dialect: Dialect, *, final: bool) -> list[SampleRecord]:
+    records = enumerate(iter_records(buffer, final=final, dialect=dialect), start=1)
     return list(islice(((row, fields) for row, (fields, _, _) in records if fields), SAMPLE_RECORDS))
 
 
@@ -101,30 +103,30 @@ class _CsvTop:
         self._layout = layout
 
     def header(self, file: TextFile, name: str) -> Header | None:
-        """The header; None where it is not in the buffer yet, or in the file at all where that is all of it."""
+        """Return the header; None if the buffer does not contain it."""
         if self._layout.columns:
-            place = RecordLocation(offset=file.encoding.mark, row=1 if self._skipped else 0)
-            return self._ending_at(self._layout.columns, {}, 0, place, self._skipped)
+            location = RecordLocation(offset=file.encoding.mark, row=1 if self._skipped else 0)
+            return self._header_at(self._layout.columns, {}, 0, location, self._skipped)
         sample = _sample(self._buffer, self._dialect, final=self._final)
-        wanted = header_of(sample[1:] if self._skipped else sample, self._layout.header_row)
+        wanted = find_header(sample[1:] if self._skipped else sample, self._layout.header_row)
         if wanted is None and self._layout.header_row is None:
             return None
         row_wanted = wanted[0] if wanted is not None else self._layout.header_row or 1
         names: tuple[str, ...] = ()
-        below = enumerate(records_of(self._buffer, final=self._final, dialect=self._dialect), start=1)
+        below = enumerate(iter_records(self._buffer, final=self._final, dialect=self._dialect), start=1)
         for row, (fields, start, end) in below:
             if not fields or row < row_wanted:
                 continue
             if not names:
                 if row != row_wanted:
-                    raise SourceBroken(f"{name}: row {row_wanted}, where its header should be (header_row), is blank.")
+                    raise SourceBroken(f"{name}: the header row {row_wanted} (header_row) is blank.")
                 self._check_quotes(start, end, name)
-                names = _checked(fields, name, self._layout, file.encoding.name)
+                names = _validate_names(fields, name, self._layout, file.encoding.name)
                 if not self._layout.units_row:
-                    return self._ending_at(names, {}, row, RecordLocation(offset=file.encoding.mark, row=row), end)
+                    return self._header_at(names, {}, row, RecordLocation(offset=file.encoding.mark, row=row), end)
                 continue
-            units = {column: showable(unit).strip() for column, unit in zip(names, fields, strict=False)}
-            return self._ending_at(names, units, row_wanted, RecordLocation(offset=file.encoding.mark, row=row), end)
+            units = {column: escape_stray_bytes(unit).strip() for column, unit in zip(names, fields, strict=False)}
+            return self._header_at(names, units, row_wanted, RecordLocation(offset=file.encoding.mark, row=row), end)
         if names and self._final:
             raise SourceBroken(f"{name} ends before the row of units that should follow its header (units_row).")
         return None
@@ -135,23 +137,23 @@ class _CsvTop:
         if not is_cleanly_quoted(self._buffer[start:end], self._dialect):
             raise SourceBroken(f"{name}: the header row has text behind a closing quote. Write such quotes twice.")
 
-    def _ending_at(
-        self, names: tuple[str, ...], units: Mapping[str, str], row: int, place: RecordLocation, end: int
+    def _header_at(
+        self, names: tuple[str, ...], units: Mapping[str, str], row: int, location: RecordLocation, end: int
     ) -> Header:
         return Header(
             names=names,
             units=units,
             row=row,
             dialect=self._dialect,
-            end=replace(place, offset=place.offset + end),
+            end=replace(location, offset=location.offset + end),
             rest=self._buffer[end:],
         )
 
 
-def _checked(fields: list[str], file: str, layout: Layout, encoding: str) -> tuple[str, ...]:
-    """The names, once they can name columns: text, none empty, no two alike."""
-    if [showable(name) for name in fields] != fields or any("\0" in name for name in fields):
+def _validate_names(fields: list[str], file: str, layout: Layout, encoding: str) -> tuple[str, ...]:
+    """Return the fields as column names, if they are text, none is empty and no two are equal."""
+    if [escape_stray_bytes(name) for name in fields] != fields or any("\0" in name for name in fields):
         raise SourceBroken(
-            f"{file}: the header row is not {encoding.upper()} text. Save the file as CSV UTF-8, or say in which encoding it is."
+            f"{file}: the header row is not {encoding.upper()} text. Save the file as CSV UTF-8, or set encoding."
         )
     return named_columns(fields, file, layout.naming)

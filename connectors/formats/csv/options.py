@@ -1,4 +1,4 @@
-"""CSV as a format that can be configured."""
+"""The options of CSV."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Csv(Format):
     encoding: EncodingName = Field(
         default=DETECT,
         description=(
-            "In which encoding the file is. `detect` goes by its byte order mark, else takes it for UTF-8 unless no line of it"
-            " is; then it guesses by the letters (Windows-1252 and others), and the guess is on record. A row with bytes that"
-            " the encoding does not know is rejected."
+            "The encoding of the file. `detect` uses the byte order mark, else UTF-8. If no line is UTF-8, it guesses by the"
+            " letters (Windows-1252 and others), and reports the guess. A row with bytes that are invalid in the encoding is"
+            " rejected."
         ),
     )
     delimiter: Literal["detect"] | _Mark = Field(
@@ -37,21 +37,21 @@ class Csv(Format):
         description='What separates fields; `detect` chooses comma, semicolon, tab ("\\t") or bar by the first rows.',
     )
     quote: Literal[""] | _Mark = Field(
-        default='"', description="What encloses fields that hold separators; empty where quotes are ordinary text."
+        default='"', description="What encloses fields that hold separators; empty if quotes are ordinary text."
     )
     comment: Literal[""] | _Mark = Field(
-        default="", description="A row that begins with this character is no record; empty: there are no such rows."
+        default="", description="A row that begins with this character is a comment; empty: there are no comments."
     )
     header_row: int | None = Field(
         default=None,
         ge=1,
         description=(
-            "The header's row number as a spreadsheet counts. Without it the header is the first row, or, where all rows below"
-            " have more fields than that, the first row that has as many and looks like names."
+            "The header's row number as a spreadsheet counts. By default the header is the first row. If all rows below have"
+            " more fields, it is the first row that has as many and looks like names."
         ),
     )
     columns: list[Annotated[str, Field(min_length=1)]] | None = Field(
-        default=None, min_length=1, description="The columns' names where the file has no header."
+        default=None, min_length=1, description="The columns' names, for a file without a header."
     )
     units_row: bool = Field(
         default=False,
@@ -59,19 +59,19 @@ class Csv(Format):
     )
     ragged: Literal["park", "fill"] = Field(
         default="park",
-        description="What becomes of a row with too few fields: parked, or taken with its last fields absent.",
+        description="How a row with too few fields is treated: rejected (park), or read with its last fields absent (fill).",
     )
     unnamed_columns: Literal["number", "refuse"] = Field(
         default="number",
-        description="Columns without a name: called `column 3`, or the file is not read.",
+        description="Columns without a name: they are named `column 3` (number), or the file is not read (refuse).",
     )
     repeated_columns: Literal["refuse", "number"] = Field(
         default="refuse",
-        description="A name that two columns have: the file is not read, or the second is called `mass 2`.",
+        description="A name of two columns: the file is not read (refuse), or the second is named `mass 2` (number).",
     )
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def _check(self) -> Self:
         given = [mark for mark in (self.delimiter, self.quote, self.comment) if len(mark) == 1]
         if len(set(given)) < len(given):
             raise ValueError("delimiter, quote and comment must be different characters")
@@ -84,13 +84,13 @@ class Csv(Format):
 
     @property
     def dialect(self) -> Dialect:
-        """The dialect, without a delimiter where that is to be found out."""
+        """The dialect; without a delimiter if that has to be detected."""
         delimiter = "" if self.delimiter == "detect" else self.delimiter
         return Dialect(delimiter=delimiter, quote=self.quote, comment=self.comment)
 
     @property
     def layout(self) -> Layout:
-        """Where the columns' names come from, and what becomes of what does not fit them."""
+        """The layout of the rows."""
         return Layout(
             header_row=self.header_row,
             columns=tuple(self.columns or ()),
@@ -100,5 +100,5 @@ class Csv(Format):
         )
 
     def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
-        """As `connectors.formats.csv.reader.read_csv`."""
+        """See `connectors.formats.csv.reader.read_csv`."""
         return read_csv(file, name, dialect=self.dialect, layout=self.layout, encoding=self.encoding)

@@ -1,4 +1,4 @@
-"""CSV as Python's csv module reads it, by columns where that is proven to be the same, in bounded memory."""
+"""The CSV reader: reads as Python's csv module, in bounded memory; by columns if that provably gives the same result."""
 
 from __future__ import annotations
 
@@ -6,24 +6,29 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import BinaryIO
 
-import polars as pl
-
-from connectors.formats.csv.dialect import UNKNOWN, Dialect
-from connectors.formats.csv.fast import end_of_last_record, is_utf8, read_proven
+from connectors.formats.csv.dialect import UNDETECTED, Dialect
+from connectors.formats.csv.fast import end_of_last_record, is_utf8, read_fast
 from connectors.formats.csv.header import Header, read_header
-from connectors.formats.csv.layout import PLAIN, Layout
+from connectors.formats.csv.layout import DEFAULT_LAYOUT, Layout
 from connectors.formats.csv.scanner import RecordScanner
 from connectors.formats.csv.tolerant import (
-    fault_of,
+    build_reject,
+    count_extra_lines,
+    describe_extra_lines,
+    find_fault,
     is_cleanly_quoted,
     is_unterminated,
-    lines_below,
-    records_of,
-    reject_of,
-    swallowed,
+    iter_records,
 )
-from connectors.formats.frames import frame_of
-from connectors.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, RecordChunk, RecordLocation, showable
+from connectors.formats.frames import rows_to_frame
+from connectors.formats.record_chunk import (
+    BLOCK_BYTES,
+    RECORD_BYTES,
+    RecordChunk,
+    RecordLocation,
+    escape_stray_bytes,
+    row_positions,
+)
 from connectors.formats.text import DETECT, TextFile, open_text
 from ingestd.sdk import Reject
 
@@ -34,51 +39,53 @@ def read_csv(
     file: BinaryIO,
     name: str,
     *,
-    dialect: Dialect = UNKNOWN,
-    layout: Layout = PLAIN,
+    dialect: Dialect = UNDETECTED,
+    layout: Layout = DEFAULT_LAYOUT,
     encoding: str = DETECT,
     start: RecordLocation | None = None,
     block_bytes: int = BLOCK_BYTES,
     record_bytes: int = RECORD_BYTES,
 ) -> Iterator[RecordChunk]:
-    """The records of a CSV file; at least one stretch. What is not given of ``dialect`` and ``encoding`` is found out.
+    """Yield the records of a CSV file, at least one chunk. Whatever ``dialect`` and ``encoding`` leave open is detected.
 
-    Values are the file's text, spaces and all; an empty cell is the empty text. A position counts records as a spreadsheet
-    numbers rows: the first is row 1, a blank line has a number but is no record. ``start`` is the ``end`` of a stretch
-    read before (None: from the beginning), for files in UTF-8. Records that don't fit are rejects; their neighbours are read.
+    Values are the exact text of the file, including spaces; an empty cell is the empty text. A position is the row number as
+    in a spreadsheet: the first row is 1, and a blank line has a number but is no record. ``start``: the ``end`` of an earlier
+    chunk (None: the beginning), for files in UTF-8. Records that don't fit are rejected, and the others are read.
 
     Raises:
         SourceBroken: the file is empty or its header can't name columns.
     """
     text = open_text(file, encoding)
     header = read_header(text, name, dialect=dialect, layout=layout, block_bytes=block_bytes, record_bytes=record_bytes)
-    reader = _Reader(text, header, layout, record_bytes)
+    reader = _BlockReader(text, header, layout, record_bytes)
     facts = _facts(text, header)
     if start is None:
-        stretches = reader.stretches(header.rest, header.end, block_bytes)
+        chunks = reader.chunks(header.rest, header.end, block_bytes)
     else:
         text.seek(start.offset)
-        stretches = reader.stretches(b"", start, block_bytes)
-    place = start or header.end
-    nothing = True
-    for stretch in stretches:
-        nothing = False
-        place = stretch.end
-        yield replace(stretch, facts=facts)
-    if nothing:
-        records = frame_of([], header.names)
-        yield RecordChunk(records=records, positions=_numbers([]), rejects=(), end=place, header=True, facts=facts)
+        chunks = reader.chunks(b"", start, block_bytes)
+    location = start or header.end
+    is_empty = True
+    for chunk in chunks:
+        is_empty = False
+        location = chunk.end
+        yield replace(chunk, facts=facts)
+    if is_empty:
+        records = rows_to_frame([], header.names)
+        yield RecordChunk(
+            records=records, positions=row_positions([]), rejects=(), end=location, header=True, facts=facts
+        )
 
 
 def _facts(text: TextFile, header: Header) -> dict[str, str]:
-    """What was found out, so that it is on record how the file was understood."""
+    """Return how the file was understood: encoding, delimiter, header row and units."""
     units = {f"units.{column}": unit for column, unit in header.units.items()}
     row = {"file.header_row": str(header.row)} if header.row else {}
-    return {**text.encoding.facts, "file.delimiter": header.dialect.spoken, **row, **units}
+    return {**text.encoding.facts, "file.delimiter": header.dialect.delimiter_name, **row, **units}
 
 
-class _Reader:
-    """Reads blocks behind the header; keeps only the columns' names."""
+class _BlockReader:
+    """Reads blocks behind the header. It keeps only the columns' names."""
 
     def __init__(self, file: TextFile, header: Header, layout: Layout, record_bytes: int) -> None:
         self._file = file
@@ -87,7 +94,7 @@ class _Reader:
         self._fills = layout.ragged == "fill"
         self._record_bytes = record_bytes
 
-    def stretches(self, buffer: bytes, place: RecordLocation, block_bytes: int) -> Iterator[RecordChunk]:
+    def chunks(self, buffer: bytes, location: RecordLocation, block_bytes: int) -> Iterator[RecordChunk]:
         final = False
         while not final or buffer:
             if not final:
@@ -96,84 +103,85 @@ class _Reader:
                 buffer += more
                 if not buffer:
                     return
-            stretch = self._fast(buffer, place, final=final) or self._tolerant(buffer, place, final=final)
-            if stretch is not None:
-                buffer = buffer[stretch.end.offset - place.offset :]
+            chunk = self._read_fast(buffer, location, final=final) or self._read_tolerant(buffer, location, final=final)
+            if chunk is not None:
+                buffer = buffer[chunk.end.offset - location.offset :]
             elif len(buffer) > self._record_bytes:
-                stretch, buffer = self._skip(buffer, place)
+                chunk, buffer = self._skip_record(buffer, location)
             else:
                 continue
-            place = stretch.end
-            yield stretch
+            location = chunk.end
+            yield chunk
 
-    def _fast(self, buffer: bytes, place: RecordLocation, *, final: bool) -> RecordChunk | None:
+    def _read_fast(self, buffer: bytes, location: RecordLocation, *, final: bool) -> RecordChunk | None:
         end = len(buffer) if final else end_of_last_record(buffer, self._dialect)
         if not 0 < end <= self._record_bytes:  # in a larger block a record might be too large
             return None
-        records = read_proven(buffer[:end], self._names, self._dialect)
+        records = read_fast(buffer[:end], self._names, self._dialect)
         if records is None:
             return None
-        row = place.row + records.height
-        positions = pl.int_range(place.row + 1, row + 1, dtype=pl.Int64, eager=True).alias("position")
+        row = location.row + records.height
+        positions = row_positions(range(location.row + 1, row + 1))
         return RecordChunk(
             records=records,
             positions=positions,
             rejects=(),
-            end=RecordLocation(offset=place.offset + end, row=row),
+            end=RecordLocation(offset=location.offset + end, row=row),
             header=True,
         )
 
-    def _tolerant(self, buffer: bytes, place: RecordLocation, *, final: bool) -> RecordChunk | None:
-        """All whole records of the buffer, or None where it holds none."""
+    def _read_tolerant(self, buffer: bytes, location: RecordLocation, *, final: bool) -> RecordChunk | None:
+        """Read all whole records of the buffer; return None if it holds none."""
         rows: list[Sequence[str | None]] = []
         numbers: list[int] = []
         rejects: list[Reject] = []
-        row, end, columns = place.row, 0, len(self._names)
+        row, end, columns = location.row, 0, len(self._names)
         sound = b"\0" not in buffer and is_utf8(buffer)
         quoted = bool(self._dialect.quote) and self._dialect.quote.encode() in buffer
-        for fields, start, end in records_of(buffer, final=final, dialect=self._dialect):
+        for fields, start, end in iter_records(buffer, final=final, dialect=self._dialect):
             row += 1
             if not fields:
                 continue
             clean = not quoted or is_cleanly_quoted(buffer[start:end], self._dialect)
             if sound and clean and len(fields) == columns and end - start <= self._record_bytes and end < len(buffer):
-                rows.append(fields)  # the ordinary record, decided first
+                rows.append(fields)  # the usual case comes first
                 numbers.append(row)
             elif end - start > self._record_bytes:
                 rejects.append(
-                    self._too_large(buffer[start : start + _SHOWN_BYTES], row, lines_below(buffer[start:end]))
+                    self._reject_too_large(
+                        buffer[start : start + _SHOWN_BYTES], row, count_extra_lines(buffer[start:end])
+                    )
                 )
             elif final and end == len(buffer) and is_unterminated(buffer[start:], self._dialect):
-                reason = (
-                    f"Row {row} opens a quote that is not closed before the end of the file{swallowed(buffer[start:])}."
-                )
-                rejects.append(reject_of(fields, self._names, row, reason))
+                lines = describe_extra_lines(buffer[start:])
+                reason = f"Row {row} opens a quote that is not closed before the end of the file{lines}."
+                rejects.append(build_reject(fields, self._names, row, reason))
             elif not clean:
-                rejects.append(_badly_quoted(buffer[start:end], row))
-            elif reason := fault_of(fields, self._columns(fields), row, self._file.encoding.name):
-                rejects.append(reject_of(fields, self._names, row, reason))
+                rejects.append(_reject_bad_quotes(buffer[start:end], row))
+            elif reason := find_fault(fields, self._expected_fields(fields), row, self._file.encoding.name):
+                rejects.append(build_reject(fields, self._names, row, reason))
             else:
                 rows.append([*fields, *[None] * (columns - len(fields))])
                 numbers.append(row)
         if not end:
             return None
         return RecordChunk(
-            records=frame_of(rows, self._names),
-            positions=_numbers(numbers),
+            records=rows_to_frame(rows, self._names),
+            positions=row_positions(numbers),
             rejects=tuple(rejects),
-            end=RecordLocation(offset=place.offset + end, row=row),
+            end=RecordLocation(offset=location.offset + end, row=row),
             header=True,
         )
 
-    def _columns(self, fields: Sequence[str]) -> int:
-        """How many fields this record should have."""
+    def _expected_fields(self, fields: Sequence[str]) -> int:
+        """Return how many fields this record should have."""
         return min(len(fields), len(self._names)) if self._fills else len(self._names)
 
-    def _skip(self, buffer: bytes, place: RecordLocation) -> tuple[RecordChunk, bytes]:
-        """Park a record that is larger than we care to hold; what was read beyond its end comes back."""
+    def _skip_record(self, buffer: bytes, location: RecordLocation) -> tuple[RecordChunk, bytes]:
+        """Reject a record above the size limit, and return the bytes that were read beyond its end."""
         beginning = buffer[:_SHOWN_BYTES]
         scanner = RecordScanner(self._dialect)
-        offset, lines = place.offset, 0
+        offset, lines = location.offset, 0
         rest = b""
         while buffer:
             end = scanner.feed(buffer)
@@ -184,33 +192,29 @@ class _Reader:
             offset += len(buffer)
             lines += buffer.count(b"\n")
             buffer = self._file.read(BLOCK_BYTES)
-        reject = self._too_large(beginning, place.row + 1, lines)
-        stretch = RecordChunk(
-            records=frame_of([], self._names),
-            positions=_numbers([]),
+        reject = self._reject_too_large(beginning, location.row + 1, lines)
+        chunk = RecordChunk(
+            records=rows_to_frame([], self._names),
+            positions=row_positions([]),
             rejects=(reject,),
-            end=RecordLocation(offset=offset, row=place.row + 1),
+            end=RecordLocation(offset=offset, row=location.row + 1),
             header=True,
         )
-        return stretch, rest
+        return chunk, rest
 
-    def _too_large(self, beginning: bytes, row: int, lines: int) -> Reject:
+    def _reject_too_large(self, beginning: bytes, row: int, lines: int) -> Reject:
         reason = (
-            f"Row {row} is larger than {self._record_bytes} bytes and takes in {lines} more lines. Most often a quote was"
-            " opened and never closed; look at its beginning."
+            f"Row {row} is larger than {self._record_bytes} bytes and spans {lines} more lines. Most often a quote was"
+            " opened and not closed; check the beginning of the row."
         )
-        text = showable(beginning.decode("utf-8", "surrogateescape"))
+        text = escape_stray_bytes(beginning.decode("utf-8", "surrogateescape"))
         return Reject(position=row, reason=reason, record={"text": text})
 
 
-def _badly_quoted(record: bytes, row: int) -> Reject:
+def _reject_bad_quotes(record: bytes, row: int) -> Reject:
     reason = (
-        f"Row {row} has text behind a closing quote{swallowed(record)}. Write each quote within a quoted field twice, and"
-        " close each field that begins with one."
+        f"Row {row} has text behind a closing quote{describe_extra_lines(record)}. Write each quote within a quoted field"
+        " twice, and close each field that begins with a quote."
     )
-    text = showable(record.decode("utf-8", "surrogateescape").rstrip("\r\n")).replace("\0", "\\x00")
+    text = escape_stray_bytes(record.decode("utf-8", "surrogateescape").rstrip("\r\n")).replace("\0", "\\x00")
     return Reject(position=row, reason=reason, record={"text": text})
-
-
-def _numbers(rows: list[int]) -> pl.Series:
-    return pl.Series("position", rows, dtype=pl.Int64)

@@ -1,4 +1,4 @@
-"""Where a CSV record ends, by the states that Python's csv module goes through; bounded memory for endless records."""
+"""The record scanner: finds the end of a CSV record by the states of Python's csv module, in bounded memory."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _NONE = -1
 
 
 class State(Enum):
-    """What the next byte means."""
+    """The state of the scanner, which decides what the next byte means."""
 
     FIELD_START = auto()
     UNQUOTED = auto()
     QUOTED = auto()
-    QUOTE_SEEN = auto()  # inside quotes: the closing one, or the first of two that stand for one
-    CR_SEEN = auto()  # the record ended; a line feed would still belong to it
+    QUOTE_SEEN = auto()  # inside quotes: the closing quote, or the first half of an escaped quote
+    CR_SEEN = auto()  # the record ended; a following line feed belongs to it
 
 
 class RecordScanner:
-    """Looks for the end of one record; the state is kept between chunks, the bytes are not."""
+    """Finds the end of one record. It keeps its state between blocks, but not the bytes."""
 
     def __init__(self, dialect: Dialect = COMMA) -> None:
         self.state = State.FIELD_START
@@ -32,7 +32,7 @@ class RecordScanner:
         self._field_end = _field_end(dialect.delimiter)
 
     def feed(self, data: bytes) -> int | None:
-        """How many bytes of ``data`` still belong to the record; None where it goes on after them."""
+        """Return how many bytes of ``data`` belong to the record; None if it continues after them."""
         at = 0
         while at < len(data):
             match self.state:
@@ -46,18 +46,18 @@ class RecordScanner:
                     if found is None:
                         return None
                     at = found.start() + 1
-                    if self._between(data[found.start()]):
+                    if self._step_between(data[found.start()]):
                         return at
                 case State.CR_SEEN:
                     return at + 1 if data[at] == _LF else at
                 case State.FIELD_START | State.QUOTE_SEEN:
                     at += 1
-                    if self._between(data[at - 1]):
+                    if self._step_between(data[at - 1]):
                         return at
         return None
 
-    def _between(self, byte: int) -> bool:
-        """Step over a byte that is not inside a field; whether the record ends with it."""
+    def _step_between(self, byte: int) -> bool:
+        """Step over a byte that is not inside a field, and return True if the record ends with it."""
         if byte == _LF:
             return True
         if byte == _CR:
@@ -66,7 +66,7 @@ class RecordScanner:
             self.state = State.FIELD_START
         elif (
             byte == self._quote
-        ):  # only at a field's start or after a quote: an unquoted field is left at its end alone
+        ):  # only at the start of a field or after a quote: an unquoted field ends only at a delimiter or line end
             self.state = State.QUOTED
         else:
             self.state = State.UNQUOTED

@@ -1,4 +1,4 @@
-"""The tolerant path: Python's csv module over a buffer, with the byte offsets of every record."""
+"""The tolerant path of CSV: Python's csv module over a buffer, with the byte offsets of every record."""
 
 from __future__ import annotations
 
@@ -11,48 +11,48 @@ from typing import TypeAlias
 
 from connectors.formats.csv.dialect import COMMA, Dialect
 from connectors.formats.csv.scanner import RecordScanner, State
-from connectors.formats.record_chunk import showable
+from connectors.formats.record_chunk import escape_stray_bytes
 from ingestd.sdk import Reject
 
-_ADVICE = "Save the file as UTF-8, or say in which encoding it is."
+_ADVICE = "Save the file as UTF-8, or set encoding."
 
 RawRecord: TypeAlias = tuple[list[str], int, int]
-"""A record's fields as the csv module reads them (none: a blank line), and the offsets at which it starts and ends."""
+"""A record's fields as the csv module reads them (none for a blank line), and its start and end offsets."""
 
 
 class _CsvLines:
-    """A buffer's lines as text, counting what was handed out. Undecodable bytes become lone surrogates for now.
+    """A buffer's lines as text, with a count of the bytes that were yielded. Undecodable bytes become lone surrogates.
 
-    A comment is handed out as a blank line. It can only stand where a record begins, which ``between`` says.
+    A comment is yielded as a blank line. It is one only where a record can begin, which ``is_between`` says.
     """
 
     def __init__(self, buffer: bytes, *, final: bool, comment: str) -> None:
         self._comment = comment.encode()
-        self.between = True
-        self._lines = buffer.splitlines(keepends=True)  # as open(newline=""): \n, \r and \r\n, kept as they are
+        self.is_between = True
+        self._lines = buffer.splitlines(keepends=True)  # as open(newline=""): \n, \r and \r\n, unchanged
         if self._lines and not final and not self._lines[-1].endswith(b"\n"):
-            self._lines.pop()  # half a line, or a \r whose \n is still to come
-        self.handed_out = 0
+            self._lines.pop()  # an incomplete line, or a \r before the missing \n
+        self.yielded = 0
         self.exhausted = False
 
     def __iter__(self) -> Iterator[str]:
         for line in self._lines:
-            self.handed_out += len(line)
-            if self.between and self._comment and line.startswith(self._comment):
+            self.yielded += len(line)
+            if self.is_between and self._comment and line.startswith(self._comment):
                 yield "\n"
                 continue
-            self.between = False
+            self.is_between = False
             yield line.decode("utf-8", "surrogateescape")
         self.exhausted = True
 
 
-def records_of(buffer: bytes, *, final: bool, dialect: Dialect = COMMA) -> Iterator[RawRecord]:
-    """The whole records of a buffer that starts at a record; ``final`` says that nothing comes after it.
+def iter_records(buffer: bytes, *, final: bool, dialect: Dialect = COMMA) -> Iterator[RawRecord]:
+    """Yield the whole records of a buffer that starts at a record. ``final``: nothing follows the buffer.
 
-    A record that the buffer's end cuts is not among them, unless ``final``.
+    A record that is cut by the end of the buffer is not yielded, unless ``final``.
     """
     if csv.field_size_limit() < sys.maxsize:
-        csv.field_size_limit(sys.maxsize)  # what is too large is decided by the size of the record, not of one field
+        csv.field_size_limit(sys.maxsize)  # the limit applies to the record, not to one field
     lines = _CsvLines(buffer, final=final, comment=dialect.comment)
     start = 0
     if dialect.quote:
@@ -62,48 +62,48 @@ def records_of(buffer: bytes, *, final: bool, dialect: Dialect = COMMA) -> Itera
     for fields in reader:
         if lines.exhausted and not final:
             return
-        yield fields, start, lines.handed_out
-        start = lines.handed_out
-        lines.between = True
+        yield fields, start, lines.yielded
+        start = lines.yielded
+        lines.is_between = True
 
 
 def is_unterminated(record: bytes, dialect: Dialect = COMMA) -> bool:
-    """Whether the last record of a file ends inside quotes."""
+    """Return True if the last record of a file ends inside quotes."""
     scanner = RecordScanner(dialect)
     return scanner.feed(record) is None and scanner.state is State.QUOTED
 
 
 def is_cleanly_quoted(record: bytes, dialect: Dialect = COMMA) -> bool:
-    """Whether nothing but a delimiter or the record's end follows each closing quote. A quote within a plain field is text."""
-    return not dialect.quote or dialect.quote.encode() not in record or bool(_clean(dialect).fullmatch(record))
+    """Return True if a delimiter or the record's end follows each closing quote. A quote within a plain field is text."""
+    return not dialect.quote or dialect.quote.encode() not in record or bool(_clean_record(dialect).fullmatch(record))
 
 
 @lru_cache(maxsize=64)
-def _clean(dialect: Dialect) -> re.Pattern[bytes]:
+def _clean_record(dialect: Dialect) -> re.Pattern[bytes]:
     quote, delimiter = re.escape(dialect.quote.encode()), re.escape(dialect.delimiter.encode())
     quoted = rb"%s[^%s]*+(?:%s%s[^%s]*+)*+%s" % ((quote,) * 6)
     plain = rb"[^%s%s\r\n][^%s\r\n]*+" % (quote, delimiter, delimiter)
     return re.compile(rb"(?:%s|%s)?+(?:%s(?:%s|%s)?+)*+[\r\n]*+" % (quoted, plain, delimiter, quoted, plain))
 
 
-def lines_below(record: bytes) -> int:
-    """How many lines a record takes in beyond its first."""
+def count_extra_lines(record: bytes) -> int:
+    """Return how many lines a record spans beyond its first."""
     return max(0, len(record.splitlines()) - 1)
 
 
-def swallowed(record: bytes) -> str:
-    """That a record takes in lines which may be records of their own, as the end of a sentence; empty where it does not."""
-    lines = lines_below(record)
-    return f"; it takes in {lines} more {'line' if lines == 1 else 'lines'}" if lines else ""
+def describe_extra_lines(record: bytes) -> str:
+    """Return the end of a sentence on the further lines that a record spans, which may be records; empty if there are none."""
+    lines = count_extra_lines(record)
+    return f"; it spans {lines} more {'line' if lines == 1 else 'lines'}" if lines else ""
 
 
-def fault_of(fields: Sequence[str], columns: int, row: int, encoding: str = "utf-8") -> str:
-    """Why a record can't be taken, as a sentence; empty where it can. ``encoding`` names that of the file."""
+def find_fault(fields: Sequence[str], columns: int, row: int, encoding: str = "utf-8") -> str:
+    """Return why a record is rejected, as a sentence; empty if it is valid. ``encoding``: the name of the file's encoding."""
     if len(fields) != columns:
-        return f"Row {row} has {_count(len(fields))} where the header names {columns}."
+        return f"Row {row} has {_count(len(fields))} but the header names {columns}."
     text = "".join(fields)
     if "\0" in text:
-        return f"Row {row} holds a NUL byte, which no text file should."
+        return f"Row {row} holds a NUL byte, which is not allowed in text."
     if not text.isascii():
         try:
             text.encode()
@@ -112,10 +112,12 @@ def fault_of(fields: Sequence[str], columns: int, row: int, encoding: str = "utf
     return ""
 
 
-def reject_of(fields: Sequence[str], names: Sequence[str], row: int, reason: str) -> Reject:
-    """The parked form of a record: its fields under the header's names, further ones under their number."""
+def build_reject(fields: Sequence[str], names: Sequence[str], row: int, reason: str) -> Reject:
+    """Return the reject of a record: its fields under the header's names, further ones under their number."""
     labels = [*names, *(f"field {number}" for number in range(len(names) + 1, len(fields) + 1))]
-    record = {label: showable(text).replace("\0", "\\x00") for label, text in zip(labels, fields, strict=False)}
+    record = {
+        label: escape_stray_bytes(text).replace("\0", "\\x00") for label, text in zip(labels, fields, strict=False)
+    }
     return Reject(position=row, reason=reason, record=record)
 
 

@@ -1,4 +1,4 @@
-"""CSV as it is written back: rows in a given dialect, so that reading them gives every field as it was."""
+"""The CSV writer: rows in a given dialect, which read back with every field unchanged."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from dataclasses import dataclass
 
 from connectors.formats.csv.dialect import Dialect
 
-_SPOKEN = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|", "space": " "}
+_DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|", "space": " "}
 
 
-def delimiter_of(spoken: str) -> str:
-    """The character that `Dialect.spoken` gave a name to."""
-    return _SPOKEN.get(spoken, spoken)
+def delimiter_by_name(delimiter_name: str) -> str:
+    """Return the character of a name that `Dialect.delimiter_name` returned."""
+    return _DELIMITERS.get(delimiter_name, delimiter_name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowWriter:
-    """Rows as text with their line ends."""
+    """Writes rows as text with line ends."""
 
     dialect: Dialect
     end: str = "\r\n"
 
     def row(self, fields: Sequence[str]) -> str:
-        """One row; where the dialect has no quotes, what would part fields or rows is written as spaces."""
+        """Return one row. If the dialect has no quotes, delimiters and line ends within fields become spaces."""
         return self.dialect.delimiter.join(self._fields(fields)) + self.end
 
     def _fields(self, fields: Sequence[str]) -> Iterable[str]:
         quote, delimiter = self.dialect.quote, self.dialect.delimiter
-        for place, field in enumerate(fields):
+        for index, field in enumerate(fields):
             if not quote:
                 yield field.replace(delimiter, " ").replace("\r", " ").replace("\n", " ")
                 continue
-            # A row that begins with the mark of a comment, and one that is nothing but an empty field, would be none.
-            odd = place == 0 and ((self.dialect.comment and field.startswith(self.dialect.comment)) or len(fields) == 1)
+            # A row that begins with the comment character would be a comment, and a row of one empty field a blank line.
+            odd = index == 0 and ((self.dialect.comment and field.startswith(self.dialect.comment)) or len(fields) == 1)
             if odd or any(mark in field for mark in (quote, delimiter, "\r", "\n")):
                 yield quote + field.replace(quote, quote * 2) + quote
             else:

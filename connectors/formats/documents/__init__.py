@@ -1,4 +1,4 @@
-"""YAML, TOML and INI: small documents that are one record each."""
+"""YAML, TOML and INI: small documents, each of which is one record."""
 
 from connectors.formats.documents.options import Ini, Toml, Yaml
 

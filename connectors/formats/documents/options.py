@@ -1,18 +1,17 @@
-"""YAML, TOML and INI as formats that can be configured."""
+"""The options of YAML, TOML and INI."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import BinaryIO, ClassVar, Literal
 
-import polars as pl
 from pydantic import Field
 
-from connectors.formats.documents.flat import flat
-from connectors.formats.documents.parser import NotParsed, Parser, parse_ini, parse_toml, parse_yaml
+from connectors.formats.documents.flat_record import flatten
+from connectors.formats.documents.parser import DocumentInvalid, Parser, parse_ini, parse_toml, parse_yaml
 from connectors.formats.format import Format
-from connectors.formats.frames import frame_of_records
-from connectors.formats.record_chunk import RECORD_BYTES, RecordChunk, RecordLocation
+from connectors.formats.frames import records_to_frame
+from connectors.formats.record_chunk import RECORD_BYTES, RecordChunk, RecordLocation, row_positions
 from connectors.formats.text import DETECT, EncodingName, open_text
 from ingestd.sdk import SourceBroken
 
@@ -21,36 +20,35 @@ class _Document(Format):
     """A file that is one record."""
 
     parser: ClassVar[Parser]
-    spoken: ClassVar[str]
+    label: ClassVar[str]
 
-    encoding: EncodingName = Field(default=DETECT, description="In which encoding the file is; as of csv.")
+    encoding: EncodingName = Field(default=DETECT, description="The encoding of the file; as for csv.")
 
     def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
-        """The file's only record, at position 1.
+        """Yield the file's only record, at position 1.
 
         Raises:
-            SourceBroken: it is not of its format, or larger than a record may be.
+            SourceBroken: the file is not of its format, or larger than the limit for a record.
         """
         opened = open_text(file, self.encoding)
         data = b""
         while piece := opened.read(RECORD_BYTES):
             data += piece
             if len(data) > RECORD_BYTES:
-                raise SourceBroken(f"{name} is larger than {RECORD_BYTES} bytes, more than one record may be.")
+                raise SourceBroken(f"{name} is larger than {RECORD_BYTES} bytes, the limit for a record.")
         try:
             text = data.decode()
         except UnicodeDecodeError as error:
             raise SourceBroken(
-                f"{name} holds bytes that are not {opened.encoding.name.upper()}. Save it as UTF-8, or say in which encoding"
-                " it is."
+                f"{name} holds bytes that are not {opened.encoding.name.upper()}. Save it as UTF-8, or set encoding."
             ) from error
         try:
-            record = flat(type(self).parser(text), name)
-        except NotParsed as error:
-            raise SourceBroken(f"{name} can't be read as {self.spoken}: {error}.") from error
+            record = flatten(type(self).parser(text), name)
+        except DocumentInvalid as error:
+            raise SourceBroken(f"{name} can't be read as {self.label}: {error}.") from error
         yield RecordChunk(
-            records=frame_of_records([record], tuple(record)),
-            positions=pl.Series("position", [1], dtype=pl.Int64),
+            records=records_to_frame([record], tuple(record)),
+            positions=row_positions([1]),
             rejects=(),
             end=RecordLocation(offset=len(data), row=1),
             header=True,
@@ -63,7 +61,7 @@ class Yaml(_Document):
 
     suffixes: ClassVar[tuple[str, ...]] = (".yaml", ".yml")
     parser: ClassVar[Parser] = staticmethod(parse_yaml)
-    spoken: ClassVar[str] = "YAML"
+    label: ClassVar[str] = "YAML"
 
     type: Literal["yaml"] = "yaml"
 
@@ -73,7 +71,7 @@ class Toml(_Document):
 
     suffixes: ClassVar[tuple[str, ...]] = (".toml",)
     parser: ClassVar[Parser] = staticmethod(parse_toml)
-    spoken: ClassVar[str] = "TOML"
+    label: ClassVar[str] = "TOML"
 
     type: Literal["toml"] = "toml"
 
@@ -83,6 +81,6 @@ class Ini(_Document):
 
     suffixes: ClassVar[tuple[str, ...]] = (".ini", ".cfg")
     parser: ClassVar[Parser] = staticmethod(parse_ini)
-    spoken: ClassVar[str] = "INI"
+    label: ClassVar[str] = "INI"
 
     type: Literal["ini"] = "ini"

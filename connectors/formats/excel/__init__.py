@@ -1,4 +1,4 @@
-"""Spreadsheets: xlsx, xlsm, xlsb, xls and ods, a sheet of them as rows under a header."""
+"""Spreadsheets (xlsx, xlsm, xlsb, xls and ods): one sheet is read as rows under a header."""
 
 from connectors.formats.excel.options import Excel
 

@@ -1,4 +1,4 @@
-"""Which cells of a sheet are read: a range such as B3:H200, in a spreadsheet's own words."""
+"""The area of a sheet that is read, as a range such as B3:H200."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _RANGE = re.compile(r"(?P<left>[A-Z]{1,3})(?P<top>[1-9]\d{0,6})?:(?P<right>[A-Z]
 
 
 class Area(NamedTuple):
-    """Rows and columns from 0, ends included; an end of None is the sheet's own."""
+    """Rows and columns from 0, ends included. An end of None is that of the sheet."""
 
     top: int = 0
     left: int = 0
@@ -18,10 +18,10 @@ class Area(NamedTuple):
 
 
 def parse_area(text: str) -> Area:
-    """The area of ``B3:H200``, ``B3:H`` (to the last row) or ``B:H``.
+    """Return the area of ``B3:H200``, ``B3:H`` (to the last row) or ``B:H``.
 
     Raises:
-        ValueError: it is no range.
+        ValueError: the text is no range.
     """
     found = _RANGE.fullmatch(text.upper().replace("$", ""))
     if found is None:
@@ -39,14 +39,14 @@ def parse_area(text: str) -> Area:
     return area
 
 
-def place_of(reference: str) -> tuple[int, int]:
-    """Row and column, both from 0, of a cell such as C7."""
+def parse_reference(reference: str) -> tuple[int, int]:
+    """Return row and column, both from 0, of a cell such as C7."""
     letters = reference.rstrip("0123456789")
     return int(reference[len(letters) :]) - 1, column_number(letters)
 
 
 def column_number(letters: str) -> int:
-    """The column's number from 0."""
+    """Return the number, from 0, of a column in letters."""
     number = 0
     for letter in letters:
         number = number * 26 + ord(letter) - ord("A") + 1
@@ -54,7 +54,7 @@ def column_number(letters: str) -> int:
 
 
 def column_letters(number: int) -> str:
-    """The letters of a column numbered from 0."""
+    """Return the letters of a column, numbered from 0."""
     letters = ""
     number += 1
     while number:

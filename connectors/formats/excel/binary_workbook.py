@@ -1,4 +1,4 @@
-"""Details of a sheet of xlsb, the binary form of xlsx (MS-XLSB): a stream of numbered records a part."""
+"""Cell details of xlsb, the binary form of xlsx (MS-XLSB): each part is a stream of numbered records."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import zipfile
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from connectors.formats.excel.details import ERRORS, UNKNOWN_ERROR, DateFormat, Details, NotRead, date_text
+from connectors.formats.excel.details import ERRORS, UNKNOWN_ERROR, CellDetails, DateFormat, WorkbookDamaged, date_text
 from connectors.formats.excel.number_formats import built_in_format, date_format
-from connectors.formats.excel.open_xml import Package
+from connectors.formats.excel.open_xml import OpcPackage
 
 _ROW, _RK, _ERROR, _REAL, _FORMULA_REAL, _FORMULA_ERROR = 0, 2, 3, 5, 9, 11
 _BOOK_PROPERTIES, _SHEET = 153, 156
@@ -19,13 +19,13 @@ _CELL = struct.Struct("<II")
 _STYLE_BITS = 0xFFFFFF
 
 
-def details_of_xlsb(archive: zipfile.ZipFile, sheet: str) -> Details:
-    """The details of the sheet's cells. A formula always has its value here.
+def read_xlsb_details(archive: zipfile.ZipFile, sheet: str) -> CellDetails:
+    """Return the details of the sheet's cells. In this format a formula always has its value.
 
     Raises:
-        NotRead: a part is missing or damaged.
+        WorkbookDamaged: a part is missing or damaged.
     """
-    package = Package(archive)
+    package = OpcPackage(archive)
     book = package.of_type("", "officeDocument") or "xl/workbook.bin"
     relation, since_1904 = "", False
     try:
@@ -39,13 +39,13 @@ def details_of_xlsb(archive: zipfile.ZipFile, sheet: str) -> Details:
                         relation = found
         part = package.relations(book).get(relation, ("", ""))[1]
         if not part:
-            raise NotRead(f"it does not say where the cells of the sheet {sheet!r} are")
+            raise WorkbookDamaged(f"it does not name the part with the cells of the sheet {sheet!r}")
         styles = package.of_type(book, "styles")
         formats = _date_formats(package, styles) if styles in package else {}
         with package.open(part) as cells:
-            return _details(cells, formats, since_1904=since_1904)
+            return _collect_cells(cells, formats, since_1904=since_1904)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
-        raise NotRead(f"one of its records is damaged ({error})") from error
+        raise WorkbookDamaged(f"one of its records is damaged ({error})") from error
 
 
 def _records(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
@@ -63,13 +63,13 @@ def _records(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def _text(data: bytes, at: int) -> tuple[str, int]:
-    """A text with its length before it, and where it ends."""
+    """Return a text that is stored behind its length, and its end."""
     (length,) = struct.unpack_from("<I", data, at)
     end = at + 4 + 2 * length
     return data[at + 4 : end].decode("utf-16-le"), end
 
 
-def _date_formats(package: Package, styles: str) -> dict[int, DateFormat]:
+def _date_formats(package: OpcPackage, styles: str) -> dict[int, DateFormat]:
     codes: dict[int, str] = {}
     formats: dict[int, DateFormat] = {}
     in_styles, number = False, 0
@@ -88,8 +88,8 @@ def _date_formats(package: Package, styles: str) -> dict[int, DateFormat]:
     return formats
 
 
-def _details(cells: BinaryIO, formats: dict[int, DateFormat], *, since_1904: bool) -> Details:
-    details, row = Details(), 0
+def _collect_cells(cells: BinaryIO, formats: dict[int, DateFormat], *, since_1904: bool) -> CellDetails:
+    details, row = CellDetails(), 0
     for kind, data in _records(cells):
         if kind == _ROW:
             (row,) = struct.unpack_from("<I", data)
@@ -98,14 +98,14 @@ def _details(cells: BinaryIO, formats: dict[int, DateFormat], *, since_1904: boo
         elif kind in {_RK, _REAL, _FORMULA_REAL}:
             column, style = _CELL.unpack_from(data)
             if shown := formats.get(style & _STYLE_BITS):
-                serial = _rk(data) if kind == _RK else struct.unpack_from("<d", data, 8)[0]
+                serial = _decode_rk(data) if kind == _RK else struct.unpack_from("<d", data, 8)[0]
                 if (text := date_text(serial, shown, since_1904=since_1904)) is not None:
                     details.texts[row][column] = text
     return details
 
 
-def _rk(data: bytes) -> float:
-    """A number in four bytes: a whole one or the upper half of a double, perhaps a hundredfold."""
+def _decode_rk(data: bytes) -> float:
+    """Return a number of four bytes: an integer or the upper half of a double, possibly times 100."""
     (bits,) = struct.unpack_from("<i", data, 8)
     number: float = bits >> 2 if bits & 2 else struct.unpack("<d", struct.pack("<q", (bits & ~3) << 32))[0]
     return number / 100 if bits & 1 else number

@@ -1,4 +1,4 @@
-"""A cell as text: what a person would type to get it again, whatever the cell's format shows of it."""
+"""The text of a cell: what a person would type to enter the value, whatever the cell's number format shows."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import TypeAlias
 
 Cell: TypeAlias = int | float | str | bool | time | date | datetime | timedelta
 
-# Beyond this a spreadsheet's number, a double, no longer tells neighbouring whole numbers apart.
+# Beyond this, a double can't represent every integer.
 _WHOLE = 2**53
 
 
-def text_of(cell: Cell) -> str:
-    """The cell's text.
+def cell_text(cell: Cell) -> str:
+    """Return the cell's text.
 
-    A number is as short as it reads back (0.1, 3, 1e-07), an instant is ISO 8601, a duration hours, minutes and seconds, a
-    truth value true or false; an empty cell is the empty text.
+    A number has the fewest digits that read back as the same number (0.1, 3, 1e-07). A date or time follows ISO 8601, a
+    duration is hours, minutes and seconds, and a boolean true or false. An empty cell is the empty text.
     """
     match cell:
         case str():
@@ -29,10 +29,10 @@ def text_of(cell: Cell) -> str:
         case datetime() | date() | time():
             return cell.isoformat()
         case timedelta():
-            return _hours(cell)
+            return _format_duration(cell)
 
 
-def _hours(duration: timedelta) -> str:
+def _format_duration(duration: timedelta) -> str:
     sign = "-" if duration < timedelta(0) else ""
     seconds, micros = divmod(abs(duration) // timedelta(microseconds=1), 10**6)
     fraction = f".{micros:06d}".rstrip("0") if micros else ""

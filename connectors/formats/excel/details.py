@@ -1,4 +1,4 @@
-"""What calamine does not report of a sheet's cells: errors, formulas without a value, and dates that it shortens."""
+"""Cell details that calamine does not report: errors, formulas without a value, and dates that it shortens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TypeAlias
 
 ByCell: TypeAlias = dict[int, dict[int, str]]
-"""By row and column, both from 0."""
+"""Texts by row and column, both from 0."""
 
 NO_VALUE = "a formula without a saved value"
 UNKNOWN_ERROR = "an error"
@@ -23,22 +23,22 @@ ERRORS = {
     0x2A: "#N/A",
     0x2B: "#GETTING_DATA",
 }
-"""The errors of the binary formats, by their codes."""
+"""The errors of the binary formats, by code."""
 
-_EPOCH_1900 = datetime(1899, 12, 30)  # noqa: DTZ001 - a cell knows no zone
-_EPOCH_1904 = datetime(1904, 1, 1)  # noqa: DTZ001 - a cell knows no zone
-_FIRST_TRUE_DAY = 61  # 1 March 1900: before it, Excel counts a day that never was
+_EPOCH_1900 = datetime(1899, 12, 30)  # noqa: DTZ001 - a cell has no time zone
+_EPOCH_1904 = datetime(1904, 1, 1)  # noqa: DTZ001 - a cell has no time zone
+_FIRST_TRUE_DAY = 61  # 1 March 1900: before it, Excel counts 29 February 1900, which did not exist
 _BEYOND_LAST_DAY = 2_958_466
 _DAY_MILLISECONDS = 86_400_000
 
 
-class NotRead(Exception):
-    """The workbook's parts are not what they should be; the message ends a sentence."""
+class WorkbookDamaged(Exception):
+    """The parts of the workbook are damaged. The message is the end of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
-class Details:
-    """``problems``: why a cell has no value, and what it shows. ``texts``: the text of cells that calamine shortens."""
+class CellDetails:
+    """``problems``: the error or other reason why a cell has no value. ``texts``: the text of cells that calamine shortens."""
 
     problems: ByCell = field(default_factory=lambda: defaultdict(dict))
     texts: ByCell = field(default_factory=lambda: defaultdict(dict))
@@ -46,16 +46,17 @@ class Details:
 
 @dataclass(frozen=True, slots=True)
 class DateFormat:
-    """What a number format shows of a date."""
+    """The parts of a date that a number format shows."""
 
     has_date: bool
     has_time: bool
 
 
 def date_text(serial: float, shown: DateFormat, *, since_1904: bool) -> str | None:
-    """The text of a date if calamine shortens it: midnight in a format with a time, and days before its first one.
+    """Return the text of a date that calamine shortens: midnight in a format with a time, and days before the first one.
 
-    A number from 0 to 1 is a time in workbooks that count from 1900, also in a format that shows a date: day 0 is none.
+    The result is None for other dates. In workbooks that count from 1900, a number from 0 to 1 is a time in any format, because
+    there is no day 0.
     """
     if not shown.has_date:
         return None

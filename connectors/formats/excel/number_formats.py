@@ -1,4 +1,4 @@
-"""What a spreadsheet's number formats say about dates. Pure."""
+"""Number formats of spreadsheets: which parts of a date they show. Pure."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _LITERAL = re.compile(r'"[^"]*"|\\.|_.|\*.|\[(?![hms]+\])[^\]]*\]', re.IGNORECAS
 
 
 def built_in_format(number: int) -> str:
-    """A code that shows what the format of that number shows of dates."""
+    """Return a format code that shows the same parts of a date as the built-in format of that number."""
     return _BUILT_IN.get(number, "General")
 
 
 @lru_cache(maxsize=1024)
 def date_format(code: str) -> DateFormat:
-    """What a format code shows of a date; an elapsed time such as [h]:mm is none."""
+    """Return which parts of a date a format code shows; an elapsed time such as [h]:mm is no date."""
     shown = _LITERAL.sub("", code).partition(";")[0].lower()
     if "[" in shown or "general" in shown:
         return DateFormat(has_date=False, has_time=False)

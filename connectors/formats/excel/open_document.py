@@ -1,4 +1,4 @@
-"""Details of a sheet of ods from its XML."""
+"""Cell details of ods, from its XML."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 
 from defusedxml.ElementTree import iterparse
 
-from connectors.formats.excel.details import NO_VALUE, UNKNOWN_ERROR, Details
+from connectors.formats.excel.details import NO_VALUE, UNKNOWN_ERROR, CellDetails
 
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
@@ -16,9 +16,9 @@ _MOST_ROWS, _MOST_COLUMNS = 1_048_576, 16_384
 _CALC = "{urn:org:documentfoundation:names:experimental:calc:xmlns:calcext:1.0}"
 
 
-def details_of_ods(archive: zipfile.ZipFile, sheet: str) -> Details:
-    """The details of the sheet's cells; its dates are whole texts already."""
-    details = Details()
+def read_ods_details(archive: zipfile.ZipFile, sheet: str) -> CellDetails:
+    """Return the details of the sheet's cells. calamine reads its dates completely."""
+    details = CellDetails()
     inside, row = False, 0
     with archive.open("content.xml") as content:
         for event, element in iterparse(content, events=("start", "end")):

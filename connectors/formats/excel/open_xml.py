@@ -1,4 +1,4 @@
-"""Details of a sheet of xlsx or xlsm, transitional or strict, from its XML."""
+"""Cell details of xlsx and xlsm, transitional or strict, from their XML."""
 
 from __future__ import annotations
 
@@ -11,16 +11,23 @@ from xml.etree.ElementTree import Element
 
 from defusedxml.ElementTree import iterparse
 
-from connectors.formats.excel.area import place_of
-from connectors.formats.excel.details import NO_VALUE, UNKNOWN_ERROR, DateFormat, Details, NotRead, date_text
+from connectors.formats.excel.area import parse_reference
+from connectors.formats.excel.details import (
+    NO_VALUE,
+    UNKNOWN_ERROR,
+    CellDetails,
+    DateFormat,
+    WorkbookDamaged,
+    date_text,
+)
 from connectors.formats.excel.number_formats import built_in_format, date_format
 
 _CHUNK_BYTES = 2**20
 _OVERLAP_BYTES = 64
 
 
-class Package:
-    """The parts of an Open Packaging archive, whatever way their names are written."""
+class OpcPackage:
+    """The parts of an Open Packaging archive. Names are compared without regard to case and slashes."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
@@ -30,18 +37,18 @@ class Package:
         return part.lower() in self._names
 
     def open(self, part: str) -> BinaryIO:
-        """A part's bytes.
+        """Open a part for reading.
 
         Raises:
-            NotRead: there is none of that name.
+            WorkbookDamaged: there is no part of that name.
         """
         name = self._names.get(part.lower())
         if name is None:
-            raise NotRead(f"its part {part} is missing")
-        return self._archive.open(name)  # type: ignore[return-value]  # it reads as a binary file does
+            raise WorkbookDamaged(f"its part {part} is missing")
+        return self._archive.open(name)  # type: ignore[return-value]  # it is a readable binary file
 
     def relations(self, part: str) -> Mapping[str, tuple[str, str]]:
-        """By id, the last word of the type and the part, of each relation of a part (empty: of the package)."""
+        """Return the relations of a part (empty: of the package) by id: the last word of the type, and the target."""
         folder, name = dirname(part), part.rpartition("/")[2]
         listing = join(folder, "_rels", f"{name}.rels")
         if listing not in self:
@@ -50,70 +57,70 @@ class Package:
             return {
                 element.get("Id", ""): (
                     element.get("Type", "").rpartition("/")[2],
-                    _resolved(folder, element.get("Target", "")),
+                    _resolve_target(folder, element.get("Target", "")),
                 )
                 for _, element in iterparse(file)
-                if local(element.tag) == "Relationship"
+                if local_name(element.tag) == "Relationship"
             }
 
     def of_type(self, part: str, kind: str) -> str:
-        """The part to which a relation of that type leads; empty where there is none."""
+        """Return the target of a part's relation of that type; empty if there is none."""
         return next((target for found, target in self.relations(part).values() if found == kind), "")
 
 
-def _resolved(folder: str, target: str) -> str:
+def _resolve_target(folder: str, target: str) -> str:
     target = target.replace("\\", "/")
     return target.lstrip("/") if target.startswith("/") else normpath(join(folder, target))
 
 
-def local(tag: str) -> str:
+def local_name(tag: str) -> str:
     """A name without its namespace."""
     return tag.rpartition("}")[2]
 
 
-def details_of_xlsx(archive: zipfile.ZipFile, sheet: str) -> Details:
-    """The details of the sheet's cells.
+def read_xlsx_details(archive: zipfile.ZipFile, sheet: str) -> CellDetails:
+    """Return the details of the sheet's cells.
 
     Raises:
-        NotRead: a part is missing.
+        WorkbookDamaged: a part is missing.
     """
-    package = Package(archive)
+    package = OpcPackage(archive)
     book = package.of_type("", "officeDocument") or "xl/workbook.xml"
     relation, since_1904 = _sheet_of(package, book, sheet)
     part = package.relations(book).get(relation, ("", ""))[1]
     if not part:
-        raise NotRead(f"it does not say where the cells of the sheet {sheet!r} are")
+        raise WorkbookDamaged(f"it does not name the part with the cells of the sheet {sheet!r}")
     styles = package.of_type(book, "styles")
     formats = _date_formats(package, styles) if styles in package else {}
     if not _is_worth_parsing(package, part, formats, since_1904=since_1904):
-        return Details()
+        return CellDetails()
     with package.open(part) as cells:
-        return _details(cells, formats, since_1904=since_1904)
+        return _collect_cells(cells, formats, since_1904=since_1904)
 
 
-def _sheet_of(package: Package, book: str, sheet: str) -> tuple[str, bool]:
+def _sheet_of(package: OpcPackage, book: str, sheet: str) -> tuple[str, bool]:
     relation, since_1904 = "", False
     with package.open(book) as file:
         for _, element in iterparse(file):
-            if local(element.tag) == "workbookPr":
+            if local_name(element.tag) == "workbookPr":
                 since_1904 = element.get("date1904", "0") in {"1", "true", "on"}
-            elif local(element.tag) == "sheet" and element.get("name") == sheet:
+            elif local_name(element.tag) == "sheet" and element.get("name") == sheet:
                 relation = next(
                     (value for key, value in element.attrib.items() if key.endswith("relationships}id")), ""
                 )
     return relation, since_1904
 
 
-def _date_formats(package: Package, styles: str) -> dict[str, DateFormat]:
-    """What the styles that show dates show, by the number under which cells name them."""
+def _date_formats(package: OpcPackage, styles: str) -> dict[str, DateFormat]:
+    """Return the date formats of the styles that show dates, by the style numbers that cells refer to."""
     codes: dict[str, str] = {}
     formats: dict[str, DateFormat] = {}
     with package.open(styles) as file:
         for _, element in iterparse(file):
-            if local(element.tag) == "numFmt":
+            if local_name(element.tag) == "numFmt":
                 codes[element.get("numFmtId", "")] = element.get("formatCode", "")
-            elif local(element.tag) == "cellXfs":
-                for number, style in enumerate(child for child in element if local(child.tag) == "xf"):
+            elif local_name(element.tag) == "cellXfs":
+                for number, style in enumerate(child for child in element if local_name(child.tag) == "xf"):
                     code = style.get("numFmtId", "0")
                     shown = date_format(codes.get(code) or built_in_format(int(code)))
                     if shown.has_date:
@@ -121,8 +128,8 @@ def _date_formats(package: Package, styles: str) -> dict[str, DateFormat]:
     return formats
 
 
-def _is_worth_parsing(package: Package, part: str, formats: Mapping[str, DateFormat], *, since_1904: bool) -> bool:
-    """A look at the bytes, which most sheets pass: are there errors, formulas, or dates that need a second look?"""
+def _is_worth_parsing(package: OpcPackage, part: str, formats: Mapping[str, DateFormat], *, since_1904: bool) -> bool:
+    """Return True if the bytes of a sheet contain errors, formulas, or dates that calamine shortens. Most have none."""
     marks = [rb"""\bt=["']e["']""", rb"<(?:\w+:)?f[\s/>]"]
     if with_time := [number for number, shown in formats.items() if shown.has_time or since_1904]:
         marks.append(rb"""\bs=["'](?:%s)["']""" % b"|".join(number.encode() for number in with_time))
@@ -138,17 +145,17 @@ def _is_worth_parsing(package: Package, part: str, formats: Mapping[str, DateFor
     return False
 
 
-def _details(cells: BinaryIO, formats: Mapping[str, DateFormat], *, since_1904: bool) -> Details:
-    details = Details()
+def _collect_cells(cells: BinaryIO, formats: Mapping[str, DateFormat], *, since_1904: bool) -> CellDetails:
+    details = CellDetails()
     row, column = -1, -1
     for event, element in iterparse(cells, events=("start", "end")):
-        tag = local(element.tag)
+        tag = local_name(element.tag)
         if event == "start":
             if tag == "row":
                 row, column = int(element.get("r", row + 2)) - 1, -1
         elif tag == "c":
             reference = element.get("r")
-            row, column = place_of(reference) if reference else (row, column + 1)
+            row, column = parse_reference(reference) if reference else (row, column + 1)
             if problem := _problem(element):
                 details.problems[row][column] = problem
             elif (shown := formats.get(element.get("s", ""))) and element.get("t", "n") == "n":
@@ -161,15 +168,15 @@ def _details(cells: BinaryIO, formats: Mapping[str, DateFormat], *, since_1904: 
 
 
 def _problem(cell: Element) -> str:
-    """Why the cell has no value; empty where it has one, or is an empty one."""
+    """Return why the cell has no value; empty if it has a value or is an empty cell."""
     kind = cell.get("t", "n")
     value = _value(cell)
     if kind == "e":
         return value or UNKNOWN_ERROR
-    if value or (kind == "str" and value is not None):  # the formula's value is the empty text
+    if value or (kind == "str" and value is not None):  # the value of the formula is the empty text
         return ""
-    return NO_VALUE if any(local(child.tag) == "f" for child in cell) else ""
+    return NO_VALUE if any(local_name(child.tag) == "f" for child in cell) else ""
 
 
 def _value(cell: Element) -> str | None:
-    return next((child.text or "" for child in cell if local(child.tag) == "v"), None)
+    return next((child.text or "" for child in cell if local_name(child.tag) == "v"), None)

@@ -1,4 +1,4 @@
-"""Spreadsheets as a format that can be configured."""
+"""The options of spreadsheets."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ class Excel(IsolatedFormat):
     type: Literal["excel"] = "excel"
     sheet: Annotated[str, Field(min_length=1)] | Annotated[int, Field(ge=1)] | None = Field(
         default=None,
-        description="The sheet's name, or its number from 1; without it the first visible one that holds cells.",
+        description="The sheet's name, or its number from 1. Default: the first visible sheet with cells.",
     )
     area: Annotated[str, AfterValidator(_is_area)] | None = Field(
         default=None, description="The cells to read, such as B3:H200, or B3:H for all rows from the third on."
     )
     header_row: int | None = Field(
-        default=None, ge=1, description="The header's row number; without it the first row that holds anything."
+        default=None, ge=1, description="The header's row number. Default: the first row that is not empty."
     )
     header_rows: int = Field(
         default=1,
         ge=1,
         le=10,
-        description="How many rows the header has. A merged cell stands above each of its columns; names are joined by a space.",
+        description="The number of header rows. A merged cell belongs to each of its columns; names are joined by a space.",
     )
     units_row: bool = Field(
         default=False,
@@ -50,20 +50,21 @@ class Excel(IsolatedFormat):
     errors: Literal["park", "missing"] = Field(
         default="park",
         description=(
-            "What becomes of a row with an error such as #N/A, or with a formula that was saved without its value: rejected"
-            " (park), or taken without that cell."
+            "How a row with an error such as #N/A, or with a formula without a saved value, is treated: rejected (park), or read"
+            " without that cell (missing)."
         ),
     )
     unnamed_columns: Literal["number", "refuse"] = Field(
-        default="number", description="Columns without a name: called `column 3`, or the file is not read."
+        default="number",
+        description="Columns without a name: they are named `column 3` (number), or the file is not read (refuse).",
     )
     repeated_columns: Literal["refuse", "number"] = Field(
         default="refuse",
-        description="A name that two columns have: the file is not read, or the second is called `mass 2`.",
+        description="A name of two columns: the file is not read (refuse), or the second is named `mass 2` (number).",
     )
 
     def parse(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
-        """As `connectors.formats.excel.reader.read_excel`."""
+        """See `connectors.formats.excel.reader.read_excel`."""
         layout = SheetLayout(
             area=parse_area(self.area) if self.area else Area(),
             header_row=self.header_row,

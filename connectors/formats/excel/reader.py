@@ -1,4 +1,4 @@
-"""One sheet of a workbook as records under a header."""
+"""The spreadsheet reader: one sheet of a workbook as records under a header."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import BinaryIO, Literal
 
-import polars as pl
-
-from connectors.formats.column_names import AS_USUAL, Naming, named_columns
+from connectors.formats.column_names import DEFAULT_NAMING, Naming, named_columns
 from connectors.formats.excel.area import Area, column_letters
-from connectors.formats.excel.cells import text_of
-from connectors.formats.excel.details import ByCell, Details
-from connectors.formats.excel.workbook import details_of, kind_of, open_sheet, read_workbook
-from connectors.formats.frames import frame_of
-from connectors.formats.record_chunk import RecordChunk, RecordLocation
+from connectors.formats.excel.cells import cell_text
+from connectors.formats.excel.details import ByCell, CellDetails
+from connectors.formats.excel.workbook import detect_kind, open_sheet, read_details, read_workbook
+from connectors.formats.frames import rows_to_frame
+from connectors.formats.record_chunk import RecordChunk, RecordLocation, row_positions
 from ingestd.sdk import NOTICE, Reject, SourceBroken
 
 _ROWS = 10_000
@@ -25,15 +23,15 @@ _WHOLE_SHEET = Area()
 Cell = tuple[int, int]
 """Row and column, both from 0."""
 Row = tuple[int, list[str]]
-"""A row's number, as the spreadsheet shows it, and its cells as text."""
+"""A row's number in the spreadsheet, and its cells as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SheetLayout:
-    """What is read of a sheet, and how.
+    """Which part of a sheet is read, and how.
 
-    ``header_row``: where the header begins (None: the first row that holds anything); ``header_rows``: how many rows it
-    has. ``errors``: what becomes of a record with an error cell.
+    ``header_row``: where the header begins (None: the first row that is not empty). ``header_rows``: the number of its rows.
+    ``errors``: how a record with an error cell is treated.
     """
 
     area: Area = _WHOLE_SHEET
@@ -41,26 +39,26 @@ class SheetLayout:
     header_rows: int = 1
     units_row: bool = False
     errors: Literal["park", "missing"] = "park"
-    naming: Naming = AS_USUAL
+    naming: Naming = DEFAULT_NAMING
 
 
 def read_excel(file: BinaryIO, name: str, *, sheet: str | int | None, layout: SheetLayout) -> Iterator[RecordChunk]:
-    """The records of a sheet; at least one stretch. A position is the row's number in the spreadsheet.
+    """Yield the records of a sheet, at least one chunk. A position is the row's number in the spreadsheet.
 
-    Rows without any text are no records. An empty cell is the empty text, as it would be in the sheet's CSV. An error cell
-    and a formula without a saved value reject their record, or count as absent.
+    Rows without any text are no records. An empty cell is the empty text, as in CSV. An error cell and a formula without a saved
+    value reject their record, or count as absent.
 
     Raises:
-        SourceBroken: no workbook, no such sheet, or a header that can't name columns.
+        SourceBroken: the file is no workbook, has no such sheet, or its header can't name columns.
     """
     whole = read_workbook(file, name)
-    kind = kind_of(whole, name)
+    kind = detect_kind(whole, name)
     cells = open_sheet(whole, name, sheet)
-    details = details_of(whole, kind, name, cells.name)
+    details = read_details(whole, kind, name, cells.name)
     left = cells.start[1] if cells.start else 0
     rows = _rows(cells.iter_rows(), left, layout.area, details.texts)
-    top = _top(rows, layout, cells.merged_cell_ranges or [], name)
-    yield from _stretches(rows, top, details, layout, {"file.sheet": cells.name, **top.facts})
+    top = _read_top(rows, layout, cells.merged_cell_ranges or [], name)
+    yield from _chunks(rows, top, details, layout, {"file.sheet": cells.name, **top.facts})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,15 +68,15 @@ class _SheetTop:
     facts: Mapping[str, str]
 
 
-def _rows(raw: Iterator[Sequence[object]], left: int, area: Area, better: ByCell) -> Iterator[Row]:
-    """The rows of the area, each as wide as the sheet or the area; ``raw`` begins at column ``left``."""
+def _rows(raw: Iterator[Sequence[object]], left: int, area: Area, replacements: ByCell) -> Iterator[Row]:
+    """Yield the rows of the area, each as wide as the sheet or the area; ``raw`` begins at column ``left``."""
     end = None if area.bottom is None else area.bottom + 1
     for number, cells in enumerate(islice(raw, end), start=1):
         if number <= area.top:
             continue
-        texts = [""] * left + [text_of(cell) for cell in cells]  # type: ignore[arg-type]  # calamine's own union
-        if number - 1 in better:
-            for column, text in better[number - 1].items():
+        texts = [""] * left + [cell_text(cell) for cell in cells]  # type: ignore[arg-type]  # the union of calamine
+        if number - 1 in replacements:
+            for column, text in replacements[number - 1].items():
                 texts[column] = text
         if area.right is not None:
             texts = texts[: area.right + 1]
@@ -86,19 +84,19 @@ def _rows(raw: Iterator[Sequence[object]], left: int, area: Area, better: ByCell
         yield number, texts[area.left :]
 
 
-def _top(rows: Iterator[Row], layout: SheetLayout, merged: Sequence[tuple[Cell, Cell]], name: str) -> _SheetTop:
-    """Read up to the first record."""
+def _read_top(rows: Iterator[Row], layout: SheetLayout, merged: Sequence[tuple[Cell, Cell]], name: str) -> _SheetTop:
+    """Read the rows up to the first record."""
     first = next((row for row in rows if _begins_header(row, layout)), None)
     if first is None or (layout.header_row is not None and first[0] != layout.header_row):
-        where = "with anything in it" if layout.header_row is None else f"{layout.header_row} (header_row)"
-        raise SourceBroken(f"{name} has no row {where}, where its header should be.")
+        wanted = "that is not empty" if layout.header_row is None else f"{layout.header_row} (header_row)"
+        raise SourceBroken(f"{name} has no row {wanted}, which should be its header.")
     head = [first, *islice(rows, layout.header_rows - 1)]
-    spread = [_spread(number, texts, merged, layout.area.left) for number, texts in head]
+    spread = [_spread_merged(number, texts, merged, layout.area.left) for number, texts in head]
     joined = [" ".join(dict.fromkeys(part for part in parts if part)) for parts in zip(*spread, strict=True)]
     while joined and not joined[-1]:
-        joined.pop()  # columns behind the last name that hold nothing but formats
+        joined.pop()  # columns behind the last name, which may have formats
     if not any(joined):
-        raise SourceBroken(f"{name}: row {first[0]}, where its header should be (header_row), is blank.")
+        raise SourceBroken(f"{name}: the header row {first[0]} (header_row) is blank.")
     names = named_columns(joined, name, layout.naming)
     facts = {"file.header_row": str(first[0])}
     if layout.units_row:
@@ -111,8 +109,8 @@ def _begins_header(row: Row, layout: SheetLayout) -> bool:
     return any(row[1]) if layout.header_row is None else row[0] >= layout.header_row
 
 
-def _spread(number: int, texts: list[str], merged: Sequence[tuple[Cell, Cell]], left: int) -> list[str]:
-    """A header row in which a merged cell stands above each of its columns; below its first row it is not repeated."""
+def _spread_merged(number: int, texts: list[str], merged: Sequence[tuple[Cell, Cell]], left: int) -> list[str]:
+    """Return a header row with the text of a merged cell in each of its columns, but only in its first row."""
     spread = [text.strip() for text in texts]
     for (top, first), (_, last) in merged:
         if top == number - 1 and 0 <= first - left < len(spread):
@@ -121,23 +119,23 @@ def _spread(number: int, texts: list[str], merged: Sequence[tuple[Cell, Cell]], 
     return spread
 
 
-def _stretches(
-    rows: Iterator[Row], top: _SheetTop, details: Details, layout: SheetLayout, facts: Mapping[str, str]
+def _chunks(
+    rows: Iterator[Row], top: _SheetTop, details: CellDetails, layout: SheetLayout, facts: Mapping[str, str]
 ) -> Iterator[RecordChunk]:
-    width, place = len(top.names), RecordLocation(row=top.row)
+    width, location = len(top.names), RecordLocation(row=top.row)
     problems = details.problems
     unnamed = _UnnamedCells(width, layout.area.left)
-    nothing = True
+    is_empty = True
     while block := list(islice(rows, max(1, min(_ROWS, _CELLS // max(width, 1))))):
         records: list[list[str | None]] = []
         numbers: list[int] = []
         rejects: list[Reject] = []
         for number, texts in block:
             fields: list[str | None] = list(texts[:width])
-            unnamed.look(number, texts)
+            unnamed.count(number, texts)
             if number - 1 in problems and (bad := _problems_in(problems[number - 1], width, layout.area.left)):
                 if layout.errors == "park":
-                    rejects.append(_parked(number, top.names, fields, bad, layout.area.left))
+                    rejects.append(_reject(number, top.names, fields, bad, layout.area.left))
                     continue
                 for at in bad:
                     fields[at] = None
@@ -145,17 +143,17 @@ def _stretches(
                 continue
             records.append(fields)
             numbers.append(number)
-        place = RecordLocation(offset=0, row=block[-1][0])
-        nothing = False
-        yield _stretch(
-            list(zip(numbers, records, strict=True)), rejects, top.names, place, {**facts, **unnamed.facts()}
+        location = RecordLocation(offset=0, row=block[-1][0])
+        is_empty = False
+        yield _chunk(
+            list(zip(numbers, records, strict=True)), rejects, top.names, location, {**facts, **unnamed.facts()}
         )
-    if nothing:
-        yield _stretch([], [], top.names, place, facts)
+    if is_empty:
+        yield _chunk([], [], top.names, location, facts)
 
 
 class _UnnamedCells:
-    """Counts the cells that hold something behind the last column that the header names, where nothing is read."""
+    """Counts the cells with content behind the last named column, which are not read."""
 
     def __init__(self, width: int, left: int) -> None:
         self._width = width
@@ -163,14 +161,14 @@ class _UnnamedCells:
         self._count = 0
         self._first = ""
 
-    def look(self, number: int, texts: Sequence[str]) -> None:
+    def count(self, number: int, texts: Sequence[str]) -> None:
         for at in range(self._width, len(texts)):
             if texts[at]:
                 self._count += 1
                 self._first = self._first or f"{column_letters(at + self._left)}{number}"
 
     def facts(self) -> dict[str, str]:
-        """What there is to report; nothing where no cell was found so far."""
+        """Return the notice as a fact; nothing if no cell was found so far."""
         if not self._count:
             return {}
         cells = (
@@ -184,31 +182,31 @@ class _UnnamedCells:
 
 
 def _problems_in(row: Mapping[int, str], width: int, left: int) -> dict[int, str]:
-    """The problems of a row by the number of the field, in the order of the fields."""
+    """Return the problems of a row by field number, in the order of the fields."""
     return {column - left: row[column] for column in sorted(row) if 0 <= column - left < width}
 
 
-def _parked(
+def _reject(
     number: int, names: Sequence[str], fields: Sequence[str | None], bad: Mapping[int, str], left: int
 ) -> Reject:
-    told = ", ".join(f"{error} in {column_letters(at + left)}{number} ({names[at]})" for at, error in bad.items())
+    listed = ", ".join(f"{error} in {column_letters(at + left)}{number} ({names[at]})" for at, error in bad.items())
     record = {name: bad.get(at, text) for at, (name, text) in enumerate(zip(names, fields, strict=True))}
     field = names[min(bad)] if len(bad) == 1 else ""
-    return Reject(position=number, reason=f"Row {number} has {told}.", field=field, record=record)
+    return Reject(position=number, reason=f"Row {number} has {listed}.", field=field, record=record)
 
 
-def _stretch(
+def _chunk(
     records: Sequence[tuple[int, Sequence[str | None]]],
     rejects: Sequence[Reject],
     names: Sequence[str],
-    place: RecordLocation,
+    location: RecordLocation,
     facts: Mapping[str, str],
 ) -> RecordChunk:
     return RecordChunk(
-        records=frame_of([fields for _, fields in records], names),
-        positions=pl.Series("position", [number for number, _ in records], dtype=pl.Int64),
+        records=rows_to_frame([fields for _, fields in records], names),
+        positions=row_positions([number for number, _ in records]),
         rejects=tuple(rejects),
-        end=place,
+        end=location,
         header=True,
         facts=facts,
     )

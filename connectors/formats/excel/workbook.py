@@ -1,4 +1,4 @@
-"""Opening a workbook, of the kind that its first bytes say, and choosing one of its sheets."""
+"""Workbooks: their kind by the first bytes, and the choice of a sheet."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from python_calamine import (
     SheetVisibleEnum,
 )
 
-from connectors.formats.excel.binary_workbook import details_of_xlsb
-from connectors.formats.excel.details import Details, NotRead
-from connectors.formats.excel.legacy_workbook import details_of_xls
-from connectors.formats.excel.open_document import details_of_ods
-from connectors.formats.excel.open_xml import Package, details_of_xlsx
+from connectors.formats.excel.binary_workbook import read_xlsb_details
+from connectors.formats.excel.details import CellDetails, WorkbookDamaged
+from connectors.formats.excel.legacy_workbook import read_xls_details
+from connectors.formats.excel.open_document import read_ods_details
+from connectors.formats.excel.open_xml import OpcPackage, read_xlsx_details
 from ingestd.sdk import SourceBroken
 
 FILE_BYTES = 256 * 2**20
@@ -32,17 +32,17 @@ Kind: TypeAlias = Literal["xls", "xlsx", "xlsb", "ods"]
 _COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")
 _ZIP = b"PK\x03\x04"
 _BIFF = (b"\x09\x00", b"\x09\x02", b"\x09\x04", b"\x09\x08")
-"""An xls of before 1997 begins with its first record."""
+"""The beginnings of xls files from before 1997."""
 _MARKUP = (b"<html", b"<table", b"<!doctype html", b"<?xml", b"mime-version", b"\xef\xbb\xbf<")
 _HEAD_BYTES = 1024
 _SAVE_AGAIN = "Open it and save it again."
 
 
 def read_workbook(file: BinaryIO, name: str) -> io.BytesIO:
-    """The whole file in memory.
+    """Read the whole file into memory.
 
     Raises:
-        SourceBroken: it is larger than a workbook may be.
+        SourceBroken: the file is empty, or larger than the limit for a workbook.
     """
     data = file.read(FILE_BYTES + 1)
     if not data:
@@ -52,11 +52,11 @@ def read_workbook(file: BinaryIO, name: str) -> io.BytesIO:
     return io.BytesIO(data)
 
 
-def kind_of(whole: io.BytesIO, name: str) -> Kind:
-    """Which kind of workbook it is, by its first bytes: a name may be wrong, and an xls may hold a zip file.
+def detect_kind(whole: io.BytesIO, name: str) -> Kind:
+    """Return the kind of a workbook by its content: a name may be wrong, and an xls may hold a zip file.
 
     Raises:
-        SourceBroken: it is none, needs a password, or unpacks to more than a workbook may.
+        SourceBroken: it is no workbook, needs a password, or exceeds the limit once unpacked.
     """
     data = whole.getbuffer()
     head = bytes(data[:_HEAD_BYTES])
@@ -67,9 +67,9 @@ def kind_of(whole: io.BytesIO, name: str) -> Kind:
     if head.startswith(_BIFF):
         return "xls"
     if head.lstrip().lower().startswith(_MARKUP):
-        raise SourceBroken(f"{name} is no workbook but a page of HTML or XML. Open it and save it as .xlsx or CSV.")
+        raise SourceBroken(f"{name} is no workbook but HTML or XML. Open it and save it as .xlsx or CSV.")
     raise SourceBroken(
-        f"{name} can't be read as a workbook: it does not begin as one does (a CSV file is named .csv). {_SAVE_AGAIN}"
+        f"{name} can't be read as a workbook: it does not begin like one (rename a CSV file to .csv). {_SAVE_AGAIN}"
     )
 
 
@@ -77,7 +77,7 @@ def _kind_of_compound_file(whole: io.BytesIO, name: str) -> Kind:
     data = whole.getvalue()
     if not any(_directory_entry(stream) in data for stream in ("Workbook", "Book", "WORKBOOK", "BOOK")):
         if _directory_entry("EncryptedPackage") in data:
-            raise _password(name)
+            raise _needs_password(name)
         raise SourceBroken(
             f"{name} holds no workbook: a document of another program, or only part of one. {_SAVE_AGAIN}"
         )
@@ -85,7 +85,7 @@ def _kind_of_compound_file(whole: io.BytesIO, name: str) -> Kind:
 
 
 def _directory_entry(stream: str) -> bytes:
-    """How a compound file names a stream."""
+    """Return the name of a stream as a compound file stores it."""
     return f"{stream}\0".encode("utf-16-le")
 
 
@@ -93,7 +93,7 @@ def _kind_of_zip(whole: io.BytesIO, name: str) -> Kind:
     try:
         with zipfile.ZipFile(whole) as archive:
             unpacked = sum(info.file_size for info in archive.infolist())
-            package = Package(archive)
+            package = OpcPackage(archive)
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         raise _unreadable(name, error) from error
     if unpacked > UNPACKED_BYTES:
@@ -104,19 +104,19 @@ def _kind_of_zip(whole: io.BytesIO, name: str) -> Kind:
         return "xlsx"
     if "content.xml" in package:
         return "ods"
-    raise SourceBroken(f"{name} is a zip file that holds no workbook. If it is a packed file, name it .zip.")
+    raise SourceBroken(f"{name} is a zip file without a workbook. If it holds other files, rename it to .zip.")
 
 
 def open_sheet(whole: io.BytesIO, name: str, wanted: str | int | None) -> CalamineSheet:
-    """The sheet named, or numbered from 1, or else the first visible one that holds cells.
+    """Open a sheet by name or by number from 1; None: the first visible sheet with cells.
 
     Raises:
-        SourceBroken: it is no workbook, needs a password, or has no such sheet.
+        SourceBroken: the file is no workbook, needs a password, or has no such sheet.
     """
     whole.seek(0)
     try:
         book = CalamineWorkbook.from_filelike(whole)
-        found = _chosen(book, wanted)
+        found = _choose_sheet(book, wanted)
         if found is not None:
             return book.get_sheet_by_name(found)
         for data in book.sheets_metadata if wanted is None else ():
@@ -125,10 +125,10 @@ def open_sheet(whole: io.BytesIO, name: str, wanted: str | int | None) -> Calami
                 if sheet.height:
                     return sheet
     except PasswordError as error:
-        raise _password(name) from error
+        raise _needs_password(name) from error
     except (CalamineError, OSError, ValueError) as error:
         if "password" in str(error).lower() or "encrypted" in str(error).lower():
-            raise _password(name) from error
+            raise _needs_password(name) from error
         raise _unreadable(name, error) from error
     if wanted is not None:
         names = ", ".join(repr(sheet) for sheet in book.sheet_names)
@@ -136,34 +136,34 @@ def open_sheet(whole: io.BytesIO, name: str, wanted: str | int | None) -> Calami
     raise SourceBroken(f"{name} has no visible sheet with cells.")
 
 
-def details_of(whole: io.BytesIO, kind: Kind, name: str, sheet: str) -> Details:
-    """What calamine does not report of the sheet's cells.
+def read_details(whole: io.BytesIO, kind: Kind, name: str, sheet: str) -> CellDetails:
+    """Return the details of the sheet's cells that calamine does not report.
 
     Raises:
-        SourceBroken: the workbook is damaged, or its XML is made to harm.
+        SourceBroken: the workbook is damaged, or its XML is malicious.
     """
     whole.seek(0)
     try:
         if kind == "xls":
-            return details_of_xls(whole.getvalue(), sheet)
+            return read_xls_details(whole.getvalue(), sheet)
         with zipfile.ZipFile(whole) as archive:
-            return {"xlsx": details_of_xlsx, "xlsb": details_of_xlsb, "ods": details_of_ods}[kind](archive, sheet)
+            return {"xlsx": read_xlsx_details, "xlsb": read_xlsb_details, "ods": read_ods_details}[kind](archive, sheet)
     except DefusedXmlException as error:
         raise SourceBroken(
-            f"{name} can't be read as a workbook: its XML declares entities, which no spreadsheet program writes."
+            f"{name} can't be read as a workbook: its XML declares entities, which are not allowed."
         ) from error
-    except (NotRead, ParseError, KeyError, ValueError, zipfile.BadZipFile) as error:
+    except (WorkbookDamaged, ParseError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise _unreadable(name, error) from error
 
 
-def _chosen(book: CalamineWorkbook, wanted: str | int | None) -> str | None:
+def _choose_sheet(book: CalamineWorkbook, wanted: str | int | None) -> str | None:
     names = book.sheet_names
     if isinstance(wanted, int):
         return names[wanted - 1] if wanted <= len(names) else None
     return wanted if wanted in names else None
 
 
-def _password(name: str) -> SourceBroken:
+def _needs_password(name: str) -> SourceBroken:
     return SourceBroken(f"{name} needs a password. Save it without one.")
 
 

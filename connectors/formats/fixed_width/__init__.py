@@ -1,4 +1,4 @@
-"""Fixed width: fields known by where they stand in the line."""
+"""Fixed width: fields at fixed positions in the line."""
 
 from connectors.formats.fixed_width.options import FixedWidth
 from connectors.formats.fixed_width.reader import Column, read_fixed_width

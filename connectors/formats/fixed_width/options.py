@@ -1,4 +1,4 @@
-"""Fixed width as a format that can be configured."""
+"""The options of fixed width."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ class FixedColumn(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(min_length=1, description="The field's name.")
-    start: int = Field(ge=1, description="The character at which it begins, counted from 1.")
-    width: int = Field(ge=1, description="How many characters it has.")
+    start: int = Field(ge=1, description="The position of its first character, from 1.")
+    width: int = Field(ge=1, description="The number of its characters.")
 
 
 class FixedWidth(Format):
-    """Lines whose fields are known by where they stand. No end of a name tells it: it must be configured."""
+    """Lines with fields at fixed positions. No suffix implies this format, so it must be configured."""
 
     suffixes: ClassVar[tuple[str, ...]] = ()
 
     type: Literal["fixed_width"] = "fixed_width"
     columns: Annotated[list[FixedColumn], Field(min_length=1)] = Field(description="The fields of a line.")
-    skip_rows: int = Field(default=0, ge=0, description="How many lines above the first record to pass over.")
-    trim: bool = Field(default=True, description="Whether the spaces that pad a field are left out of its value.")
-    encoding: EncodingName = Field(default=DETECT, description="In which encoding the file is; as of csv.")
+    skip_rows: int = Field(default=0, ge=0, description="The number of lines above the first record that are skipped.")
+    trim: bool = Field(default=True, description="Whether the spaces around a value are removed.")
+    encoding: EncodingName = Field(default=DETECT, description="The encoding of the file; as for csv.")
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
@@ -41,6 +41,6 @@ class FixedWidth(Format):
         return self
 
     def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
-        """As `connectors.formats.fixed_width.reader.read_fixed_width`."""
+        """See `connectors.formats.fixed_width.reader.read_fixed_width`."""
         columns = [Column(column.name, column.start, column.width) for column in self.columns]
         return read_fixed_width(file, name, columns, skip_rows=self.skip_rows, trim=self.trim, encoding=self.encoding)

@@ -1,14 +1,19 @@
-"""Lines cut into fields at fixed columns, a block at a time."""
+"""The fixed width reader: cuts lines into fields at fixed positions, a block at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
-import polars as pl
-
-from connectors.formats.frames import frame_of
-from connectors.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, RecordChunk, RecordLocation, showable
+from connectors.formats.frames import rows_to_frame
+from connectors.formats.record_chunk import (
+    BLOCK_BYTES,
+    RECORD_BYTES,
+    RecordChunk,
+    RecordLocation,
+    escape_stray_bytes,
+    row_positions,
+)
 from connectors.formats.text import DETECT, open_text
 from ingestd.sdk import Reject, SourceBroken
 
@@ -16,7 +21,7 @@ _SHOWN = 1000
 
 
 class Column(NamedTuple):
-    """A field: its name, the first character's column (from 1) and how many characters it has."""
+    """A field: its name, the position of its first character (from 1) and the number of its characters."""
 
     name: str
     start: int
@@ -34,17 +39,17 @@ def read_fixed_width(
     block_bytes: int = BLOCK_BYTES,
     record_bytes: int = RECORD_BYTES,
 ) -> Iterator[RecordChunk]:
-    """The records of a file with one a line; at least one stretch. Positions are line numbers from 1.
+    """Yield the records of a file, at least one chunk. Each line is a record; positions are line numbers from 1.
 
-    Blank lines have a number but are no record. A line that ends before a field begins is parked. ``trim``: the spaces
-    that pad a field are not part of its value.
+    Blank lines have a number but are no record. A line that ends before its last field begins is rejected. ``trim``: remove the
+    spaces around values.
 
     Raises:
-        SourceBroken: the file is empty, or a line is beyond all bounds.
+        SourceBroken: the file is empty, or a line is above the size limit.
     """
     text = open_text(file, encoding)
     reader = _FixedWidthLines(columns, text.encoding.name, text.encoding.facts, trim=trim)
-    buffer, place, final, nothing = b"", RecordLocation(offset=text.encoding.mark), False, True
+    buffer, location, final, is_empty = b"", RecordLocation(offset=text.encoding.mark), False, True
     while not final:
         more = text.read(block_bytes)
         final = not more
@@ -52,13 +57,13 @@ def read_fixed_width(
         end = len(buffer) if final else buffer.rfind(b"\n") + 1
         if not end:
             if len(buffer) > record_bytes:
-                raise SourceBroken(f"{name}: line {place.row + 1} is larger than {record_bytes} bytes.")
+                raise SourceBroken(f"{name}: line {location.row + 1} is larger than {record_bytes} bytes.")
             continue
-        stretch = reader.stretch(buffer[:end], place, skip_rows)
-        nothing, place, buffer = False, stretch.end, buffer[end:]
-        yield stretch
-    if nothing:
-        raise SourceBroken(f"{name} is empty: it holds not a single line.")
+        chunk = reader.read_block(buffer[:end], location, skip_rows)
+        is_empty, location, buffer = False, chunk.end, buffer[end:]
+        yield chunk
+    if is_empty:
+        raise SourceBroken(f"{name} is empty: it has no lines.")
 
 
 class _FixedWidthLines:
@@ -70,37 +75,37 @@ class _FixedWidthLines:
         self._facts = facts
         self._trim = trim
 
-    def stretch(self, block: bytes, place: RecordLocation, skip_rows: int) -> RecordChunk:
+    def read_block(self, block: bytes, location: RecordLocation, skip_rows: int) -> RecordChunk:
         lines = block.removesuffix(b"\n").split(b"\n")
         rows: list[list[str]] = []
         numbers: list[int] = []
         rejects: list[Reject] = []
-        for number, raw in enumerate(lines, start=place.row + 1):
+        for number, raw in enumerate(lines, start=location.row + 1):
             line = raw.removesuffix(b"\r").decode("utf-8", "surrogateescape")
             if number <= skip_rows or not line.strip():
                 continue
             if reason := self._fault(line, number):
-                rejects.append(Reject(position=number, reason=reason, record={"text": showable(line[:_SHOWN])}))
+                rejects.append(
+                    Reject(position=number, reason=reason, record={"text": escape_stray_bytes(line[:_SHOWN])})
+                )
                 continue
             fields = [line[cut] for cut in self._cuts]
             rows.append([field.strip(" \t") for field in fields] if self._trim else fields)
             numbers.append(number)
         return RecordChunk(
-            records=frame_of(rows, self._names),
-            positions=pl.Series("position", numbers, dtype=pl.Int64),
+            records=rows_to_frame(rows, self._names),
+            positions=row_positions(numbers),
             rejects=tuple(rejects),
-            end=RecordLocation(offset=place.offset + len(block), row=place.row + len(lines)),
+            end=RecordLocation(offset=location.offset + len(block), row=location.row + len(lines)),
             header=True,
             facts=self._facts,
         )
 
     def _fault(self, line: str, number: int) -> str:
         if "\0" in line:
-            return f"Line {number} holds a NUL byte, which no text file should."
+            return f"Line {number} holds a NUL byte, which is not allowed in text."
         if not line.isascii() and any("\udc00" <= letter <= "\udfff" for letter in line):
-            return (
-                f"Line {number} holds bytes that are not {self._encoding.upper()}. Say in which encoding the file is."
-            )
+            return f"Line {number} holds bytes that are not {self._encoding.upper()}. Save the file as UTF-8, or set encoding."
         if len(line) < self._shortest:
             return f"Line {number} has {len(line)} characters, but its last field begins at character {self._shortest}."
         return ""

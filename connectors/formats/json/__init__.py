@@ -1,4 +1,4 @@
-"""JSON: an array of objects somewhere in one document, its values exactly as they were written."""
+"""JSON: an array of objects in one document, with values exactly as they are written."""
 
 from connectors.formats.json.options import Json
 from connectors.formats.json.reader import read_json

@@ -1,7 +1,7 @@
-"""Where the items of an array begin and end in a JSON document of any size, found without decoding them.
+"""The items of an array in a JSON document of any size, found without decoding them.
 
-What is well-formed is taken by the block. Elsewhere only quotes and brackets are looked at, so an item that is malformed
-within its brackets spoils no other. The way to the array is walked token by token.
+Well-formed items are split by a decoder, a block at a time. Elsewhere only quotes and brackets count, so a malformed item does
+not affect the others. The path to the array is followed token by token.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _COMMA = re.compile(rb"[ \t\r\n]*,")
 _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 _TEXT = msgspec.json.Decoder(str)
 _CUTS = 8
-"""How many places are tried at which a block may be cut between two items."""
-_PATIENCE = 100
-"""How many items are then found one by one before it is tried again."""
+"""How many possible cuts between two items are tried in a block."""
+_ONE_BY_ONE = 100
+"""How many items are then found one by one before the decoder is tried again."""
 _SPACE = b" \t\r\n"
 
 
 class Items:
-    """The items of one array; ``path`` names the members that lead to it, empty for the document itself."""
+    """The items of one array. ``path``: the members that lead to it; empty for the document itself."""
 
     def __init__(
         self,
@@ -50,45 +50,47 @@ class Items:
         self._empty = True
 
     def __iter__(self) -> Iterator[bytes]:
-        """Each item's JSON text. A document that is an object, where no path is given, is its own only item.
+        """Yield each item's JSON text. Without a path, a document that is an object is the only item.
 
         Raises:
-            SourceBroken: there is no such array, the document ends too early, or an item is beyond all bounds.
+            SourceBroken: there is no such array, the document is truncated, or an item is above the size limit.
         """
         self._skip_space()
         if not self._path and self._peek() == b"{":
-            yield self._whole()
+            yield self._read_rest()
             return
         self._enter_array()
-        patience = 0
+        one_by_one = 0
         while True:
-            if patience == 0:
-                yield from (many := self._many())
-                patience = 0 if many else _PATIENCE
+            if one_by_one == 0:
+                yield from (many := self._decode_many())
+                one_by_one = 0 if many else _ONE_BY_ONE
             else:
-                patience -= 1
+                one_by_one -= 1
             if (item := self._next_item()) is None:
                 break
             yield item
         self._skip_space()
         if self._peek() and not self._path:
-            raise SourceBroken(f"{self._name}: something follows the end of the array; one JSON document is expected.")
+            raise SourceBroken(f"{self._name}: text follows the end of the array, but one JSON document is expected.")
 
-    # ------------------------------------------------------------------------------------------------ the way there
+    # ------------------------------------------------------------------------------------------------ the path to the array
 
     def _enter_array(self) -> None:
         for depth, member in enumerate(self._path):
             self._skip_space()
             if self._peek() != b"{":
-                raise SourceBroken(f"{self._name}: {self._spoken(depth)} is no object, so it has no member {member!r}.")
+                raise SourceBroken(
+                    f"{self._name}: {self._path_text(depth)} is no object, so it has no member {member!r}."
+                )
             self._at += 1
             self._find_member(member, depth)
         self._skip_space()
         if self._peek() == b"":
-            raise self._cut()
+            raise self._truncated()
         if self._peek() != b"[":
-            what = self._spoken(len(self._path))
-            raise SourceBroken(f"{self._name}: {what} is no array of records. Set records to the path of one.")
+            what = self._path_text(len(self._path))
+            raise SourceBroken(f"{self._name}: {what} is no array of records. Set records to the path of the array.")
         self._at += 1
 
     def _find_member(self, member: str, depth: int) -> None:
@@ -97,14 +99,14 @@ class Items:
             if token == b",":
                 continue
             if token == b"}":
-                raise SourceBroken(f"{self._name}: {self._spoken(depth)} has no member {member!r} (records).")
+                raise SourceBroken(f"{self._name}: {self._path_text(depth)} has no member {member!r} (records).")
             if not token.startswith(b'"') or self._token() != b":":
                 raise SourceBroken(f"{self._name} is not valid JSON before the array of records.")
-            if _decoded(token) == member:
+            if _decode_text(token) == member:
                 return
-            self._pass_value()
+            self._skip_value()
 
-    def _pass_value(self) -> None:
+    def _skip_value(self) -> None:
         depth = 0
         while True:
             token = self._token()
@@ -112,25 +114,25 @@ class Items:
             if depth == 0:
                 return
 
-    def _spoken(self, depth: int) -> str:
+    def _path_text(self, depth: int) -> str:
         return ".".join(self._path[:depth]) or "the document"
 
     def _token(self) -> bytes:
         while True:
             found = _TOKEN.match(self._buffer, self._at)
-            # A token that reaches the end of what was read may go on behind it.
+            # A token that reaches the end of the buffer may continue behind it.
             if found is not None and (found.end() < len(self._buffer) or self._ended):
                 self._at = found.end()
                 return found[1]
-            self._read_on()
+            self._require_more()
 
     # ------------------------------------------------------------------------------------------------ the items
 
-    def _many(self) -> list[bytes]:
-        """As many items as a decoder takes at once from what has been read; none where it can't.
+    def _decode_many(self) -> list[bytes]:
+        """Return as many items as the decoder finds in the buffer at once; none if it can't.
 
-        Cut behind a brace and a comma, in brackets of our own, this is valid JSON only if the cut lies between two items
-        of the array: what comes before it can be read in one way only.
+        The buffer is cut behind a brace before a comma and put in brackets. That is valid JSON only if the cut is between two
+        items of the array, because the text before the cut can be read in one way only.
         """
         end = len(self._buffer)
         for _ in range(_CUTS):
@@ -149,13 +151,13 @@ class Items:
         return []
 
     def _next_item(self) -> bytes | None:
-        """The next item's text; None behind the last. Brackets are counted, what they hold is not looked at."""
+        """Return the next item's text; None behind the last. Brackets are counted; their content is not checked."""
         start, depth, at = self._at, 0, self._at
         while True:
             found = _MARK.search(self._buffer, at)
             if found is None or found[0] == b'"' or (found.end() == len(self._buffer) and not self._ended):
                 at = (found.start() if found is not None else len(self._buffer)) - start
-                self._read_on()
+                self._require_more()
                 start = 0
                 continue
             at = found.end()
@@ -167,18 +169,16 @@ class Items:
             elif depth == 0 and mark in {b",", b"]"}:
                 item = self._buffer[start : found.start()].strip(_SPACE)
                 if mark == b"]":
-                    # Stay before the bracket where an item stands before it: the next call finds the end.
+                    # If an item comes before the bracket, stay before the bracket: the next call finds the end.
                     self._at = found.start() if item else at
                     return item or None
                 self._at = at
                 return item
             elif depth == 0 and mark == b"}":
-                raise SourceBroken(
-                    f"{self._name}: a closing brace stands where none was opened; the rest can't be read."
-                )
+                raise SourceBroken(f"{self._name}: a closing brace has no opening one; the rest can't be read.")
 
-    def _whole(self) -> bytes:
-        while self._more():
+    def _read_rest(self) -> bytes:
+        while self._read_more():
             continue
         return self._buffer[self._at :].strip(_SPACE)
 
@@ -189,14 +189,14 @@ class Items:
             rest = self._buffer[self._at :]
             left = rest.lstrip(_SPACE)
             self._at += len(rest) - len(left)
-            if left or not self._more():
+            if left or not self._read_more():
                 return
 
     def _peek(self) -> bytes:
         return self._buffer[self._at : self._at + 1]
 
-    def _more(self) -> bool:
-        """Read on, forgetting what is done; whether there was more."""
+    def _read_more(self) -> bool:
+        """Read more into the buffer without its processed part, and return True if there was more."""
         rest = self._buffer[self._at :]
         if len(rest) > self._record_bytes:
             raise SourceBroken(
@@ -209,19 +209,25 @@ class Items:
         self._buffer, self._at = rest + data, 0
         return bool(data)
 
-    def _read_on(self) -> None:
-        """More is needed, or at least to know that there is none."""
-        if self._ended:
-            raise self._cut()
-        self._more()
+    def _require_more(self) -> None:
+        """Read more into the buffer.
 
-    def _cut(self) -> SourceBroken:
+        Raises:
+            SourceBroken: the file has ended before.
+        """
+        if self._ended:
+            raise self._truncated()
+        self._read_more()
+
+    def _truncated(self) -> SourceBroken:
         if self._empty:
             return SourceBroken(f"{self._name} is empty.")
-        return SourceBroken(f"{self._name} ends in the middle of its JSON: it was cut, or is still being written.")
+        return SourceBroken(
+            f"{self._name} ends in the middle of its JSON: it was truncated, or is still being written."
+        )
 
 
-def _decoded(token: bytes) -> str | None:
+def _decode_text(token: bytes) -> str | None:
     try:
         return _TEXT.decode(token)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""JSON as a format that can be configured."""
+"""The options of JSON."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Json(Format):
     records: str = Field(
         default="",
         description=(
-            "The path to the array of records: names with dots between them, such as results.rows. Empty: the document"
-            " is the array, or is itself the only record."
+            "The path to the array of records: names joined by dots, such as results.rows. Empty: the document is the array,"
+            " or is itself the only record."
         ),
     )
-    encoding: EncodingName = Field(default=DETECT, description="In which encoding the file is; as of csv.")
+    encoding: EncodingName = Field(default=DETECT, description="The encoding of the file; as for csv.")
 
     def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
-        """As `connectors.formats.json.reader.read_json`."""
+        """See `connectors.formats.json.reader.read_json`."""
         return read_json(file, name, path=self.records.split(".") if self.records else (), encoding=self.encoding)

@@ -1,4 +1,4 @@
-"""A JSON document as records: the items of one of its arrays, or the document itself."""
+"""The JSON reader: the items of one array, or the document itself, as records."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ def read_json(
     record_bytes: int = RECORD_BYTES,
     cells: int = CELLS,
 ) -> Iterator[RecordChunk]:
-    """The records of a JSON document; at least one stretch.
+    """Yield the records of a JSON document, at least one chunk.
 
-    ``path``: the members that lead to the array of records; without it the document is that array, or one record.
-    Positions are the items' numbers from 1. Values as in NDJSON: each number keeps its characters.
+    ``path``: the members that lead to the array of records; empty: the document is that array, or one record.
+    Positions are the items' numbers from 1. Values are as in NDJSON: each number keeps its characters.
 
     Raises:
-        SourceBroken: there is no such array, or the document ends too early; what stood before that was read.
+        SourceBroken: there is no such array, or the document is truncated; the items before that were read.
     """
     text = open_text(file, encoding)
     facts = text.encoding.facts
     items = Items(text, name, path, block_bytes=block_bytes, record_bytes=record_bytes)
-    place, held, size = RecordLocation(), list[bytes](), 0
+    location, buffered, size = RecordLocation(), list[bytes](), 0
     for item in items:
-        held.append(item)
+        buffered.append(item)
         size += len(item)
         if size >= block_bytes:
-            for stretch in read_texts(held, place, record_bytes, cells, unit="Item", facts=facts):
-                place = stretch.end
-                yield stretch
-            held, size = [], 0
-    yield from read_texts(held, place, record_bytes, cells, unit="Item", facts=facts)
+            for chunk in read_texts(buffered, location, record_bytes, cells, unit="Item", facts=facts):
+                location = chunk.end
+                yield chunk
+            buffered, size = [], 0
+    yield from read_texts(buffered, location, record_bytes, cells, unit="Item", facts=facts)

@@ -1,4 +1,4 @@
-"""NDJSON: one JSON object a line, its values exactly as they were written."""
+"""NDJSON: one JSON object in each line, with values exactly as they are written."""
 
 from connectors.formats.ndjson.options import Ndjson
 from connectors.formats.ndjson.reader import read_ndjson

@@ -1,4 +1,4 @@
-"""Texts that are each one JSON object, as records: fast where all are flat, one by one elsewhere."""
+"""Blocks of JSON texts, each of which is a record: read by columns if all are flat, else one by one."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
-from connectors.formats.frames import frame_of_records, names_of
-from connectors.formats.ndjson.exact import LineUnreadable, Record, record_of
+from connectors.formats.frames import field_names, records_to_frame
+from connectors.formats.ndjson.exact import JsonRecord, LineUnreadable, parse_record
 from connectors.formats.ndjson.fast import TooManyCells, may_hold_minus_zero, read_flat
-from connectors.formats.record_chunk import RecordChunk, RecordLocation, showable
+from connectors.formats.record_chunk import RecordChunk, RecordLocation, escape_stray_bytes, row_positions
 from ingestd.sdk import Reject
 
 CELLS = 4_000_000
-"""Records times names that a frame may have: objects that share no names would otherwise square the memory."""
+"""The limit of records times names in a frame: objects without common names would otherwise need quadratic memory."""
 
 _BLANK = b" \t\r\n"
 _SHOWN_BYTES = 1000
 
 
-def read_block(block: bytes, place: RecordLocation, record_bytes: int, cells: int) -> Iterator[RecordChunk]:
-    """The records of a block of lines that starts at ``place``."""
+def read_block(block: bytes, location: RecordLocation, record_bytes: int, cells: int) -> Iterator[RecordChunk]:
+    """Yield the records of a block of lines that starts at ``location``."""
     lines = block.removesuffix(b"\n").split(b"\n")
-    yield from read_texts(lines, place, record_bytes, cells, unit="Line", between=1, size=len(block))
+    yield from read_texts(lines, location, record_bytes, cells, unit="Line", between=1, size=len(block))
 
 
 def read_texts(
     texts: Sequence[bytes],
-    place: RecordLocation,
+    location: RecordLocation,
     record_bytes: int,
     cells: int,
     *,
@@ -36,41 +36,41 @@ def read_texts(
     size: int | None = None,
     facts: Mapping[str, str] | None = None,
 ) -> Iterator[RecordChunk]:
-    """Records of JSON texts, the first of which is the one after ``place``; one stretch, or more where names differ much.
+    """Yield the records of JSON texts, the first of which comes after ``location``; several chunks if names differ a lot.
 
-    ``unit``: what a text is called in a reason; ``between``: how many bytes part two of them; ``size``: how many bytes all of
-    them take where the last has no such part.
+    ``unit``: the name of a text in a reason. ``between``: the number of bytes between two texts. ``size``: the number of bytes
+    of all texts, if the last one has no bytes behind it.
     """
     whole = sum(map(len, texts)) + between * len(texts) if size is None else size
     try:
-        yield _stretch(texts, whole, place, record_bytes=record_bytes, cells=cells, unit=unit, facts=facts or {})
+        yield _chunk(texts, whole, location, record_bytes=record_bytes, cells=cells, unit=unit, facts=facts or {})
     except TooManyCells:
-        if len(texts) == 1:  # it has as many fields as it has
-            yield _stretch(
-                texts, whole, place, record_bytes=record_bytes, cells=len(texts[0]), unit=unit, facts=facts or {}
+        if len(texts) == 1:  # a single record can't be split
+            yield _chunk(
+                texts, whole, location, record_bytes=record_bytes, cells=len(texts[0]), unit=unit, facts=facts or {}
             )
             return
         first, second = texts[: len(texts) // 2], texts[len(texts) // 2 :]
         passed = sum(map(len, first)) + between * len(first)
-        for stretch in read_texts(first, place, record_bytes, cells, unit=unit, between=between, facts=facts):
-            place = stretch.end
-            yield stretch
+        for chunk in read_texts(first, location, record_bytes, cells, unit=unit, between=between, facts=facts):
+            location = chunk.end
+            yield chunk
         rest = whole - passed
-        yield from read_texts(second, place, record_bytes, cells, unit=unit, between=between, size=rest, facts=facts)
+        yield from read_texts(second, location, record_bytes, cells, unit=unit, between=between, size=rest, facts=facts)
 
 
-def _stretch(
+def _chunk(
     texts: Sequence[bytes],
     size: int,
-    place: RecordLocation,
+    location: RecordLocation,
     *,
     record_bytes: int,
     cells: int,
     unit: str,
     facts: Mapping[str, str],
 ) -> RecordChunk:
-    end = RecordLocation(offset=place.offset + size, row=place.row + len(texts))
-    numbers: Sequence[int] = range(place.row + 1, end.row + 1)
+    end = RecordLocation(offset=location.offset + size, row=location.row + len(texts))
+    numbers: Sequence[int] = range(location.row + 1, end.row + 1)
     if not all(texts):
         kept = [(number, text) for number, text in zip(numbers, texts, strict=True) if text]
         numbers, texts = [number for number, _ in kept], [text for _, text in kept]
@@ -79,38 +79,38 @@ def _stretch(
     if texts and size <= record_bytes and not any(map(may_hold_minus_zero, texts)):
         records = read_flat(texts, cells)
     if records is None:
-        records, numbers, rejects = _one_by_one(numbers, texts, record_bytes, cells, unit)
+        records, numbers, rejects = _read_one_by_one(numbers, texts, record_bytes, cells, unit)
     return RecordChunk(
         records=records,
-        positions=pl.Series("position", numbers, dtype=pl.Int64),
+        positions=row_positions(numbers),
         rejects=tuple(rejects),
         end=end,
         facts=facts,
     )
 
 
-def _one_by_one(
+def _read_one_by_one(
     numbers: Sequence[int], texts: Sequence[bytes], record_bytes: int, cells: int, unit: str
 ) -> tuple[pl.DataFrame, list[int], list[Reject]]:
-    rows: list[Record] = []
-    places: list[int] = []
+    rows: list[JsonRecord] = []
+    kept_numbers: list[int] = []
     rejects: list[Reject] = []
     for number, text in zip(numbers, texts, strict=True):
         if not text.strip(_BLANK):
             continue
         fault = ""
         if len(text) > record_bytes:
-            fault = f"is larger than {record_bytes} bytes, more than one record may have"
+            fault = f"is larger than {record_bytes} bytes, the limit for a record"
         else:
             try:
-                rows.append(record_of(text))
-                places.append(number)
+                rows.append(parse_record(text))
+                kept_numbers.append(number)
             except LineUnreadable as error:
                 fault = str(error)
         if fault:
-            shown = showable(text[:_SHOWN_BYTES].decode("utf-8", "surrogateescape"))
+            shown = escape_stray_bytes(text[:_SHOWN_BYTES].decode("utf-8", "surrogateescape"))
             rejects.append(Reject(position=number, reason=f"{unit} {number} {fault}.", record={"text": shown}))
-    names = names_of(rows)
+    names = field_names(rows)
     if len(names) * len(rows) > cells:
         raise TooManyCells
-    return frame_of_records(rows, names), places, rejects
+    return records_to_frame(rows, names), kept_numbers, rejects

@@ -1,4 +1,4 @@
-"""One line of NDJSON as a flat record of exact text: the definition that the fast path must meet."""
+"""The exact path of NDJSON: one line as a flat record of exact text. The fast path must give the same result."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
-Record: TypeAlias = dict[str, str | None]
+JsonRecord: TypeAlias = dict[str, str | None]
 
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _TEXT = msgspec.json.Decoder(str)
@@ -18,23 +18,23 @@ _HALF_PAIR = re.compile(
 
 
 class LineUnreadable(ValueError):
-    """The line is no record; the message is the end of a sentence that starts with the line's number."""
+    """The line is no record. The message is the end of a sentence that starts with the line's number."""
 
 
-def record_of(line: bytes) -> Record:
-    """The record on a line.
+def parse_record(line: bytes) -> JsonRecord:
+    """Return the record of a line.
 
-    A string gives its decoded text, a number or a truth value its characters in the source, null gives None, a nested
-    object gives its fields under dotted names, an array its JSON text as written. Of a repeated name the last counts.
+    A string becomes its decoded text, a number or boolean its characters in the source, and null becomes None. A nested object
+    becomes its fields under dotted names, an array its JSON text as written. Of a repeated name the last value counts.
 
     Raises:
-        LineUnreadable: no JSON, no object, no fields, not UTF-8, or two fields that flatten to one name.
+        LineUnreadable: the line is no JSON, no object or not UTF-8, has no fields, or two of them flatten to one name.
     """
-    record: Record = {}
+    record: JsonRecord = {}
     try:
         for name, value in _fields(_object(line), ""):
             if name in record:
-                raise LineUnreadable(f"has two fields that are both called {name!r} once nested ones are flattened")
+                raise LineUnreadable(f"has two fields with the name {name!r} after nested names are joined by dots")
             record[name] = value
     except RecursionError:
         raise LineUnreadable("is nested too deeply") from None

@@ -1,9 +1,8 @@
 """The fast path of NDJSON: columns instead of fields, for blocks of flat objects.
 
-Python's own types carry the source's characters where they can: text is text, a float is kept as its characters by the
-decoder's hook, an integer prints as it was written, as JSON allows no leading zeros and no plus. ``-0`` is the exception.
-A structure made for the first line's names decodes and hands out its fields twice as fast as a dictionary; a line with
-a name that it does not know sends the block to dictionaries.
+Python's types keep the characters of the source: the decoder's hook returns a float as its characters, and an integer prints as
+it was written, because JSON allows no leading zeros and no plus sign. ``-0`` is the exception. A structure made for the names of
+the first line decodes twice as fast as a dictionary. If a line has another name, dictionaries are used for the block.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ _INT64 = 2**63
 
 
 class TooManyCells(Exception):
-    """The records have too little in common for one frame: read fewer of them at a time."""
+    """The records have too few names in common for one frame. The caller reads fewer of them at a time."""
 
 
 def read_flat(lines: Sequence[bytes], cells: int) -> pl.DataFrame | None:
-    """The records of lines that are all flat objects, or None where one is not, or can't be proven to be.
+    """Return the records of lines that are all flat objects; None if a line may not be one.
 
     Raises:
         TooManyCells: the frame would have more than ``cells`` cells.
@@ -39,7 +38,7 @@ def read_flat(lines: Sequence[bytes], cells: int) -> pl.DataFrame | None:
         first = _VALUE.decode(lines[0])
         if not isinstance(first, dict) or not first:
             return None
-        alike = _alike(lines, tuple(first), cells)
+        alike = _read_alike(lines, tuple(first), cells)
         if alike is not None:
             return alike
         objects = list(map(_VALUE.decode, lines))
@@ -54,16 +53,16 @@ def read_flat(lines: Sequence[bytes], cells: int) -> pl.DataFrame | None:
 
 
 def may_hold_minus_zero(block: bytes) -> bool:
-    """Whether the one integer that does not print as it was written may be in the block."""
+    """Return True if the block may contain ``-0``, the one integer that does not print as it was written."""
     return b"-0" in block and _MINUS_ZERO.search(block) is not None
 
 
-def _alike(lines: Sequence[bytes], names: tuple[str, ...], cells: int) -> pl.DataFrame | None:
-    """The records, if none has a name beyond ``names`` and each has at least one value."""
+def _read_alike(lines: Sequence[bytes], names: tuple[str, ...], cells: int) -> pl.DataFrame | None:
+    """Return the records if none has a name beyond ``names`` and each has at least one value; else None."""
     if len(names) * len(lines) > cells:
         return None
     try:
-        objects = list(map(_structure(names).decode, lines))
+        objects = list(map(_decoder_for(names).decode, lines))
     except msgspec.ValidationError:
         return None
     frame = _frame((name, list(map(attrgetter(f"f{at}"), objects))) for at, name in enumerate(names))
@@ -73,7 +72,7 @@ def _alike(lines: Sequence[bytes], names: tuple[str, ...], cells: int) -> pl.Dat
 
 
 @lru_cache(maxsize=32)
-def _structure(names: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
+def _decoder_for(names: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
     fields = [(f"f{at}", Any, None) for at in range(len(names))]
     rename = {f"f{at}": name for at, name in enumerate(names)}
     structure = msgspec.defstruct("Line", fields, rename=rename, forbid_unknown_fields=True, gc=False)
@@ -81,14 +80,14 @@ def _structure(names: tuple[str, ...]) -> msgspec.json.Decoder[Any]:
 
 
 def _frame(columns: Iterable[tuple[str, list[Any]]]) -> pl.DataFrame | None:
-    """Columns as text; None where a value is nested."""
+    """Return the columns as text; None if a value is nested."""
     series: dict[str, pl.Series] = {}
     for name, values in columns:
         column = _column(name, values)
         if column is None:
             return None
         series[name] = column
-    return pl.DataFrame(series)  # from a list, polars would give a name of its own to a field without one
+    return pl.DataFrame(series)  # from a list, polars would invent a name for a column with an empty one
 
 
 def _column(name: str, values: list[Any]) -> pl.Series | None:

@@ -1,4 +1,4 @@
-"""NDJSON as a format that can be configured."""
+"""The options of NDJSON."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from connectors.formats.text import DETECT, EncodingName
 
 
 class Ndjson(Format):
-    """One JSON object a line."""
+    """One JSON object in each line."""
 
     suffixes: ClassVar[tuple[str, ...]] = (".ndjson", ".jsonl")
 
     type: Literal["ndjson"] = "ndjson"
-    encoding: EncodingName = Field(default=DETECT, description="In which encoding the file is; as of csv.")
+    encoding: EncodingName = Field(default=DETECT, description="The encoding of the file; as for csv.")
 
     def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
-        """As `connectors.formats.ndjson.reader.read_ndjson`."""
+        """See `connectors.formats.ndjson.reader.read_ndjson`."""
         return read_ndjson(file, name, encoding=self.encoding)

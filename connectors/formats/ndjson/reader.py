@@ -1,4 +1,4 @@
-"""NDJSON: one object a line, its values exactly as they were written, in bounded memory."""
+"""The NDJSON reader: one object in each line, with exact values, in bounded memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import BinaryIO
 import polars as pl
 
 from connectors.formats.ndjson.block import CELLS, read_block
-from connectors.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, RecordChunk, RecordLocation
+from connectors.formats.record_chunk import BLOCK_BYTES, RECORD_BYTES, RecordChunk, RecordLocation, row_positions
 from connectors.formats.text import DETECT, TextFile, open_text
 from ingestd.sdk import SourceBroken
 
@@ -24,20 +24,20 @@ def read_ndjson(
     record_bytes: int = RECORD_BYTES,
     cells: int = CELLS,
 ) -> Iterator[RecordChunk]:
-    """The records of a file with one JSON object a line; at least one stretch.
+    """Yield the records of a file with one JSON object in each line, at least one chunk.
 
-    Positions are line numbers from 1; blank lines have a number but are no record. Fields differ from record to record:
-    one that a record lacks is null. ``start`` is the ``end`` of a stretch read before (None: from the beginning).
+    Positions are line numbers from 1; blank lines have a number but are no record. A field that a record lacks is null.
+    ``start``: the ``end`` of an earlier chunk (None: the beginning).
 
     Raises:
         SourceBroken: the file is empty.
     """
     text = open_text(file, encoding)
-    place = start or RecordLocation(offset=text.encoding.mark)
+    location = start or RecordLocation(offset=text.encoding.mark)
     if start is not None:
         text.seek(start.offset)
     facts = text.encoding.facts
-    buffer, final, nothing = b"", False, True
+    buffer, final, is_empty = b"", False, True
     while True:
         if not final:
             more = text.read(block_bytes)
@@ -47,39 +47,31 @@ def read_ndjson(
             break
         end = len(buffer) if final else buffer.rfind(b"\n") + 1
         if end:
-            stretches = read_block(buffer[:end], place, record_bytes, cells)
+            chunks = read_block(buffer[:end], location, record_bytes, cells)
             buffer = buffer[end:]
         elif len(buffer) > record_bytes:
-            stretch, buffer = _skip(text, buffer, place, block_bytes, record_bytes)
-            stretches = iter((stretch,))
+            chunk, buffer = _skip_line(text, buffer, location, block_bytes, record_bytes)
+            chunks = iter((chunk,))
         else:
             continue
-        nothing = False
-        for stretch in stretches:
-            place = stretch.end
-            yield replace(stretch, facts=facts)
-    if nothing and start is None:
-        raise SourceBroken(f"{name} is empty: it holds not a single line.")
-    if nothing:
-        yield RecordChunk(
-            records=pl.DataFrame(), positions=pl.Series("position", [], pl.Int64), rejects=(), end=place, facts=facts
-        )
+        is_empty = False
+        for chunk in chunks:
+            location = chunk.end
+            yield replace(chunk, facts=facts)
+    if is_empty and start is None:
+        raise SourceBroken(f"{name} is empty: it has no lines.")
+    if is_empty:
+        yield RecordChunk(records=pl.DataFrame(), positions=row_positions([]), rejects=(), end=location, facts=facts)
 
 
-def _skip(
-    file: TextFile, buffer: bytes, place: RecordLocation, block_bytes: int, record_bytes: int
+def _skip_line(
+    file: TextFile, buffer: bytes, location: RecordLocation, block_bytes: int, record_bytes: int
 ) -> tuple[RecordChunk, bytes]:
-    """Park a line that is larger than we care to hold; what was read beyond its end comes back."""
-    parked = next(read_block(buffer, place, record_bytes, CELLS))
-    offset = place.offset
+    """Reject a line above the size limit, and return the bytes that were read beyond its end."""
+    rejected = next(read_block(buffer, location, record_bytes, CELLS))
+    offset = location.offset
     while buffer and b"\n" not in buffer:
         offset += len(buffer)
         buffer = file.read(block_bytes)
     end = buffer.find(b"\n") + 1
-    stretch = RecordChunk(
-        records=parked.records,
-        positions=parked.positions,
-        rejects=parked.rejects,
-        end=RecordLocation(offset=offset + end, row=place.row + 1),
-    )
-    return stretch, buffer[end:]
+    return replace(rejected, end=RecordLocation(offset=offset + end, row=location.row + 1)), buffer[end:]

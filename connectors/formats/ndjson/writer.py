@@ -1,4 +1,4 @@
-"""NDJSON as it is written back: flat objects whose reading gives every field as it was."""
+"""The NDJSON writer: flat objects, which read back with every field unchanged."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 from collections.abc import Mapping
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,14})?")
-"""What any program that the line passes through keeps as it is; a longer number is safer as text."""
+"""Numbers that every program keeps exactly. A longer number is safer as text."""
 
 
-def line_of(record: Mapping[str, str | None]) -> str:
-    """One line with its end. What reads as a number or truth value is written as one; its text is the same either way."""
+def encode_line(record: Mapping[str, str | None]) -> str:
+    """Return one line with its line end. A text that reads as a number or boolean is written as such; both read back equal."""
     return "{" + ", ".join(f"{_text(name)}: {_value(value)}" for name, value in record.items()) + "}\n"
 
 

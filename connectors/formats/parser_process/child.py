@@ -1,7 +1,7 @@
 """The child process: ``python -m connectors.formats.parser_process.child CHANNEL LIFE LIMITS``. Parses one file at a time.
 
-The file comes from outside and native code reads it, so this process has limits on memory and time, no secret in its
-environment, and ends with its parent.
+The file is not trusted and native code reads it. So this process has limits on memory and time and no secret in its
+environment, and it ends with its parent.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from connectors.formats.parser_process.messages import (
     ConnectionEnded,
     Crashed,
     DiskFailed,
-    Last,
+    FinalMessage,
     ParseOrder,
     ParsingEnded,
     receive_order,
     send,
-    send_stretch,
+    send_chunk,
 )
 from ingestd.sdk import SourceBroken, limit_process, limit_work
 
 _OUTPUT_BYTES = 2**20
-# A process that keeps more than this after a file is replaced, so that the next file has the whole limit.
+# A process that keeps more memory after a file is replaced, so that the next file has the whole limit.
 _KEPT_BYTES = 512 * 2**20
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
-def main(channel_number: int, life: int, limits: ParserLimits) -> None:
+def main(channel_number: int, lifeline: int, limits: ParserLimits) -> None:
     """Serve orders until the parent closes the channel."""
-    _end_with_parent(life)
+    _end_with_parent(lifeline)
     limit_process(memory_bytes=limits.memory_bytes, output_bytes=_OUTPUT_BYTES)
     with socket.socket(fileno=channel_number) as channel, contextlib.suppress(ConnectionEnded, ConnectionError):
         while True:
@@ -61,40 +61,40 @@ def main(channel_number: int, life: int, limits: ParserLimits) -> None:
                 return
 
 
-def _end_with_parent(life: int) -> None:
+def _end_with_parent(lifeline: int) -> None:
     """Have the kernel end this process when the parent's end of the pipe closes.
 
-    PR_SET_PDEATHSIG looks at the thread that started the child, which may end long before its process does. SIGIO, which
-    ends a process by default, comes also while native code runs.
+    PR_SET_PDEATHSIG depends on the thread that started the child, which may end long before its process. SIGIO ends a process
+    by default, also while native code runs.
     """
     signal.signal(signal.SIGIO, signal.SIG_DFL)
-    fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(life, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
     try:
-        os.read(life, 1)
+        os.read(lifeline, 1)
     except BlockingIOError:
         return
     raise SystemExit(1)  # the parent ended before the signal was set up
 
 
-def _parse(channel: socket.socket, order: ParseOrder, file: BinaryIO) -> Last:
-    """Send every stretch; the message that ends the file."""
+def _parse(channel: socket.socket, order: ParseOrder, file: BinaryIO) -> FinalMessage:
+    """Send every chunk, and return the message that ends the file."""
     try:
         kind: type[IsolatedFormat] = getattr(importlib.import_module(order.module), order.format)
         file.seek(0)
-        for stretch in kind.model_validate_json(bytes(order.settings)).parse(file, order.file):
-            send_stretch(channel, stretch)
+        for chunk in kind.model_validate_json(bytes(order.settings)).parse(file, order.file):
+            send_chunk(channel, chunk)
     except (ConnectionEnded, ConnectionError):
         raise
     except SourceBroken as error:
-        return Broken(sentence=str(error), reusable=_is_small())
+        return Broken(sentence=str(error), reusable=_is_reusable())
     except OSError as error:
         if error.errno is not None:
             return DiskFailed(number=error.errno)
         return _crashed(error)
-    except BaseException as error:  # noqa: BLE001 - a panic of native code is none of Exception
+    except BaseException as error:  # noqa: BLE001 - a panic of native code is no Exception
         return _crashed(error)
-    return ParsingEnded(reusable=_is_small())
+    return ParsingEnded(reusable=_is_reusable())
 
 
 def _crashed(error: BaseException) -> Crashed:
@@ -105,7 +105,7 @@ def _crashed(error: BaseException) -> Crashed:
     )
 
 
-def _is_small() -> bool:
+def _is_reusable() -> bool:
     pages = Path("/proc/self/statm").read_text(encoding="ascii").split()
     return int(pages[5]) * _PAGE_BYTES < _KEPT_BYTES  # the sixth is data and stack
 

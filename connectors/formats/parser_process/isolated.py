@@ -1,4 +1,4 @@
-"""A format of which the parser may take any amount of memory, or end its process: it is parsed in a child process."""
+"""The isolated format: parsed in a child process, because its parser may crash or need any amount of memory."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ _CHUNK_BYTES = 2**20
 
 
 class IsolatedFormat(Format):
-    """Has `parse`, which runs in the child process, instead of `read`."""
+    """A format with `parse`, which runs in the child process, instead of `read`."""
 
     most_bytes: ClassVar[int | None] = None
-    """No file that is larger is parsed, so no more is copied of what is unpacked; None: any size."""
+    """The limit for the size of a file, and so for what is copied of a packed file; None: no limit."""
 
     _parsers: Parsers = PrivateAttr(default_factory=lambda: DEFAULT)
 
     @abstractmethod
     def parse(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
-        """As `Format.read`, of a file on disk in which the parser may seek."""
+        """Yield the records as `Format.read` does, from a file on disk in which the parser can seek."""
 
-    def using(self, parsers: Parsers) -> Self:
-        """The same format, parsed by the processes of a connector."""
+    def with_parsers(self, parsers: Parsers) -> Self:
+        """Return the same format, parsed by the processes of a connector."""
         bound = self.model_copy()
-        bound._parsers = parsers  # noqa: SLF001 - our own copy
+        bound._parsers = parsers  # noqa: SLF001 - the copy made here
         return bound
 
     def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
-        """As `Format.read`; the death of the parser process is a `SourceBroken`."""
+        """See `Format.read`. If the parser process dies, it raises `SourceBroken`."""
         kind = type(self)
         order = ParseOrder(
             module=kind.__module__,
@@ -51,13 +51,13 @@ class IsolatedFormat(Format):
             try:
                 descriptor = file.fileno()
             except (UnsupportedOperation, AttributeError):
-                descriptor = stack.enter_context(_copied(file, self.most_bytes)).fileno()
+                descriptor = stack.enter_context(_copy_to_disk(file, self.most_bytes)).fileno()
             yield from self._parsers.parse(order, descriptor)
 
 
-def _copied(file: BinaryIO, most_bytes: int | None) -> BinaryIO:
-    """What is in memory or comes out of a packed file, as a file on disk without a name; one byte more than it may have."""
-    copy = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115 - the caller's
+def _copy_to_disk(file: BinaryIO, most_bytes: int | None) -> BinaryIO:
+    """Copy an unpacked or in-memory file to an unnamed file on disk, up to one byte above the limit."""
+    copy = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115 - the caller closes it
     try:
         left = most_bytes
         while left is None or left >= 0:

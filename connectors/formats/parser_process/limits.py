@@ -1,4 +1,4 @@
-"""What a parser process may use."""
+"""The limits of a parser process."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParserLimits:
-    """Limits for one file, and how long a process without work is kept.
+    """Limits for one file, and for the processes.
 
     ``memory_bytes``: enough for a workbook of 2 GiB of XML. ``silent_seconds``: the longest time between two messages of
-    the process. ``processes``: how many run at the same time, for all connectors together.
+    the process. ``idle_seconds``: how long a process without work is kept. ``processes``: how many run at the same time, for
+    all connectors together.
     """
 
     memory_bytes: int = 3 * 2**30

@@ -1,4 +1,4 @@
-"""What parent and child send each other: a JSON head and the columns of a stretch as Arrow streams, over a socket."""
+"""The messages between parent and child over a socket: a JSON head, and the columns of a chunk as Arrow streams."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _DESCRIPTOR_BYTE = b"f"
 
 
 class ParseOrder(msgspec.Struct, frozen=True, kw_only=True, tag="order"):
-    """Parent to child: parse the file of the descriptor that comes with it.
+    """From parent to child: parse the file of the descriptor that is sent with the order.
 
-    ``module`` and ``format`` name the class, ``settings`` are its fields; ``file`` is the file's name for errors.
+    ``module`` and ``format`` name the class, ``settings`` are its fields. ``file``: the file's name for errors.
     """
 
     module: str
@@ -30,11 +30,11 @@ class ParseOrder(msgspec.Struct, frozen=True, kw_only=True, tag="order"):
 
 
 class Accepted(msgspec.Struct, frozen=True, kw_only=True, tag="accepted"):
-    """The child has begun: from now on its death is the file's doing."""
+    """The child has begun to parse. If it dies after this, the file is the cause."""
 
 
-class Chunk(msgspec.Struct, frozen=True, kw_only=True, tag="chunk"):
-    """A stretch; its records and positions follow as Arrow streams, the first of ``records_bytes``."""
+class ChunkHeader(msgspec.Struct, frozen=True, kw_only=True, tag="chunk"):
+    """A chunk. Its records and positions follow as Arrow streams, the first of ``records_bytes``."""
 
     records_bytes: int
     rejects: list[RejectedRecord]
@@ -45,7 +45,7 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True, tag="chunk"):
 
 
 class RejectedRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A reject as JSON."""
+    """A rejected record as JSON."""
 
     position: int | str
     reason: str
@@ -54,57 +54,57 @@ class RejectedRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Broken(msgspec.Struct, frozen=True, kw_only=True, tag="broken"):
-    """The file can't be read, as ``sentence`` says; ``reusable`` as of `ParsingEnded`."""
+    """The file can't be read; ``sentence`` says why. ``reusable``: see `ParsingEnded`."""
 
     sentence: str
     reusable: bool
 
 
 class DiskFailed(msgspec.Struct, frozen=True, kw_only=True, tag="disk"):
-    """Reading the file failed in the system, not in the parser."""
+    """The system could not read the file; ``number``: the error number."""
 
     number: int
 
 
 class Crashed(msgspec.Struct, frozen=True, kw_only=True, tag="crashed"):
-    """The parser raised what it should not; ``no_memory``: it was given no more memory."""
+    """The parser raised an unexpected exception. ``no_memory``: it got no more memory."""
 
     error: str
     no_memory: bool
 
 
 class ParsingEnded(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
-    """The whole file was sent. ``reusable``: the process holds little memory and can take another file."""
+    """The whole file was sent. ``reusable``: the process holds little memory and can parse another file."""
 
     reusable: bool
 
 
-Last = Broken | DiskFailed | Crashed | ParsingEnded
-FromChild = Accepted | Chunk | Last
+FinalMessage = Broken | DiskFailed | Crashed | ParsingEnded
+ChildMessage = Accepted | ChunkHeader | FinalMessage
 
 _TO_CHILD = msgspec.json.Decoder(ParseOrder)
-_FROM_CHILD: msgspec.json.Decoder[FromChild] = msgspec.json.Decoder(FromChild)
+_FROM_CHILD: msgspec.json.Decoder[ChildMessage] = msgspec.json.Decoder(ChildMessage)
 
 
 class ConnectionEnded(Exception):
-    """The other side closed the connection, or died."""
+    """The other side closed the connection or died."""
 
 
 def send_order(channel: socket.socket, order: ParseOrder, descriptor: int) -> None:
     """Send an order with its file.
 
     Raises:
-        OSError: the child is gone.
+        OSError: the child has ended.
     """
     socket.send_fds(channel, [_DESCRIPTOR_BYTE], [descriptor])
     _send(channel, msgspec.json.encode(order), b"")
 
 
 def receive_order(channel: socket.socket) -> tuple[ParseOrder, int]:
-    """The next order and the descriptor of its file.
+    """Return the next order and the descriptor of its file.
 
     Raises:
-        ConnectionEnded: the parent is gone or needs no more.
+        ConnectionEnded: the parent has ended or closed the connection.
     """
     data, descriptors, _, _ = socket.recv_fds(channel, 1, 1)
     if not data:
@@ -113,40 +113,40 @@ def receive_order(channel: socket.socket) -> tuple[ParseOrder, int]:
     return _TO_CHILD.decode(head), descriptors[0]
 
 
-def send(channel: socket.socket, message: FromChild) -> None:
+def send(channel: socket.socket, message: ChildMessage) -> None:
     """Send a message without columns."""
     _send(channel, msgspec.json.encode(message), b"")
 
 
-def send_stretch(channel: socket.socket, stretch: RecordChunk) -> None:
-    """Send a stretch."""
-    records, positions = _arrow(stretch.records), _arrow(stretch.positions.to_frame("position"))
-    chunk = Chunk(
+def send_chunk(channel: socket.socket, chunk: RecordChunk) -> None:
+    """Send a chunk."""
+    records, positions = _arrow(chunk.records), _arrow(chunk.positions.to_frame("position"))
+    header = ChunkHeader(
         records_bytes=len(records),
         rejects=[
             RejectedRecord(
                 position=reject.position, reason=reject.reason, field=reject.field, record=dict(reject.record)
             )
-            for reject in stretch.rejects
+            for reject in chunk.rejects
         ],
-        offset=stretch.end.offset,
-        row=stretch.end.row,
-        header=stretch.header,
-        facts=dict(stretch.facts),
+        offset=chunk.end.offset,
+        row=chunk.end.row,
+        header=chunk.header,
+        facts=dict(chunk.facts),
     )
-    _send(channel, msgspec.json.encode(chunk), records + positions)
+    _send(channel, msgspec.json.encode(header), records + positions)
 
 
-def receive(channel: socket.socket) -> Accepted | Last | RecordChunk:
-    """The next message; a chunk as the stretch that it was.
+def receive(channel: socket.socket) -> Accepted | FinalMessage | RecordChunk:
+    """Return the next message; a chunk as the `RecordChunk` that was sent.
 
     Raises:
-        ConnectionEnded: the child is gone.
-        TimeoutError: nothing came within the channel's timeout.
+        ConnectionEnded: the child has ended.
+        TimeoutError: nothing arrived within the channel's timeout.
     """
     head, columns = _receive(channel)
     message = _FROM_CHILD.decode(head)
-    if not isinstance(message, Chunk):
+    if not isinstance(message, ChunkHeader):
         return message
     size = message.records_bytes
     return RecordChunk(
@@ -178,11 +178,11 @@ def _send(channel: socket.socket, head: bytes, columns: bytes) -> None:
 
 
 def _receive(channel: socket.socket) -> Sequence[memoryview]:
-    head_bytes, columns_bytes = _SIZES.unpack(_exactly(channel, _SIZES.size))
-    return _exactly(channel, head_bytes), _exactly(channel, columns_bytes)
+    head_bytes, columns_bytes = _SIZES.unpack(_receive_exactly(channel, _SIZES.size))
+    return _receive_exactly(channel, head_bytes), _receive_exactly(channel, columns_bytes)
 
 
-def _exactly(channel: socket.socket, size: int) -> memoryview:
+def _receive_exactly(channel: socket.socket, size: int) -> memoryview:
     data = memoryview(bytearray(size))
     filled = 0
     while filled < size:

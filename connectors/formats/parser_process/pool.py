@@ -1,4 +1,4 @@
-"""The parser processes of this program, shared by its connectors: started when needed, ended after some time without work."""
+"""The pool of parser processes that all connectors share. A process starts on demand and ends after some time without work."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class ParserPool:
         self._timer: threading.Timer | None = None
 
     def processes(self) -> tuple[int, ...]:
-        """The process ids of all processes, busy and idle."""
+        """Return the ids of all processes, busy and idle."""
         with self._changed:
             return tuple(process.pid for process in (*self._busy, *(process for _, process in self._idle)))
 
     def acquire(self, client: Parsers) -> ParserProcess:
-        """An idle process or a new one, once there is room for it.
+        """Return an idle process or a new one; wait while all processes are busy.
 
         Raises:
             SourceUnavailable: the client was interrupted, or the process can't be started.
@@ -54,29 +54,29 @@ class ParserPool:
         return process
 
     def release(self, process: ParserProcess) -> None:
-        """Keep a process that can take another file, else end it."""
+        """Keep a process that can parse another file; end any other."""
         if not process.is_reusable:
             process.end()
         with self._changed:
             self._busy.discard(process)
             if process.is_reusable:
                 self._idle.append((time.monotonic(), process))
-                self._arm()
+                self._start_timer()
             self._changed.notify_all()
 
     def wake(self) -> None:
-        """Have those who wait in `acquire` look again."""
+        """Have every `acquire` that waits check its condition again."""
         with self._changed:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """End what is idle now."""
+        """End all idle processes."""
         self._end_idle(before=float("inf"))
 
     def _has_room(self) -> bool:
         return len(self._busy) + len(self._idle) + self._starting < self.limits.processes
 
-    def _arm(self) -> None:
+    def _start_timer(self) -> None:
         if self._timer is None and self._idle:
             due = self._idle[0][0] + self.limits.idle_seconds
             self._timer = threading.Timer(max(0.0, due - time.monotonic()), self._on_timer)
@@ -95,7 +95,7 @@ class ParserPool:
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
-            self._arm()
+            self._start_timer()
             self._changed.notify_all()
         for process in over:
             process.end()
@@ -106,7 +106,7 @@ atexit.register(SHARED.close)
 
 
 class Parsers:
-    """A connector's access to the processes. One thread at a time parses; `interrupt` may be called from any."""
+    """A connector's access to the processes. One thread at a time calls `parse`; any thread may call `interrupt`."""
 
     def __init__(self, pool: ParserPool = SHARED) -> None:
         self._pool = pool
@@ -115,10 +115,11 @@ class Parsers:
         self.is_interrupted = False
 
     def parse(self, order: ParseOrder, descriptor: int) -> Iterator[RecordChunk]:
-        """As `ParserProcess.parse`, in a process that is this reading's alone until it ends.
+        """Parse a file in a process that no other reading uses meanwhile; see `ParserProcess.parse`.
 
         Raises:
-            SourceUnavailable: it was interrupted, besides.
+            SourceUnavailable: the reading was interrupted, or the process can't be started.
+            SourceBroken: the file can't be read.
         """
         process = self._pool.acquire(self)
         try:
@@ -128,7 +129,7 @@ class Parsers:
             try:
                 yield from process.parse(order, descriptor)
             except Exception:
-                self.check()  # what ended the process was not the file
+                self.check()  # an interruption ended the process, not the file
                 raise
         finally:
             with self._lock:
@@ -136,14 +137,18 @@ class Parsers:
             self._pool.release(process)
 
     def check(self) -> None:
-        """Raises `SourceUnavailable` once this was interrupted."""
+        """Check that there was no interruption.
+
+        Raises:
+            SourceUnavailable: there was.
+        """
         if self.is_interrupted:
             raise SourceUnavailable(
                 "The reading was stopped before the file's end; it is read again after the next start."
             )
 
     def interrupt(self) -> None:
-        """End what is being parsed, for good: every reading, also a later one, raises `SourceUnavailable`."""
+        """End all parsing permanently: every reading, also a later one, raises `SourceUnavailable`."""
         self.is_interrupted = True
         with self._lock:
             for process in self._held:
@@ -152,4 +157,4 @@ class Parsers:
 
 
 DEFAULT = Parsers()
-"""For readings that no connector interrupts."""
+"""The access for readings that are never interrupted."""

@@ -1,4 +1,4 @@
-"""The parent's side of one parser process: start, one file at a time, and what its death says about the file."""
+"""The parent's side of one parser process: its start, the parsing of one file at a time, and the cause of its death."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from connectors.formats.parser_process.messages import (
     ConnectionEnded,
     Crashed,
     DiskFailed,
-    Last,
+    FinalMessage,
     ParseOrder,
     ParsingEnded,
     receive,
@@ -35,23 +35,23 @@ _STDERR_BYTES = 65_536
 
 
 class ParserProcess:
-    """One child process. `parse` belongs to one thread at a time; `kill` may be called from any."""
+    """One child process. One thread at a time calls `parse`; any thread may call `kill`."""
 
     def __init__(self, limits: ParserLimits) -> None:
         self._limits = limits
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `end`
         self._channel, channel = socket.socketpair()
         self._channel.settimeout(limits.silent_seconds)
-        life, self._life = os.pipe()
+        lifeline, self._lifeline = os.pipe()
         try:
-            self._process = subprocess.Popen(  # noqa: S603 - our own module, no shell
+            self._process = subprocess.Popen(  # noqa: S603 - a module of this package, no shell
                 [
                     sys.executable,
                     "-P",
                     "-m",
                     _CHILD,
                     str(channel.fileno()),
-                    str(life),
+                    str(lifeline),
                     msgspec.json.encode(limits).decode(),
                 ],
                 stdin=subprocess.DEVNULL,
@@ -59,23 +59,23 @@ class ParserProcess:
                 stderr=self._stderr,
                 cwd="/",
                 env=child_environment(connectors.__file__, ingestd.__file__),
-                pass_fds=(channel.fileno(), life),
+                pass_fds=(channel.fileno(), lifeline),
                 start_new_session=True,
             )
         except OSError as error:
             self._stderr.close()
             self._channel.close()
-            os.close(self._life)
+            os.close(self._lifeline)
             raise SourceUnavailable(f"The parser process can't be started: {error.strerror}.") from error
         finally:
             channel.close()
-            os.close(life)
+            os.close(lifeline)
         self.pid = self._process.pid
         self.is_reusable = False
-        """Whether the last file was read to its end and another can follow."""
+        """True if the last file was read to its end and another can follow."""
 
     def parse(self, order: ParseOrder, descriptor: int) -> Iterator[RecordChunk]:
-        """The stretches of one file. Where this ends before the file's end, `end` the process.
+        """Yield the chunks of one file. If the caller stops before the file's end, it must `end` the process.
 
         Raises:
             SourceBroken: the file can't be read, or parsing it ended the process.
@@ -84,7 +84,7 @@ class ParserProcess:
         """
         self.is_reusable = False
         os.ftruncate(self._stderr.fileno(), 0)
-        os.lseek(self._stderr.fileno(), 0, os.SEEK_SET)  # the child's own offset, too
+        os.lseek(self._stderr.fileno(), 0, os.SEEK_SET)  # the child shares this offset
         accepted = False
         try:
             send_order(self._channel, order, descriptor)
@@ -99,14 +99,14 @@ class ParserProcess:
                     return
         except TimeoutError as error:
             self.kill()
-            raise SourceBroken(self._silent(order.file)) from error
+            raise SourceBroken(self._describe_silence(order.file)) from error
         except (ConnectionEnded, ConnectionError) as error:
             code = self._process.wait()
             if not accepted:
-                raise SourceUnavailable(f"The parser process can't be started: {self._last_words(code)}.") from error
-            raise SourceBroken(self._death(order.file, code)) from error
+                raise SourceUnavailable(f"The parser process can't be started: {self._describe_end(code)}.") from error
+            raise SourceBroken(self._describe_death(order.file, code)) from error
 
-    def _finish(self, message: Last, file: str) -> None:
+    def _finish(self, message: FinalMessage, file: str) -> None:
         match message:
             case ParsingEnded(reusable=reusable):
                 self.is_reusable = reusable
@@ -116,10 +116,10 @@ class ParserProcess:
             case DiskFailed(number=number):
                 raise OSError(number, os.strerror(number))
             case Crashed(error=error, no_memory=no_memory):
-                raise SourceBroken(self._no_memory(file) if no_memory else _failed(file, error))
+                raise SourceBroken(self._describe_no_memory(file) if no_memory else _describe_failure(file, error))
 
     def kill(self) -> None:
-        """End the process now; a `parse` that waits for it ends, too."""
+        """Kill the process; a `parse` that waits for it ends, too."""
         self._process.kill()
 
     def end(self) -> None:
@@ -127,48 +127,45 @@ class ParserProcess:
         self._process.kill()
         self._process.wait()
         self._channel.close()
-        os.close(self._life)
+        os.close(self._lifeline)
         self._stderr.close()
 
-    def _death(self, file: str, code: int) -> str:
+    def _describe_death(self, file: str, code: int) -> str:
         if code == -signal.SIGXCPU:
             return (
                 f"{file} can't be read: parsing it takes more than {self._limits.cpu_seconds} seconds of processor time."
                 f" {_ADVICE}"
             )
-        if reports_no_memory(self._printed()):
-            return self._no_memory(file)
+        if reports_no_memory(self._stderr_tail()):
+            return self._describe_no_memory(file)
         if code == -signal.SIGKILL:
-            return (
-                f"{file} can't be read: its parser was killed by the system, most often because memory ran short."
-                f" {_ADVICE}"
-            )
-        return _failed(file, self._last_words(code))
+            return f"{file} can't be read: the system killed its parser, most often because memory ran out. {_ADVICE}"
+        return _describe_failure(file, self._describe_end(code))
 
-    def _no_memory(self, file: str) -> str:
+    def _describe_no_memory(self, file: str) -> str:
         return (
-            f"{file} can't be read: parsing it needs more than {self._limits.memory_bytes >> 20} MiB of memory, as a"
-            f" damaged file does. {_ADVICE}"
+            f"{file} can't be read: parsing it needs more than {self._limits.memory_bytes >> 20} MiB of memory. The"
+            f" file may be damaged. {_ADVICE}"
         )
 
-    def _silent(self, file: str) -> str:
+    def _describe_silence(self, file: str) -> str:
         return (
             f"{file} can't be read: its parser reported nothing for {self._limits.silent_seconds:g} seconds and was"
             f" stopped. {_ADVICE}"
         )
 
-    def _last_words(self, code: int) -> str:
+    def _describe_end(self, code: int) -> str:
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        lines = self._printed().decode("utf-8", "replace").strip().splitlines()
+        lines = self._stderr_tail().decode("utf-8", "replace").strip().splitlines()
         return f"it ended with {how}" + (f" ({lines[-1][:300]})" if lines else "")
 
-    def _printed(self) -> bytes:
+    def _stderr_tail(self) -> bytes:
         size = os.fstat(self._stderr.fileno()).st_size
         return os.pread(self._stderr.fileno(), _STDERR_BYTES, max(0, size - _STDERR_BYTES))
 
 
-_ADVICE = "Open it in the program that wrote it, save it again and drop it, or save what is needed of it as CSV."
+_ADVICE = "Open it in the program that wrote it, save it again and drop it, or save the data as CSV."
 
 
-def _failed(file: str, error: str) -> str:
+def _describe_failure(file: str, error: str) -> str:
     return f"{file} can't be read: its parser failed, {error}. {_ADVICE}"

@@ -1,6 +1,6 @@
-"""What every format made of text shares: which encoding a file has, and how it is read as UTF-8."""
+"""Text files: their encoding, and reading them as UTF-8."""
 
-from connectors.formats.text.encoding import DETECT, Encoding, EncodingName, detect, named
+from connectors.formats.text.encoding import DETECT, Encoding, EncodingName, detect_encoding, encoding_by_name
 from connectors.formats.text.text_file import TextFile, open_text
 
-__all__ = ["DETECT", "Encoding", "EncodingName", "TextFile", "detect", "named", "open_text"]
+__all__ = ["DETECT", "Encoding", "EncodingName", "TextFile", "detect_encoding", "encoding_by_name", "open_text"]

@@ -1,7 +1,7 @@
-"""Which encoding a text file has: as declared, by its byte order mark, else by what its bytes prove or make likely.
+"""The encoding of a text file: as configured, by its byte order mark, else detected from its bytes.
 
-A wrong guess changes values silently, so whatever is UTF-8, or UTF-8 with some bad rows, is UTF-8: its bad rows are rejected.
-Only text of which no line is UTF-8 is taken for an older encoding, and that is marked as a guess.
+A wrong guess changes values silently. So a file that is UTF-8 except for some rows counts as UTF-8, and those rows are
+rejected. Only if no line is UTF-8, an older encoding is assumed and reported as a guess.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ SAMPLE_BYTES = 2**20
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16: its mark begins with that one's
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, because its mark begins with the mark of UTF-16
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_SPOKEN = {
+_DISPLAY_NAMES = {
     **{f"cp{number}": f"windows-{number}" for number in range(1250, 1259)},
     "iso8859-1": "latin-1",
     "iso8859-2": "iso-8859-2",
@@ -38,17 +38,17 @@ _SEQUENCE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0
 _LONGEST_SEQUENCE = 4
 _ZEROS_OF_UTF_16 = 0.4
 _ZEROS_OF_UTF_32 = 0.9
-# A character of two bytes may pass for one of UTF-8, so in such text one line in so many may, if it has no other.
+# In text with two bytes for each character, one line in so many may be valid UTF-8 by coincidence.
 _TWO_BYTES = frozenset({"cp932", "euc_jp", "euc_kr", "cp949", "big5", "gb18030"})
 _ONE_SHORT_SEQUENCE = re.compile(rb"[\x00-\x7f]*[\xc2-\xdf][\x80-\xbf][\x00-\x7f]*")
-_BY_CHANCE = 20
+_LINES_PER_COINCIDENCE = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encoding:
-    """``name`` for people and the record, ``codec`` for Python, ``mark``: how many bytes of byte order mark to skip.
+    """``name`` is for people, ``codec`` for Python. ``mark``: the number of bytes of the byte order mark.
 
-    ``guessed``: nothing in the file states or proves it.
+    ``guessed``: nothing in the file states or proves the encoding.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Encoding:
 
     @property
     def facts(self) -> dict[str, str]:
-        """What is to be on record of it."""
+        """The facts about the encoding that the entries keep."""
         if not self.guessed:
             return {"file.encoding": self.name}
         notice = f"Its encoding is a guess: {self.name}. If letters are wrong, set encoding and drop the file again."
@@ -66,61 +66,60 @@ class Encoding:
 
     @property
     def is_utf8(self) -> bool:
-        """Whether the bytes can be taken as they are."""
+        """True if the bytes need no conversion."""
         return self.codec in {"utf-8", "ascii"}
 
 
-def named(name: str) -> Encoding:
-    """The encoding that a person calls ``name``; Shift-JIS is Microsoft's, which is what is written.
+def encoding_by_name(name: str) -> Encoding:
+    """Return the encoding of that name. Shift-JIS means the variant of Microsoft, which programs write.
 
     Raises:
         ValueError: no such text encoding.
     """
     try:
         info = codecs.lookup(name)
-        "".encode(name)  # some codecs turn bytes into bytes, or are no encoding of text in files
+        "".encode(name)  # some codecs convert bytes to bytes, or are no encoding of text files
     except (LookupError, TypeError, ValueError):
         info = None
     if info is None or info.name in {"punycode", "idna", "utf-7", "unicode_escape", "raw_unicode_escape", "undefined"}:
         raise ValueError(
-            f"'{name}' is no encoding of text that is known here; common ones are utf-8, utf-16, windows-1252, latin-1 and"
-            " shift-jis"
+            f"'{name}' is no known text encoding; common ones are utf-8, utf-16, windows-1252, latin-1 and shift-jis"
         )
     codec = "cp932" if info.name in {"shift_jis", "cp932"} else info.name
-    return Encoding(name=_SPOKEN.get(codec, codec), codec=codec)
+    return Encoding(name=_DISPLAY_NAMES.get(codec, codec), codec=codec)
 
 
-def _known(name: str) -> str:
+def _check_encoding(name: str) -> str:
     if name != DETECT:
-        named(name)
+        encoding_by_name(name)
     return name
 
 
-EncodingName = Annotated[str, AfterValidator(_known)]
-"""The name of an encoding in a setting, or ``detect``."""
+EncodingName = Annotated[str, AfterValidator(_check_encoding)]
+"""The name of an encoding in a setting, or ``detect_encoding``."""
 
 
-def marked(sample: bytes) -> Encoding | None:
-    """The encoding that a byte order mark at the start tells."""
+def encoding_by_mark(sample: bytes) -> Encoding | None:
+    """Return the encoding of the byte order mark at the start; None without a mark."""
     for mark, codec in _MARKS:
         if sample.startswith(mark):
             return Encoding(name=codec, codec=codec, mark=len(mark))
     return None
 
 
-def detect(sample: bytes, *, whole: bool) -> Encoding:
-    """The encoding of a file that begins with ``sample``; ``whole``: that is all of it."""
-    if found := marked(sample):
+def detect_encoding(sample: bytes, *, whole: bool) -> Encoding:
+    """Return the encoding of a file that begins with ``sample``; ``whole``: the sample is the whole file."""
+    if found := encoding_by_mark(sample):
         return found
     if several_bytes := _four_byte_order(sample) or _two_byte_order(sample):
         return Encoding(name=several_bytes, codec=several_bytes)
-    if _is_utf8(sample, whole=whole) or (codec := _legacy(sample, whole=whole)) is None:
+    if _is_utf8(sample, whole=whole) or (codec := _detect_legacy(sample, whole=whole)) is None:
         return Encoding(name="utf-8", codec="utf-8")
-    return replace(named(codec), guessed=True)
+    return replace(encoding_by_name(codec), guessed=True)
 
 
-def _legacy(sample: bytes, *, whole: bool) -> str | None:
-    """The codec of a sample that is not all UTF-8; None: it is UTF-8 in which some bytes are wrong."""
+def _detect_legacy(sample: bytes, *, whole: bool) -> str | None:
+    """Return the codec of a sample that is not valid UTF-8; None if it is UTF-8 with some invalid bytes."""
     lines = sample.splitlines()
     if not whole and len(lines) > 1:
         lines.pop()
@@ -130,12 +129,12 @@ def _legacy(sample: bytes, *, whole: bool) -> str | None:
         return None
     codec = guess_legacy(bad)
     good = [line for line in beyond if _is_utf8(line, whole=True)]
-    by_chance = codec in _TWO_BYTES and all(_ONE_SHORT_SEQUENCE.fullmatch(line) for line in good)
-    return codec if not good or (by_chance and len(good) * _BY_CHANCE <= len(bad)) else None
+    is_coincidence = codec in _TWO_BYTES and all(_ONE_SHORT_SEQUENCE.fullmatch(line) for line in good)
+    return codec if not good or (is_coincidence and len(good) * _LINES_PER_COINCIDENCE <= len(bad)) else None
 
 
 def _four_byte_order(sample: bytes) -> str | None:
-    """UTF-32 without a mark shows by three zeros in four bytes."""
+    """Detect UTF-32 without a mark by three zeros in four bytes."""
     if len(sample) < _LONGEST_SEQUENCE:
         return None
     shares = [part.count(0) / len(part) for part in (sample[at::4] for at in range(4))]
@@ -145,7 +144,7 @@ def _four_byte_order(sample: bytes) -> str | None:
 
 
 def _two_byte_order(sample: bytes) -> str | None:
-    """UTF-16 without a mark shows by the zero in every second byte of Western text."""
+    """Detect UTF-16 without a mark by the zero in every second byte of Western text."""
     if b"\0" not in sample or len(sample) < _LONGEST_SEQUENCE:
         return None
     even, odd = sample[::2], sample[1::2]
@@ -168,7 +167,7 @@ def _is_utf8(sample: bytes, *, whole: bool) -> bool:
 
 
 def _is_legacy(sample: bytes) -> bool:
-    """Whether the letters beyond ASCII are mostly not UTF-8's: else it is UTF-8 in which some bytes are wrong."""
+    """Return True if most bytes beyond ASCII are not UTF-8; else it is UTF-8 with some invalid bytes."""
     sequences = _SEQUENCE.findall(sample)
     stray = sum(byte >= 0x80 for byte in sample) - sum(map(len, sequences))
     return stray > len(sequences)

@@ -1,11 +1,10 @@
 # ruff: noqa: RUF001, RUF003  letters of other scripts are what this module is about
-"""Which encoding text has that is not Unicode: a guess by its letters, since no byte of it states one. Pure.
+"""Legacy encodings: a guess by the letters of text that is not Unicode, because no byte states the encoding. Pure.
 
-Two questions, one after the other. Do the bytes beyond ASCII follow each other, as in Cyrillic, Greek, Chinese, Japanese
-and Korean text? Then the encoding is the one under which most are everyday characters of its script. Or are they single
-letters within Latin words? Then it is the one under which they are letters of one language; where several fit alike,
-Windows-1252. (charset-normalizer 3.5 was measured on tables of 2, 20 and 200 rows: with single letters and with few
-words it mostly finds another encoding, since it judges running text.)
+If bytes beyond ASCII follow each other, as in Cyrillic, Greek, Chinese, Japanese and Korean text, the encoding is the one with
+the most everyday characters of its script. If they are single letters within Latin words, it is the one with the most letters of
+one language; of several that fit equally, Windows-1252. (charset-normalizer 3.5 was measured on tables of 2, 20 and 200 rows.
+With single letters and few words it mostly finds another encoding, because it expects continuous text.)
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _TYPICAL = {
     "cp932": re.compile("[ぁ-ヺー一-鿿]"),
     "big5": re.compile("[一-鿿]"),
 }
-"""By encoding of another script, the characters that most of its text consists of; of those that fit alike the first is taken."""
+"""The most frequent characters of a script, by encoding. Of encodings that fit equally, the first is used."""
 _COMMON = {
     "cp949": (*range(0xB0, 0xC9),),
     "gb18030": (*range(0xB0, 0xD8),),
@@ -35,12 +34,12 @@ _COMMON = {
     "cp932": (0x81, 0x82, 0x83, *range(0x88, 0x98)),
     "big5": (*range(0xA4, 0xC7),),
 }
-"""The first bytes of the characters of everyday text, which these encodings keep together."""
+"""The first bytes of everyday characters, which are close together in these encodings."""
 _STRICTER = {"cp949": "euc_kr"}
-"""What includes an older encoding, which is named if the text is that."""
+"""Encodings that include an older one. The older one is reported if the text fits it."""
 _CREDIBLE = 0.5
 
-# Two bytes beyond ASCII, or one and what may follow it in Shift-JIS and Big5.
+# Two bytes beyond ASCII, or one and a byte that may follow it in Shift-JIS and big5.
 _PAIRS = re.compile(rb"(?:[\x81-\xfe][\x80-\xfe])+")
 _LOOSE_PAIRS = re.compile(rb"(?:[\x81-\xfe][\x40-\x7e\x80-\xfe])+")
 _SIDE_BY_SIDE = 1.5
@@ -54,10 +53,10 @@ _LANGUAGES = {
     "cp1250": _CENTRAL,
     "cp1254": ("âçğıiîöşüû",),
 }  # fmt: skip
-"""By encoding, the letters beyond ASCII of each language that is written in it."""
+"""The letters beyond ASCII of each language, by encoding."""
 _MARGIN = 0.1
 _CONVINCING = 0.8
-# Signs that stand beside words and numbers (5 °C, 10 m², ±1, Ø 8, “so” – …): letters only if they stand between letters.
+# Signs beside words and numbers (5 °C, 10 m², ±1, Ø 8, “so” – …) count as letters only between letters.
 _SIGNS = rb"\x80\x82\x84\x85\x89\x91-\x97\x99\xa0\xa7\xa9\xab\xae\xb0-\xb5\xb7\xbb-\xbe\xd7\xd8\xf7\xf8"
 _LETTERS = re.compile(
     rb"(?<=[A-Za-z\xc0-\xff])[\x80-\xff](?=[A-Za-z\xc0-\xff])|[^\x00-\x7f%s]" % _SIGNS,
@@ -65,7 +64,7 @@ _LETTERS = re.compile(
 
 
 def guess_legacy(lines: Iterable[bytes]) -> str:
-    """The codec of the lines, which hold bytes beyond ASCII and are not UTF-8."""
+    """Return the codec of lines that hold bytes beyond ASCII and are not UTF-8."""
     sample = _beginning(lines)
     latin, fit = _latin(sample)
     if _pairs_in_a_row(_PAIRS, sample) >= _SIDE_BY_SIDE or (
@@ -91,7 +90,7 @@ def _pairs_in_a_row(pairs: re.Pattern[bytes], sample: bytes) -> float:
 
 
 def _other_script(sample: bytes) -> str | None:
-    """The encoding under which the text has the largest share of typical characters; None: no half of it has any."""
+    """Return the encoding with the largest share of typical characters; None if none has a share of one half."""
     share, best = 0.0, ""
     for codec in _TYPICAL:
         if (found := _typical_share(sample, codec)) > share:
@@ -111,7 +110,7 @@ def _typical_share(sample: bytes, codec: str) -> float:
 
 
 def _latin(sample: bytes) -> tuple[str, float]:
-    """The encoding under which the letters fit best, and which share of them does."""
+    """Return the encoding that the letters fit best, and the share of letters that fit."""
     letters = b"".join(_LETTERS.findall(sample))
     if not letters:
         return WESTERN, 1.0

@@ -1,7 +1,7 @@
-"""A text file as a stream of UTF-8, whatever it is written in.
+"""A text file as a stream of UTF-8, whatever its encoding.
 
-A byte that the encoding does not know must park its record and never turn into another character. It becomes a lone
-surrogate, which is no UTF-8 either, so that readers find it by the same look as the stray bytes of a UTF-8 file.
+A byte that is invalid in the encoding must reject its record and never become another character. It becomes a lone surrogate,
+which is invalid in UTF-8, too. So readers detect it in the same way as an invalid byte of a UTF-8 file.
 """
 
 from __future__ import annotations
@@ -10,21 +10,28 @@ import codecs
 import io
 from typing import BinaryIO
 
-from connectors.formats.text.encoding import DETECT, SAMPLE_BYTES, Encoding, detect, marked, named
+from connectors.formats.text.encoding import (
+    DETECT,
+    SAMPLE_BYTES,
+    Encoding,
+    detect_encoding,
+    encoding_by_mark,
+    encoding_by_name,
+)
 
 
 class TextFile:
-    """The rest of a file as UTF-8 without byte order mark; ``read`` as of a binary file."""
+    """A file as UTF-8 without byte order mark. ``beginning``: the bytes that were read before."""
 
-    def __init__(self, file: BinaryIO, begun: bytes, encoding: Encoding, *, ended: bool) -> None:
+    def __init__(self, file: BinaryIO, beginning: bytes, encoding: Encoding, *, ended: bool) -> None:
         self.encoding = encoding
         self._file = file
-        self._begun = begun[encoding.mark :]
+        self._begun = beginning[encoding.mark :]
         self._ended = ended
-        self._decoder = None if encoding.is_utf8 else codecs.getincrementaldecoder(encoding.codec)(_MARK_BAD_BYTES)
+        self._decoder = None if encoding.is_utf8 else codecs.getincrementaldecoder(encoding.codec)(_REPLACE_BAD_BYTES)
 
     def read(self, size: int) -> bytes:
-        """Up to ``size`` bytes; nothing at the end. More may come where one byte of the file is several of UTF-8."""
+        """Read up to ``size`` bytes of the file; return nothing at the end. Their UTF-8 may be longer."""
         if self._decoder is None:
             return self._take(size)
         while not self._ended or self._begun:
@@ -35,13 +42,13 @@ class TextFile:
         return b""
 
     def seek(self, offset: int) -> None:
-        """Go on from this offset in the file; only where the file is UTF-8.
+        """Continue from this offset in the file, if the file is UTF-8.
 
         Raises:
             io.UnsupportedOperation: it is not.
         """
         if self._decoder is not None:
-            raise io.UnsupportedOperation(f"{self.encoding.name} is read from the start only")
+            raise io.UnsupportedOperation(f"{self.encoding.name} can only be read from the start")
         self._file.seek(offset)
         self._begun, self._ended = b"", False
 
@@ -57,24 +64,24 @@ class TextFile:
 
 
 def open_text(file: BinaryIO, encoding: str = DETECT) -> TextFile:
-    """``file``, which stands at its start, as UTF-8; a byte order mark of the declared encoding is skipped, too."""
-    begun = b""
-    while len(begun) < SAMPLE_BYTES and (more := file.read(SAMPLE_BYTES - len(begun))):
-        begun += more
-    ended = len(begun) < SAMPLE_BYTES
+    """Open ``file``, which is at its start, as UTF-8. A byte order mark of the configured encoding is skipped, too."""
+    beginning = b""
+    while len(beginning) < SAMPLE_BYTES and (more := file.read(SAMPLE_BYTES - len(beginning))):
+        beginning += more
+    ended = len(beginning) < SAMPLE_BYTES
     if encoding == DETECT:
-        return TextFile(file, begun, detect(begun, whole=ended), ended=ended)
-    chosen, mark = named(encoding), marked(begun)
+        return TextFile(file, beginning, detect_encoding(beginning, whole=ended), ended=ended)
+    chosen, mark = encoding_by_name(encoding), encoding_by_mark(beginning)
     family = mark is not None and mark.codec.startswith(chosen.codec.removesuffix("-sig").replace("_", "-"))
-    return TextFile(file, begun, mark if mark is not None and family else chosen, ended=ended)
+    return TextFile(file, beginning, mark if mark is not None and family else chosen, ended=ended)
 
 
-def _mark_bad_bytes(error: UnicodeError) -> tuple[str, int]:
+def _replace_bad_bytes(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeDecodeError):
         raise error
     bad = error.object[error.start : error.end]
     return "".join(chr(0xDC00 + byte) for byte in bad), error.end
 
 
-_MARK_BAD_BYTES = "ingestd.mark-bad-bytes"
-codecs.register_error(_MARK_BAD_BYTES, _mark_bad_bytes)
+_REPLACE_BAD_BYTES = "ingestd.mark-bad-bytes"
+codecs.register_error(_REPLACE_BAD_BYTES, _replace_bad_bytes)

@@ -1,4 +1,4 @@
-"""XML: the elements at one path of a document, each a record."""
+"""XML: the elements at one path of a document; each is a record."""
 
 from connectors.formats.xml.options import Xml
 from connectors.formats.xml.reader import read_xml

@@ -1,4 +1,4 @@
-"""XML as a format that can be configured."""
+"""The options of XML."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Xml(Format):
         default="*",
         pattern=r"^[^/\s]+(/[^/\s]+)*$",
         description=(
-            "The path from below the root to the elements that are records, such as results/row; * stands for any name,"
-            " names are without namespace. A record has each child as a field, attributes as @name, nested ones with dots."
+            "The path from below the root to the elements that are records, such as results/row; * means any name. Names are"
+            " without namespace. Each child of a record is a field, attributes are @name, nested names are joined by dots."
         ),
     )
 
     def read(self, file: BinaryIO, name: str) -> Iterator[RecordChunk]:
-        """As `connectors.formats.xml.reader.read_xml`."""
+        """See `connectors.formats.xml.reader.read_xml`."""
         return read_xml(file, name, path=self.records.split("/"))

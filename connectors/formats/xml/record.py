@@ -1,4 +1,4 @@
-"""An element as a flat record: attributes under @, children under their names, nested ones with dots between. Pure."""
+"""The flat record of an element: attributes as @name, children by name, nested names joined by dots. Pure."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from xml.etree.ElementTree import Element
 
 import msgspec
 
-Record = dict[str, str | None]
+XmlRecord = dict[str, str | None]
 
 
-def record_of(element: Element) -> Record:
-    """The record of an element; names are without their namespaces.
+def flatten_element(element: Element) -> XmlRecord:
+    """Return the record of an element; names are without namespaces.
 
-    Text is as it stands, without the white space around it where the element has children. Children that repeat a name
-    give a JSON list of their texts. An element without text or children gives the empty text.
+    Text is exact; if the element has children, it is without the white space around it. Children with equal names become a JSON
+    list of their texts. An element without text or children becomes the empty text.
     """
     found: dict[str, list[str]] = {}
     _fill(found, element, "")
     return {name: texts[0] if len(texts) == 1 else msgspec.json.encode(texts).decode() for name, texts in found.items()}
 
 
-def local(tag: str) -> str:
-    """A name without its namespace."""
+def local_name(tag: str) -> str:
+    """Return a name without its namespace."""
     return tag.rpartition("}")[2]
 
 
 def _fill(found: dict[str, list[str]], element: Element, prefix: str) -> None:
     for name, value in element.attrib.items():
-        found.setdefault(f"{prefix}@{local(name)}", []).append(value)
+        found.setdefault(f"{prefix}@{local_name(name)}", []).append(value)
     children = list(element)
     text = element.text or ""
     if children:
@@ -37,4 +37,4 @@ def _fill(found: dict[str, list[str]], element: Element, prefix: str) -> None:
     elif not prefix and text.strip():
         found.setdefault("text", []).append(text if not children else text.strip())
     for child in children:
-        _fill(found, child, f"{prefix}{local(child.tag)}.")
+        _fill(found, child, f"{prefix}{local_name(child.tag)}.")

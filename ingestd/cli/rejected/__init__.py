@@ -1,4 +1,4 @@
-"""`ingestd rejected`: what is parked, and what can be done about it; one verb a module."""
+"""`ingestd rejected`: show, export, retry and drop rejections; one module for each verb."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["rejected"]
 
 @click.group()
 def rejected() -> None:
-    """Work with what could not be used or was refused.
+    """Show, export, retry or drop rejected records, entries and files.
 
-    A record that can't be mapped, an entry that the service refuses, a key that another pipeline writes, a file that can't be
-    read: each is parked with its reason until it is mended at its source, put back, or dropped. `list`, `show` and `export`
-    look only; `retry` and `drop` change something, and ask the daemon for it where one runs.
+    Rejected is: a record that can't be mapped, an entry that the service refuses, a key that another pipeline writes, a file
+    that can't be read. Each is stored with its reason until it is corrected at its source, retried, or dropped. `list`, `show`
+    and `export` change nothing. `retry` and `drop` are done by the daemon if one runs.
     """
 
 

@@ -6,34 +6,33 @@ import asyncio
 
 import click
 
-from ingestd.cli.options import observing
-from ingestd.cli.rejected.selection import chosen, everything, meant
+from ingestd.cli.options import with_configuration_without_secrets
+from ingestd.cli.rejected.selection import all_option, require_explicit, with_selection
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.requests import DropRejected
-from ingestd.daemon.control_client import ask
+from ingestd.daemon.control_client import execute
 from ingestd.mirror.rejections import Selection
 from ingestd.process.logs import configure_logs
 from ingestd.telemetry import log_event
 
 
 @click.command()
-@everything
-@observing
-@chosen
+@all_option
+@with_configuration_without_secrets
+@with_selection
 def drop(selection: Selection, configuration: Configuration, everything: bool) -> None:
-    """Forget rejections; the log keeps who did it and what was chosen.
+    """Delete rejections; the log keeps the account and the selection.
 
-    What a dropped record or entry would have said is not said: the service keeps what it has. It comes back when the record
-    changes at its source, and, where a file is read whole again (it is dropped once more, the mapping changes), is judged anew.
-    `export` first keeps a copy.
+    The values of a dropped record or entry are not delivered: the service keeps the values that it has. The record is mapped
+    again when it changes at its source, or when its whole file is read again (after the file is replaced or the mapping
+    changes). To keep a copy, use `export` first.
     """
-    request = DropRejected(selection=meant(selection, everything=everything))
+    request = DropRejected(selection=require_explicit(selection, everything=everything))
     configure_logs()
-    answer, _ = asyncio.run(ask(configuration, request, emit=log_event))
-    if not answer:
-        click.echo("Nothing that is rejected fits that.")
+    count, _ = asyncio.run(execute(configuration, request, emit=log_event))
+    if not count:
+        click.echo("No rejection matches.")
     else:
         click.echo(
-            f"{answer} rejection{'' if answer == 1 else 's'} forgotten. The service keeps what it has until the source says "
-            "something else."
+            f"{count} rejection{'' if count == 1 else 's'} dropped. The service keeps its values until the source changes."
         )

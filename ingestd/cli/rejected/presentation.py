@@ -1,4 +1,4 @@
-"""How a rejection is written for a person and for a program."""
+"""The text and JSON forms of a rejection."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ingestd.cli.location import place
+from ingestd.cli.location import format_location
 from ingestd.core.clock import moment
 from ingestd.mirror.rejections import Refusal, Rejection
 
@@ -17,34 +17,39 @@ _SUBJECTS = {
 }  # fmt: skip
 
 
-def line(rejection: Rejection) -> str:
-    """``17  budget · budget.csv, row 3 · key 00417.mass: the reason``."""
-    where = f"{rejection.pipeline} · {place(rejection.partition, rejection.position)}{column(rejection)}"
+def format_line(rejection: Rejection) -> str:
+    """Return ``17  budget · budget.csv, row 3 · key 00417.mass: the reason``."""
+    retried = " (to be mapped again)" if rejection.retried else ""
+    return f"{rejection.id}  {format_origin(rejection)}: {rejection.reason}{retried}"
+
+
+def format_origin(rejection: Rejection) -> str:
+    """Return ``budget · budget.csv, row 3 · key 00417.mass``."""
+    location = format_location(rejection.partition, rejection.position)
     key = f" · key {rejection.key}" if rejection.key else ""
-    waits = " (to be mapped again)" if rejection.retried else ""
-    return f"{rejection.id}  {where}{key}: {rejection.reason}{waits}"
+    return f"{rejection.pipeline} · {location}{_column(rejection)}{key}"
 
 
-def column(rejection: Rejection) -> str:
-    """``, column mass_kg`` of a refused entry; the reason of a refused record names its column by itself."""
+def _column(rejection: Rejection) -> str:
+    """Return ``, column mass_kg`` for an entry. The reason of a rejected record contains its column already."""
     return f", column {rejection.field}" if rejection.subject == "entry" and rejection.field else ""
 
 
-def whole(rejection: Rejection, refusals: Sequence[Refusal]) -> Iterator[str]:
-    """All that is known, a line each. Values stand in quotes, so that blanks show."""
+def format_details(rejection: Rejection, refusals: Sequence[Refusal]) -> Iterator[str]:
+    """Yield all facts, a line each. Values are in quotes to make spaces visible."""
     yield f"{rejection.id}  {_SUBJECTS[rejection.subject]}, of the pipeline {rejection.pipeline}"
-    yield f"  source   {place(rejection.partition, rejection.position)}"
+    yield f"  source   {format_location(rejection.partition, rejection.position)}"
     yield f"  sink     {rejection.sink} in {rejection.workspace}"
     yield f"  reason   {rejection.reason}"
     if rejection.field:
         yield f"  field    {rejection.field}"
-    again = f", judged {rejection.times} times, last {moment(rejection.last_at)}" if rejection.times > 1 else ""
-    yield f"  since    {moment(rejection.at)}{again}"
+    repeated = f", rejected {rejection.times} times, last {moment(rejection.last_at)}" if rejection.times > 1 else ""
+    yield f"  since    {moment(rejection.at)}{repeated}"
     if rejection.retried:
-        yield "  waits    to be mapped again when its file or table is read next"
+        yield "  retry    mapped again when its file or table is read next"
     if rejection.key:
-        said = "to be removed" if rejection.removal else f"= {_quoted(rejection.value)} ({rejection.data_type})"
-        yield f"  entry    {rejection.key} {said}"
+        change = "to be removed" if rejection.removal else f"= {_quoted(rejection.value)} ({rejection.data_type})"
+        yield f"  entry    {rejection.key} {change}"
     for number, (name, value) in enumerate(rejection.record.items()):
         yield f"  {'' if number else 'record':<8} {name} = {_quoted(value)}"
     for number, refusal in enumerate(refusals):
@@ -53,8 +58,8 @@ def whole(rejection: Rejection, refusals: Sequence[Refusal]) -> Iterator[str]:
         yield f"  {'' if number else 'attempts':<8} {moment(refusal.at)} {operation}{refusal.words}"
 
 
-def as_json(rejection: Rejection, refusals: Sequence[Refusal] | None = None) -> str:
-    """One object; with ``attempts`` where they are told."""
+def to_json(rejection: Rejection, refusals: Sequence[Refusal] | None = None) -> str:
+    """Return one JSON object, with ``attempts`` if ``refusals`` are given."""
     members: dict[str, Any] = dataclasses.asdict(rejection)
     if refusals is not None:
         members["attempts"] = [dataclasses.asdict(refusal) for refusal in refusals]

@@ -6,46 +6,46 @@ import asyncio
 
 import click
 
-from ingestd.cli.options import observing
-from ingestd.cli.rejected.selection import chosen, everything, meant
+from ingestd.cli.options import with_configuration_without_secrets
+from ingestd.cli.rejected.selection import all_option, require_explicit, with_selection
 from ingestd.daemon.configuration import Configuration
 from ingestd.daemon.control.requests import RetryRejected
-from ingestd.daemon.control_client import ask
+from ingestd.daemon.control_client import execute
 from ingestd.mirror.rejections import Retried, Selection
 from ingestd.process.logs import configure_logs
 from ingestd.telemetry import log_event
 
 
 @click.command()
-@everything
-@observing
-@chosen
+@all_option
+@with_configuration_without_secrets
+@with_selection
 def retry(selection: Selection, configuration: Configuration, everything: bool) -> None:
-    """Put rejections back.
+    """Retry rejections.
 
-    Entries that the service refused are sent again as they are. Records are mapped again when their file or table is read next:
-    at once where a daemon watches it, else at its schedule or by the next run or sync. A file that was archived meanwhile has to
-    be put back first. Until then a record stays listed.
+    Entries that the service refused are sent again unchanged. Records are mapped again when their file or table is read next: at
+    once if a daemon watches it, else by its schedule or by the next run or sync. An archived file must be put back first. A
+    record remains in the list until then.
     """
-    request = RetryRejected(selection=meant(selection, everything=everything))
+    request = RetryRejected(selection=require_explicit(selection, everything=everything))
     configure_logs()
-    answer, by_daemon = asyncio.run(ask(configuration, request, emit=log_event))
-    if isinstance(answer, Retried):
-        click.echo("\n".join(_told(answer, by_daemon=by_daemon)))
+    response, by_daemon = asyncio.run(execute(configuration, request, emit=log_event))
+    if isinstance(response, Retried):
+        click.echo("\n".join(_lines(response, by_daemon=by_daemon)))
 
 
-def _told(done: Retried, *, by_daemon: bool) -> list[str]:
+def _lines(done: Retried, *, by_daemon: bool) -> list[str]:
     lines = []
     if done.entries:
-        when = "by the daemon now" if by_daemon else "with the next run or sync"
-        lines.append(f"{_counted(done.entries, 'entry', 'entries')} pending again, and sent {when}.")
+        when = "The daemon sends them now." if by_daemon else "The next run or sync sends them."
+        lines.append(f"{_counted(done.entries, 'entry', 'entries')} pending again. {when}")
     if done.records:
         names = ", ".join(done.pipelines)
         lines.append(
-            f"{_counted(done.records, 'record', 'records')} to be mapped again at the next reading of {names}. "
-            "A file that was archived has to be put back for that."
+            f"{_counted(done.records, 'record', 'records')} mapped again when {names} is read next. "
+            "Archived files must be put back for that."
         )
-    return lines or ["Nothing that is rejected fits that."]
+    return lines or ["No rejection matches."]
 
 
 def _counted(count: int, one: str, more: str) -> str:

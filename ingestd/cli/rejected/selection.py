@@ -1,4 +1,4 @@
-"""The options by which rejections are chosen, shared by all verbs."""
+"""The options that select rejections, shared by all verbs."""
 
 from __future__ import annotations
 
@@ -16,37 +16,41 @@ R = TypeVar("R")
 
 _OPTIONS = (
     click.argument("numbers", nargs=-1, type=click.IntRange(min=1), metavar="[NUMBER]..."),
-    click.option("--pipeline", default="", metavar="NAME", help="Of this pipeline."),
-    click.option("--reason", default="", metavar="TEXT", help="Whose reason has this text in it, in any letters."),
+    click.option("--pipeline", default="", metavar="NAME", help="Only of this pipeline."),
+    click.option("--reason", default="", metavar="TEXT", help="The reason contains this text (ignoring case)."),
     click.option(
-        "--file", default="", metavar="NAME", help="From this file or table; a name, or a pattern like '*.csv'."
+        "--file", default="", metavar="NAME", help="From this file or table: a name, or a pattern like '*.csv'."
     ),
-    click.option("--key", default="", metavar="KEY", help="Entries of this key; a key, or a pattern like '00417.*'."),
+    click.option("--key", default="", metavar="KEY", help="Entries with this key: a key, or a pattern like '00417.*'."),
 )
 
 
-def chosen(verb: Callable[Concatenate[Selection, P], R]) -> Callable[..., R]:
-    """Give a verb numbers and filters, and hand it what they choose."""
+def with_selection(verb: Callable[Concatenate[Selection, P], R]) -> Callable[..., R]:
+    """Add numbers and filters to a verb, and pass it their `Selection`."""
 
     @functools.wraps(verb)
-    def choose(*args: P.args, **kwargs: P.kwargs) -> R:
-        said = {name: kwargs.pop(name) for name in ("pipeline", "reason", "file", "key")}
-        selection = msgspec.convert({"ids": kwargs.pop("numbers"), **said}, Selection)
+    def select(*args: P.args, **kwargs: P.kwargs) -> R:
+        filters = {name: kwargs.pop(name) for name in ("pipeline", "reason", "file", "key")}
+        selection = msgspec.convert({"ids": kwargs.pop("numbers"), **filters}, Selection)
         return verb(selection, *args, **kwargs)
 
-    decorated: Callable[..., R] = choose
+    decorated: Callable[..., R] = select
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
     return decorated
 
 
-def meant(selection: Selection, *, everything: bool) -> Selection:
-    """A selection that changes something: one that says nothing must be confirmed by ``--all``."""
+def require_explicit(selection: Selection, *, everything: bool) -> Selection:
+    """Return the selection. An empty one selects everything and requires ``--all``.
+
+    Raises:
+        click.UsageError: it is empty without ``--all``, or not empty with it.
+    """
     if selection == Selection() and not everything:
-        raise click.UsageError("Say which: numbers, --pipeline, --reason, --file, --key, or --all.")
+        raise click.UsageError("Select rejections: numbers, --pipeline, --reason, --file, --key, or --all.")
     if selection != Selection() and everything:
-        raise click.UsageError("--all is everything; leave it out, or the filters.")
+        raise click.UsageError("--all selects everything. Remove it, or the other selection.")
     return selection
 
 
-everything = click.option("--all", "everything", is_flag=True, help="All that is rejected.")
+all_option = click.option("--all", "everything", is_flag=True, help="All rejections.")

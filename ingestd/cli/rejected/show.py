@@ -6,31 +6,33 @@ import sys
 
 import click
 
-from ingestd.cli.options import observing
-from ingestd.cli.rejected.presentation import as_json, whole
-from ingestd.cli.rejected.selection import chosen, meant
+from ingestd.cli.options import with_configuration_without_secrets
+from ingestd.cli.rejected.presentation import format_details, to_json
+from ingestd.cli.rejected.selection import require_explicit, with_selection
 from ingestd.daemon.configuration import Configuration
-from ingestd.daemon.rejected_export import every
-from ingestd.daemon.status import observed
+from ingestd.daemon.rejected_export import iter_rejections
+from ingestd.daemon.status import observe
 from ingestd.mirror.rejections import Selection
 
 
 @click.command()
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@observing
-@chosen
+@with_configuration_without_secrets
+@with_selection
 def show(selection: Selection, configuration: Configuration, form: str) -> None:
-    """Tell all that is known of rejections: the record as it was, its place, the reason, every attempt.
+    """Show rejections with all details: the record, its location, the reason, and every attempt.
 
-    Exit codes: 0 shown, 1 nothing fits.
+    Exit codes: 0 shown, 1 no rejection matches.
     """
-    selection = meant(selection, everything=False)
+    selection = require_explicit(selection, everything=False)
     found = False
-    with observed(configuration) as mirror:
-        for rejection in every(mirror, selection):
+    with observe(configuration) as mirror:
+        for rejection in iter_rejections(mirror, selection):
             refusals = mirror.refusals(rejection.id)
-            click.echo(as_json(rejection, refusals) if form == "json" else "\n".join(whole(rejection, refusals)))
+            click.echo(
+                to_json(rejection, refusals) if form == "json" else "\n".join(format_details(rejection, refusals))
+            )
             found = True
     if not found:
-        click.echo("Nothing that is rejected fits that.", err=True)
+        click.echo("No rejection matches.", err=True)
         sys.exit(1)

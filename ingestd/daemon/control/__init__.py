@@ -1,10 +1,9 @@
-"""How a command asks the daemon that holds the state file to do something.
+"""The control socket: commands send requests to the running daemon.
 
-One process writes a state file, and the lock beside it keeps it so. A command that changes something while a daemon runs
-therefore asks that daemon, over a socket beside the state file, and hears what came of it. The other ways were weighed: a
-table of requests would have a second process write to the file and the daemon poll for it or be sent a signal, and could
-not tell the person who waits at a terminal what happened; a port would need an address and a secret in the configuration.
+Only one process writes a state file; a lock enforces this. A command that changes the state while a daemon runs therefore
+sends a request to the daemon, over a Unix socket beside the state file. Alternatives: a table of requests needs a second
+writer and polling, and returns no result to the terminal. A TCP port needs an address and a secret in the configuration.
 
-The socket belongs to the daemon's account alone (mode 0600), and who connects is asked of the kernel: that name stands in
-the log. A request is a line of JSON, and so is its answer.
+Only the daemon's account can connect (mode 0600). The log names the account of the peer, as reported by the kernel. A request
+and its response are a line of JSON each.
 """

@@ -1,7 +1,7 @@
-"""Where the control socket of a state file is.
+"""The path of the control socket.
 
-The kernel takes a socket's path of at most 107 bytes, and state files lie deeper than that. So the folder is opened and the
-socket addressed through that handle, whose path is short whatever the folder is called.
+The path in a Unix socket address has at most 107 bytes, and the path of a state file may be longer. So the socket is addressed
+through a file descriptor of its folder (/proc/self/fd/N), which is always short.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from pathlib import Path
 
 
 def socket_file(state: Path) -> Path:
-    """The socket beside a state file."""
+    """Return the path of the socket beside a state file."""
     return state.with_name(state.name + ".control")
 
 
 @contextmanager
 def short_address(file: Path) -> Iterator[str]:
-    """A path of the same file that a socket address can hold, while the context is open.
+    """Yield a short path of the same file, valid while the context is open.
 
     Raises:
         OSError: the folder can't be opened.

@@ -1,4 +1,4 @@
-"""A command's end of the control socket."""
+"""The client of the control socket."""
 
 from __future__ import annotations
 
@@ -8,48 +8,49 @@ from pathlib import Path
 
 from ingestd.daemon.control.address import short_address, socket_file
 from ingestd.daemon.control.refusal import DaemonEnded, RequestRefused
-from ingestd.daemon.control.requests import LONGEST_LINE, Answer, Request, asked, read_answer
+from ingestd.daemon.control.requests import LONGEST_LINE, Request, Response, decode_response, encode_request
 
 
-class NobodyListens(Exception):
-    """There is no daemon at the other end."""
+class NoDaemon(Exception):
+    """No daemon listens on the control socket."""
 
 
-async def call(state: Path, request: Request) -> Answer:
-    """Ask the daemon that holds a state file, and wait for its answer as long as it takes.
+async def call(state: Path, request: Request) -> Response:
+    """Send a request to the daemon that holds a state file, and wait for its response without a time limit.
 
     Raises:
-        NobodyListens: none runs, or it has no socket.
-        DaemonEnded: it ended before it answered.
-        RequestRefused: it can't, or its socket can't be used.
+        NoDaemon: no daemon runs, or it has no socket.
+        DaemonEnded: the daemon ended before it responded.
+        RequestRefused: the daemon can't execute the request, or its socket can't be used.
     """
-    calling = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with short_address(socket_file(state)) as address:
-            calling.connect(address)
+            sock.connect(address)
     except (FileNotFoundError, NotADirectoryError, ConnectionError) as error:
-        calling.close()
-        raise NobodyListens from error
+        sock.close()
+        raise NoDaemon from error
     except PermissionError as error:
-        calling.close()
+        sock.close()
         raise RequestRefused(
-            f"The daemon runs under another account; its socket {socket_file(state)} is not for this one. Use 'sudo -u'."
+            f"This account has no access to the daemon's socket {socket_file(state)}. Run the command as the daemon's account, "
+            "with 'sudo -u'."
         ) from error
     except OSError as error:
-        calling.close()
+        sock.close()
         raise RequestRefused(
-            f"The daemon can't be asked by its socket {socket_file(state)}: {error.strerror or error}."
+            f"The daemon's socket {socket_file(state)} can't be used: {error.strerror or error}."
         ) from error
     except BaseException:
-        calling.close()
+        sock.close()
         raise
     try:
-        reader, writer = await asyncio.open_unix_connection(sock=calling, limit=LONGEST_LINE)
+        reader, writer = await asyncio.open_unix_connection(sock=sock, limit=LONGEST_LINE)
     except OSError:
-        calling.close()
+        sock.close()
         raise DaemonEnded from None
     try:
-        writer.write(asked(request))
+        writer.write(encode_request(request))
         await writer.drain()
         line = await reader.readline()
     except ConnectionError:
@@ -58,4 +59,4 @@ async def call(state: Path, request: Request) -> Answer:
         writer.close()
     if not line.endswith(b"\n"):
         raise DaemonEnded
-    return read_answer(request, line)
+    return decode_response(request, line)

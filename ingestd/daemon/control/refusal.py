@@ -1,4 +1,4 @@
-"""A daemon that was asked and can't."""
+"""Errors of the control socket."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from ingestd.core.errors import IngestdError
 
 
 class RequestRefused(IngestdError):
-    """The daemon can't do what was asked; a sentence that says why and what to do."""
+    """The daemon can't execute a request; the sentence says why and what to do."""
 
 
 class DaemonEnded(RequestRefused):
-    """The daemon ended before it answered; what it was asked for may be half done."""
+    """The daemon ended before it responded. The request may be partly executed."""
 
     def __init__(self) -> None:
-        super().__init__("The daemon ended before it answered. Look with 'ingestd status', and ask again.")
+        super().__init__("The daemon ended before it responded. Check 'ingestd status', then run the command again.")

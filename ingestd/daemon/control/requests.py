@@ -1,4 +1,4 @@
-"""What can be asked of a daemon, and how it travels: one line of JSON each way."""
+"""Requests and responses of the control socket, and their encoding as a line of JSON."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.rejections import Retried, Selection
 from ingestd.settings.drift import Mode
 
-VERSION = 1
-"""Of the form of requests and answers: a daemon that was started before an update may speak another."""
+VERSION = 2
+"""Version of the protocol. A daemon that was started before an update may use another one."""
 
 LONGEST_LINE = 16 << 20
-"""Bytes; a selection by number may list many."""
+"""Bytes. A selection by number may be long."""
 
 
 class RetryRejected(msgspec.Struct, frozen=True, kw_only=True, tag="retry_rejected"):
-    """Put rejections back; answered with `Retried`."""
+    """Retry rejections; the response is `Retried`."""
 
     selection: Selection
 
 
 class DropRejected(msgspec.Struct, frozen=True, kw_only=True, tag="drop_rejected"):
-    """Forget rejections; answered with their number."""
+    """Delete rejections; the response is their number."""
 
     selection: Selection
 
 
 class CheckDrift(msgspec.Struct, frozen=True, kw_only=True, tag="check_drift"):
-    """Read the sinks of pipelines back; answered with a `DriftCheckResult` for each sink."""
+    """Read the sinks of pipelines back; the response is a `DriftCheckResult` for each sink."""
 
     pipelines: tuple[str, ...]
     mode: Mode
 
 
 class Explain(msgspec.Struct, frozen=True, kw_only=True, tag="explain"):
-    """Say what is in the way of a partition, which was last read to its end with the cursor; answered with `Explained`."""
+    """Explain why a partition waits; ``cursor`` is that of its last complete reading. The response is `Explained`."""
 
     pipeline: str
     partition: str
@@ -47,14 +47,14 @@ class Explain(msgspec.Struct, frozen=True, kw_only=True, tag="explain"):
 
 
 class Explained(msgspec.Struct, frozen=True, kw_only=True):
-    """``waiting``: what is in its way; empty: nothing. ``whereabouts``: where its file is now; empty: it is none."""
+    """``waiting``: why the partition waits, or empty. ``location``: where its file is now; empty if it has none."""
 
     waiting: str
-    whereabouts: str
+    location: str
 
 
 class ReadNotices(msgspec.Struct, frozen=True, kw_only=True, tag="read_notices"):
-    """Return what an operator should know about the sources; answered with `SourceNotices`."""
+    """Return notices about the sources; the response is `SourceNotices`."""
 
 
 class SourceNotices(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,14 +64,13 @@ class SourceNotices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reload(msgspec.Struct, frozen=True, kw_only=True, tag="reload"):
-    """Read the configuration and its secrets again; answered with `Reloaded`."""
+    """Read the configuration and its secrets again; the response is `Reloaded`."""
 
 
 class Reloaded(msgspec.Struct, frozen=True, kw_only=True):
-    """``mistakes`` of the configuration file: with any, nothing was changed.
+    """``mistakes`` of the configuration file: if there are any, nothing was changed.
 
-    ``key_changed``: another API key is used from now on. ``restart_for``: what differs from the running configuration and needs
-    a restart.
+    ``key_changed``: a new API key is in use. ``restart_for``: changed settings that need a restart.
     """
 
     key_changed: bool = False
@@ -80,9 +79,9 @@ class Reloaded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Request: TypeAlias = RetryRejected | DropRejected | CheckDrift | Explain | ReadNotices | Reload
-Answer: TypeAlias = Retried | int | tuple[DriftCheckResult, ...] | Explained | SourceNotices | Reloaded
+Response: TypeAlias = Retried | int | tuple[DriftCheckResult, ...] | Explained | SourceNotices | Reloaded
 
-_ANSWERS: dict[type[Request], Any] = {
+_RESPONSES: dict[type[Request], Any] = {
     RetryRejected: Retried,
     DropRejected: int,
     CheckDrift: tuple[DriftCheckResult, ...],
@@ -92,32 +91,34 @@ _ANSWERS: dict[type[Request], Any] = {
 }
 
 
-class _Asked(msgspec.Struct, frozen=True, kw_only=True):
+class _RequestMessage(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     request: msgspec.Raw
 
 
-class _Answered(msgspec.Struct, frozen=True, kw_only=True):
-    answer: msgspec.Raw = msgspec.Raw(b"null")
+class _ResponseMessage(msgspec.Struct, frozen=True, kw_only=True):
+    response: msgspec.Raw = msgspec.Raw(b"null")
     refusal: str = ""
 
 
-_OTHER_VERSION = "The daemon that runs is of another version than this command. Restart the daemon."
+_OTHER_VERSION = "The running daemon has another version than this command. Restart the daemon."
 
 
-def asked(request: Request) -> bytes:
-    """A request as a line."""
-    return msgspec.json.encode(_Asked(version=VERSION, request=msgspec.Raw(msgspec.json.encode(request)))) + b"\n"
+def encode_request(request: Request) -> bytes:
+    """Encode a request as a line."""
+    return (
+        msgspec.json.encode(_RequestMessage(version=VERSION, request=msgspec.Raw(msgspec.json.encode(request)))) + b"\n"
+    )
 
 
-def read_request(line: bytes) -> Request:
-    """The request of a line.
+def decode_request(line: bytes) -> Request:
+    """Decode a request from a line.
 
     Raises:
-        RequestRefused: it is none that this version knows.
+        RequestRefused: the request is of another version.
     """
     try:
-        found = msgspec.json.decode(line, type=_Asked)
+        found = msgspec.json.decode(line, type=_RequestMessage)
         if found.version != VERSION:
             raise RequestRefused(_OTHER_VERSION)
         request: Request = msgspec.json.decode(found.request, type=Request)
@@ -126,27 +127,27 @@ def read_request(line: bytes) -> Request:
     return request
 
 
-def answered(answer: Answer) -> bytes:
-    """An answer as a line."""
-    return msgspec.json.encode(_Answered(answer=msgspec.Raw(msgspec.json.encode(answer)))) + b"\n"
+def encode_response(response: Response) -> bytes:
+    """Encode a response as a line."""
+    return msgspec.json.encode(_ResponseMessage(response=msgspec.Raw(msgspec.json.encode(response)))) + b"\n"
 
 
-def refused(sentence: str) -> bytes:
-    """A refusal as a line."""
-    return msgspec.json.encode(_Answered(refusal=sentence)) + b"\n"
+def encode_refusal(sentence: str) -> bytes:
+    """Encode a refusal as a line."""
+    return msgspec.json.encode(_ResponseMessage(refusal=sentence)) + b"\n"
 
 
-def read_answer(request: Request, line: bytes) -> Answer:
-    """What a line says to a request.
+def decode_response(request: Request, line: bytes) -> Response:
+    """Decode the response to a request from a line.
 
     Raises:
-        RequestRefused: the daemon can't do it, or answers in a form of another version.
+        RequestRefused: the daemon refused the request, or the response is of another version.
     """
     try:
-        found = msgspec.json.decode(line, type=_Answered)
+        found = msgspec.json.decode(line, type=_ResponseMessage)
         if found.refusal:
             raise RequestRefused(found.refusal)
-        answer: Answer = msgspec.json.decode(found.answer, type=_ANSWERS[type(request)])
+        response: Response = msgspec.json.decode(found.response, type=_RESPONSES[type(request)])
     except msgspec.DecodeError:
         raise RequestRefused(_OTHER_VERSION) from None
-    return answer
+    return response

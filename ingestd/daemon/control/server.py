@@ -1,4 +1,4 @@
-"""The daemon's end of the control socket."""
+"""The server of the control socket."""
 
 from __future__ import annotations
 
@@ -14,20 +14,29 @@ from pathlib import Path
 
 from ingestd.core.errors import IngestdError
 from ingestd.daemon.control.address import short_address, socket_file
-from ingestd.daemon.control.requests import LONGEST_LINE, Answer, Request, answered, read_request, refused
+from ingestd.daemon.control.requests import (
+    LONGEST_LINE,
+    Request,
+    Response,
+    decode_request,
+    encode_refusal,
+    encode_response,
+)
 from ingestd.telemetry import Emit
 from ingestd.telemetry.catalogue.daemon import ControlUnavailable
 
 _REQUEST_SECONDS = 10.0
-"""Who connects says within this time what is wanted."""
+"""Time limit for a client to send its request."""
 
-_STOPPING = "The daemon is stopping; what it was asked for may be half done. Look with 'ingestd status' and ask again."
+_STOPPING = (
+    "The daemon is stopping. The request may be partly executed. Check 'ingestd status', then run the command again."
+)
 
 
 class ControlServer:
-    """Listens beside the state file, which this process holds. ``perform`` is told the request and the account that asks."""
+    """Listens beside the state file. ``perform`` executes a request for an account. The process must hold the state file."""
 
-    def __init__(self, state: Path, *, perform: Callable[[Request, str], Awaitable[Answer]], emit: Emit) -> None:
+    def __init__(self, state: Path, *, perform: Callable[[Request, str], Awaitable[Response]], emit: Emit) -> None:
         self._file = socket_file(state)
         self._perform = perform
         self._emit = emit
@@ -41,21 +50,21 @@ class ControlServer:
         """
         self._is_stopping = False
         try:
-            listening = self._listen()
+            sock = self._listen()
         except OSError as error:
             reason = error.strerror or str(error)
             self._emit(ControlUnavailable(socket=str(self._file), reason=reason))
             await asyncio.Event().wait()
             return
         try:
-            server = await asyncio.start_unix_server(self._accept, sock=listening, limit=LONGEST_LINE)
+            server = await asyncio.start_unix_server(self._accept, sock=sock, limit=LONGEST_LINE)
             try:
                 await asyncio.Event().wait()
             finally:
                 server.close()
         finally:
             self._file.unlink(missing_ok=True)
-            listening.close()
+            sock.close()
             self._is_stopping = True
             for task in self._connections:
                 task.cancel()
@@ -63,23 +72,23 @@ class ControlServer:
                 await asyncio.wait(self._connections)
 
     def _listen(self) -> socket.socket:
-        # Whatever lies there was left by a daemon that was killed: the state file's lock is ours.
+        # This process holds the state file's lock, so an existing socket is a leftover of a killed daemon.
         self._file.unlink(missing_ok=True)
-        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
-            # Before it is bound, so that at no moment another account may connect.
-            os.fchmod(listening.fileno(), 0o600)
+            # Before bind, so that no other account can ever connect.
+            os.fchmod(sock.fileno(), 0o600)
             with short_address(self._file) as address:
-                listening.bind(address)
+                sock.bind(address)
         except BaseException:
-            listening.close()
+            sock.close()
             raise
-        return listening
+        return sock
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve a new connection in a task that is registered before it runs, so that a stop ends it in any case."""
         if self._is_stopping:  # the kernel accepted it before the socket was closed
-            writer.write(refused(_STOPPING))
+            writer.write(encode_refusal(_STOPPING))
             writer.close()
             return
         task = asyncio.create_task(self._serve(reader, writer), name="control connection")
@@ -94,37 +103,37 @@ class ControlServer:
             task.get_loop().call_exception_handler(context)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError):  # who does not wait for the answer does not get it
+        with contextlib.suppress(ConnectionError):  # the client may leave before the response
             try:
-                writer.write(await self._answer(reader, _who(writer)))
+                writer.write(await self._respond(reader, _peer_account(writer)))
             except asyncio.CancelledError:
-                writer.write(refused(_STOPPING))
+                writer.write(encode_refusal(_STOPPING))
             finally:
-                writer.close()  # sends what was written first
+                writer.close()  # flushes first
             await writer.wait_closed()
 
-    async def _answer(self, reader: asyncio.StreamReader, who: str) -> bytes:
+    async def _respond(self, reader: asyncio.StreamReader, peer: str) -> bytes:
         try:
             async with asyncio.timeout(_REQUEST_SECONDS):
                 line = await reader.readline()
         except (TimeoutError, ValueError):
-            return refused("No request came, or one that is too long.")
+            return encode_refusal("The request is incomplete or too long.")
         try:
-            return answered(await self._perform(read_request(line), who))
+            return encode_response(await self._perform(decode_request(line), peer))
         except IngestdError as error:
-            return refused(str(error))
+            return encode_refusal(str(error))
 
 
-def _who(writer: asyncio.StreamWriter) -> str:
-    """The account at the other end, as the kernel knows it."""
-    # What an event loop hands out may not be a whole socket, but it has a number.
+def _peer_account(writer: asyncio.StreamWriter) -> str:
+    """Return the account of the peer, as reported by the kernel."""
+    # The event loop's socket object may lack getsockopt, but has a file descriptor.
     with socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno())) as peer:
         found = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     return account(struct.unpack("3i", found)[1])
 
 
 def account(uid: int) -> str:
-    """The name of an account, or its number where it has none."""
+    """Return the name of an account, or its number if it has none."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

@@ -1,6 +1,6 @@
-"""`ingestd demo`: both daemons on one machine, sample files, and the proof that their numbers arrived."""
+"""`ingestd demo`: the daemon and the service on one machine, with sample files and a check of the entries."""
 
 from ingestd.daemon.demo.child import DemoFailed
-from ingestd.daemon.demo.walkthrough import tell
+from ingestd.daemon.demo.walkthrough import run_demo
 
-__all__ = ["DemoFailed", "tell"]
+__all__ = ["DemoFailed", "run_demo"]

@@ -1,4 +1,4 @@
-"""A daemon as a child process: started, waited for until it says that it is ready, listened to, ended."""
+"""Child processes of the demo: start, readiness, output and end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LINES_KEPT = 15
 
 
 class DemoFailed(IngestdError):
-    """The demo can't go on; the sentence says why and what to do."""
+    """The demo can't continue; the sentence says why and what to do."""
 
 
 @contextlib.asynccontextmanager
@@ -30,15 +30,15 @@ async def running(
     environment: Mapping[str, str],
     listen: Callable[[str], None],
 ) -> AsyncIterator[None]:
-    """``python -m`` with ``arguments`` while the context is open; entered once the child has reported that it is ready.
+    """Run ``python -m`` with ``arguments`` while the context is open. Enter it when the child is ready.
 
-    ``listen`` is called with each line that the child writes. On leaving, the child is asked to drain, and waited for.
+    ``listen`` receives each line of the child's output. On exit the child gets SIGTERM, and the context waits for its end.
 
     Raises:
-        DemoFailed: the child ended before it was ready, or takes too long; with its last lines.
+        DemoFailed: the child ended before it was ready, or was not ready in time. The sentence has its last lines.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as reports:
-        # An abstract address (the NUL): no file to clean up, and no limit that a long temporary folder could exceed.
+        # An abstract address (NUL) leaves no file, and a long temporary folder can't exceed the path limit.
         name = f"ingestd-demo-{secrets.token_hex(8)}"
         reports.bind(f"\0{name}")
         reports.setblocking(False)
@@ -50,7 +50,7 @@ async def running(
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
-            # Ctrl-C is for the demo, which then ends its children in order.
+            # Only the demo gets Ctrl-C; it then stops its children.
             start_new_session=True,
         )
         last: collections.deque[str] = collections.deque(maxlen=_LINES_KEPT)
@@ -64,10 +64,10 @@ async def running(
 
 
 async def output_of(arguments: Sequence[str], *, environment: Mapping[str, str]) -> str:
-    """What ``python -m`` with ``arguments`` writes to its standard output.
+    """Return the standard output of ``python -m`` with ``arguments``.
 
     Raises:
-        DemoFailed: it failed; with what it wrote.
+        DemoFailed: the command failed. The sentence has its output.
     """
     child = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -91,22 +91,22 @@ async def _ready(
     last: Sequence[str],
     listening: asyncio.Task[None],
 ) -> None:
-    hearing = asyncio.create_task(_hear_ready(reports))
+    reporting = asyncio.create_task(_wait_ready(reports))
     ending = asyncio.create_task(child.wait())
     try:
-        await asyncio.wait([hearing, ending], timeout=READY_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-        if hearing.done():
+        await asyncio.wait([reporting, ending], timeout=READY_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        if reporting.done():
             return
         if ending.done():
             await listening
             raise DemoFailed(_sentence(name, child.returncode, list(last)))
         raise DemoFailed(f"{name} was not ready within {READY_SECONDS:.0f} s. Its last lines:\n" + "\n".join(last))
     finally:
-        hearing.cancel()
+        reporting.cancel()
         ending.cancel()
 
 
-async def _hear_ready(reports: socket.socket) -> None:
+async def _wait_ready(reports: socket.socket) -> None:
     loop = asyncio.get_running_loop()
     while b"READY=1" not in (await loop.sock_recv(reports, 65_536)).split(b"\n"):
         pass
@@ -146,6 +146,6 @@ def _sentence(name: str, code: int | None, lines: Sequence[str]) -> str:
 
 
 def environment_for_children() -> dict[str, str]:
-    """Ours, without what a service manager or a user's own configuration would tell a daemon."""
-    ours = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "INGESTD_CONFIG")
-    return {name: value for name, value in os.environ.items() if name not in ours}
+    """Return the environment without the variables of the service manager and the user's configuration."""
+    excluded = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "INGESTD_CONFIG")
+    return {name: value for name, value in os.environ.items() if name not in excluded}

@@ -1,10 +1,9 @@
-"""What the demo drops, and what has to arrive of it: read once more, by Python's own csv, json and sqlite3."""
+"""The sample files of the demo, and their expected entries, computed independently with csv, json and sqlite3."""
 
 from __future__ import annotations
 
 import csv
 import json
-import os
 import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import closing
@@ -17,7 +16,7 @@ _FOLDER = files(__package__ or "") / "samples"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """A file that goes into the drop folder: the pipeline that takes it, and the entries that it must become.
+    """A file for the drop folder, its pipeline, and its expected entries.
 
     ``key`` is a `str.format` template over the fields of a record, ``stem`` and ``column``.
     """
@@ -30,17 +29,17 @@ class Sample:
 
     @property
     def text(self) -> str:
-        """The file as it is shipped."""
+        """The content of the packaged file."""
         return (_FOLDER / self.file).read_text(encoding="utf-8")
 
     def entries(self, text: str) -> dict[str, str]:
-        """Key and value of every entry that ``text`` stands for."""
+        """Return the expected entries of ``text``: values by key."""
         stem = Path(self.file).stem
         records: Iterable[Mapping[str, str]]
         if self.file.endswith(".csv"):
             records = csv.DictReader(text.splitlines())
         else:
-            # Numbers stay the text that they are in the file.
+            # parse_int and parse_float keep the text of numbers.
             records = [json.loads(line, parse_int=str, parse_float=str) for line in text.splitlines()]
         return _entries(records, self.key, self.columns, stem)
 
@@ -74,7 +73,7 @@ _DATABASE_COLUMNS = ("revision", "state", "owner")
 
 
 def write_configuration(folder: Path) -> Path:
-    """The configuration and an empty drop folder; the configuration's path."""
+    """Write the configuration and create an empty drop folder. Return the configuration's path."""
     (folder / "drop").mkdir()
     path = folder / "ingestd.yaml"
     path.write_bytes((_FOLDER / "ingestd.yaml").read_bytes())
@@ -82,13 +81,13 @@ def write_configuration(folder: Path) -> Path:
 
 
 def create_database(folder: Path) -> None:
-    """The PDM database, without a part in it yet."""
+    """Create an empty PDM database."""
     with closing(sqlite3.connect(folder / "pdm.db")) as database:
         database.executescript(_sql()[0])
 
 
 def fill_database(folder: Path) -> dict[str, str]:
-    """Put the parts in, in one transaction; the entries that they must become."""
+    """Insert the parts in one transaction, and return their expected entries."""
     with closing(sqlite3.connect(folder / "pdm.db")) as database:
         database.executescript(_sql()[1])
         rows = database.execute("SELECT number, revision, state, owner FROM part").fetchall()
@@ -97,26 +96,26 @@ def fill_database(folder: Path) -> dict[str, str]:
 
 
 def drop(folder: Path, file: str, text: str) -> None:
-    """Put a file into the drop folder in one go, as an editor that saves does."""
-    aside = folder / f".{file}.new"
-    aside.write_text(text, encoding="utf-8")
-    os.replace(aside, folder / "drop" / file)  # noqa: PTH105 - the name says that what was there goes
+    """Put a file into the drop folder atomically."""
+    temporary = folder / f".{file}.new"
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(folder / "drop" / file)
 
 
 def change_two_cells(text: str) -> tuple[str, list[str]]:
-    """The mass budget with one gram more in the second part's mass and one percent more in the last one's margin.
+    """Raise the last digit of the second part's mass and of the last part's margin by one.
 
-    Returns the new text and, for each change, what it is in words.
+    Return the new text and a description of each change.
     """
     rows = list(csv.reader(text.splitlines()))
-    told = []
+    changes = []
     for row, column, step in ((2, 3, "1"), (-1, 4, "1")):
         before = rows[row][column]
         digits = len(before.partition(".")[2])
         after = f"{float(before) + float(step) / 10**digits:.{digits}f}"
         rows[row][column] = after
-        told.append(f"{rows[row][0]}.{rows[0][column]} from {before} to {after}")
-    return "\n".join(",".join(row) for row in rows) + "\n", told
+        changes.append(f"{rows[row][0]}.{rows[0][column]} from {before} to {after}")
+    return "\n".join(",".join(row) for row in rows) + "\n", changes
 
 
 def _entries(records: Iterable[Mapping[str, str]], key: str, columns: tuple[str, ...], stem: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The demo from beginning to end; everything that it makes is in one temporary folder and is gone afterwards."""
+"""The steps of the demo. All its files are in one temporary folder, which is removed at the end."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from ingestd.daemon.demo.child import READY_SECONDS, DemoFailed, environment_for
 Say = Callable[[str], None]
 
 _WORKSPACE = "Demo"
-"""The one that the configuration names."""
+"""The workspace of the demo's configuration."""
 
 
-async def tell(say: Say, *, stay: bool) -> None:
-    """Run the demo and say what happens, a line at a time. With ``stay`` it goes on showing arrivals until cancelled.
+async def run_demo(say: Say, *, stay: bool) -> None:
+    """Run the demo and pass its output to ``say``, line by line. With ``stay`` report deliveries until cancelled.
 
     Raises:
-        DemoFailed: something did not go as promised; the sentence says what.
+        DemoFailed: a step failed; the sentence says which.
     """
     with tempfile.TemporaryDirectory(prefix="ingestd-demo-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         data = str(folder / "workspace")
-        # The demo looks into the service at every word of the daemon, oftener than callers usually may.
+        # The demo reads the service at each event of the daemon, more often than the default rate limit permits.
         environment = environment_for_children() | {"WORKSPACED_REQUESTS_PER_MINUTE": "0"}
         say(f"Starting the workspace service and the daemon in {folder}")
         key = await output_of(
@@ -50,13 +50,13 @@ async def tell(say: Say, *, stay: bool) -> None:
 async def _with_service(
     say: Say, folder: Path, client: ServiceClient, environment: Mapping[str, str], *, stay: bool
 ) -> None:
-    reply = await client.create_workspace(_WORKSPACE)
-    if reply.value is None:
-        raise DemoFailed(f"The service did not make a workspace: {reply.outcome.sentence}")
+    response = await client.create_workspace(_WORKSPACE)
+    if response.value is None:
+        raise DemoFailed(f"The service did not create a workspace: {response.outcome.sentence}")
     configuration = samples.write_configuration(folder)
     samples.create_database(folder)
-    arrivals = Arrivals(client, reply.value.id)
-    live = _Live(say)
+    arrivals = Arrivals(client, response.value.id)
+    live = _LiveReport(say)
 
     def listen(line: str) -> None:
         if line.startswith("{"):
@@ -68,12 +68,12 @@ async def _with_service(
     try:
         async with running(command, environment=environment, listen=listen):
             await _samples_arrive(say, folder, arrivals)
-            await _two_cells_travel(say, folder, arrivals)
+            await _change_two_cells(say, folder, arrivals)
             if stay:
                 say("")
-                say(f"The demo stays. Change or add files in {folder / 'drop'}")
-                say("  named mass-budget*.csv, bench-run-*.csv or *.ndjson, with the columns of those that are there.")
-                say("Ctrl-C ends it and clears everything away.")
+                say(f"The demo keeps running. Change or add files in {folder / 'drop'}")
+                say("  named mass-budget*.csv, bench-run-*.csv or *.ndjson, with the columns of the existing files.")
+                say("Ctrl-C stops the demo and removes its files.")
                 live.on = True
                 await asyncio.Event().wait()
     finally:
@@ -89,36 +89,36 @@ async def _samples_arrive(say: Say, folder: Path, arrivals: Arrivals) -> None:
         entries = sample.entries(text)
         dropped = time.perf_counter()
         samples.drop(folder, sample.file, text)
-        milliseconds = await arrivals.visible(sample.sink, entries, since=dropped)
+        milliseconds = await arrivals.wait_visible(sample.sink, entries, since=dropped)
         say(_line(sample.file, len(entries), milliseconds))
     filled = time.perf_counter()
     entries = samples.fill_database(folder)
-    milliseconds = await arrivals.visible(samples.DATABASE_SINK, entries, since=filled)
-    say(_line("pdm.db (asked every second)", len(entries), milliseconds))
+    milliseconds = await arrivals.wait_visible(samples.DATABASE_SINK, entries, since=filled)
+    say(_line("pdm.db (polled every second)", len(entries), milliseconds))
 
 
-async def _two_cells_travel(say: Say, folder: Path, arrivals: Arrivals) -> None:
+async def _change_two_cells(say: Say, folder: Path, arrivals: Arrivals) -> None:
     sample = samples.SAMPLES[0]
-    await arrivals.settled_again(sample.pipeline, 0)
-    text, told = samples.change_two_cells(sample.text)
+    await arrivals.wait_acknowledged(sample.pipeline, 0)
+    text, changes = samples.change_two_cells(sample.text)
     entries = sample.entries(text)
     address = f"{sample.sink} in {_WORKSPACE}"
-    settled, delivered = arrivals.settled(sample.pipeline), arrivals.delivered(address)
+    acknowledged, delivered = arrivals.acknowledged(sample.pipeline), arrivals.delivered(address)
     dropped = time.perf_counter()
     samples.drop(folder, sample.file, text)
-    milliseconds = await arrivals.visible(sample.sink, entries, since=dropped)
-    await arrivals.settled_again(sample.pipeline, settled)
-    await arrivals.delivered_again(address, delivered)
-    travelled = arrivals.delivered(address) - delivered
+    milliseconds = await arrivals.wait_visible(sample.sink, entries, since=dropped)
+    await arrivals.wait_acknowledged(sample.pipeline, acknowledged)
+    await arrivals.wait_delivered(address, delivered)
+    sent = arrivals.delivered(address) - delivered
     say("")
-    say(f"Two cells of {sample.file} changed: {' and '.join(told)}.")
-    if travelled != len(told):
-        raise DemoFailed(f"{travelled} entries travelled for it, not {len(told)}. Please report this.")
-    say(_line(sample.file, travelled, milliseconds))
+    say(f"Two cells of {sample.file} changed: {' and '.join(changes)}.")
+    if sent != len(changes):
+        raise DemoFailed(f"{sent} entries were sent, expected {len(changes)}. Please report this.")
+    say(_line(sample.file, sent, milliseconds))
 
 
 class _Address:
-    """Where the service listens: it takes a free port itself and says which."""
+    """The URL of the service, taken from its output: the service chooses a free port."""
 
     def __init__(self) -> None:
         self._url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -133,11 +133,11 @@ class _Address:
             async with asyncio.timeout(READY_SECONDS):
                 return await self._url
         except TimeoutError:
-            raise DemoFailed("The workspace service is ready but does not say where it listens.") from None
+            raise DemoFailed("The workspace service is ready but did not print its address.") from None
 
 
-class _Live:
-    """Shows what goes on while the demo stays."""
+class _LiveReport:
+    """Prints events while the demo keeps running."""
 
     def __init__(self, say: Say) -> None:
         self._say = say

@@ -1,4 +1,4 @@
-"""Taking over what a sink already holds, and starting over when the service no longer has it."""
+"""Adoption of the existing entries of a sink, and recovery after the service lost a sink."""
 
 from __future__ import annotations
 
@@ -17,19 +17,23 @@ from ingestd.mirror.sqlite.sql import SQL
 _PAGE = 50_000
 
 
-def adopt_entries(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame, *, out: Collection[int]) -> int:
-    """Compare the service's entries (key, value, data_type) with the mirror; how many pending ones need no request."""
+def adopt_entries(
+    connection: sqlite3.Connection, sink: int, entries: pl.DataFrame, *, claimed_segments: Collection[int]
+) -> int:
+    """Compare the service's entries (key, value, data_type) with the mirror. Return how many pending ones need no request."""
     held = entries.unique(subset="key", keep="last").sort("key")
     joined = held.join(
         known_entries(connection, sink, held["key"].to_list()), on="key", how="left", maintain_order="left"
     )
-    # What no source has named is whatever the service says, also when it is read a second time.
-    strange = joined.filter(
+    # Entries that no source has named follow the service, also when the sink is read again.
+    unnamed = joined.filter(
         pl.col("partition").is_null() | ((pl.col("partition") == ADOPTED) & pl.col("kind").is_null())
     )
-    if strange.height:
-        keep_as_delivered(connection, sink, strange)
-    pending = joined.filter(pl.col("kind").is_in(["create", "update"]) & ~pl.col("segment").is_in(list(out)))
+    if unnamed.height:
+        keep_as_delivered(connection, sink, unnamed)
+    pending = joined.filter(
+        pl.col("kind").is_in(["create", "update"]) & ~pl.col("segment").is_in(list(claimed_segments))
+    )
     equal = (pl.col("value") == pl.col("old_value")) & (pl.col("data_type") == pl.col("old_type"))
     settled = pending.filter(equal.fill_null(value=False))
     settle_entries(connection, sink, settled["key"].to_list(), settled["segment"].unique().to_list())
@@ -38,7 +42,7 @@ def adopt_entries(connection: sqlite3.Connection, sink: int, entries: pl.DataFra
 
 
 def forget_entries(connection: sqlite3.Connection, sink: int) -> None:
-    """Everything that should be in the sink is pending again, as a create; what should be gone is gone."""
+    """Make all desired entries of the sink pending again, as creates, and delete the pending removals."""
     connection.execute(SQL["sink_forget_segments"], (sink,))
     connection.execute(SQL["sink_forget_removed"], (sink,))
     connection.execute(SQL["sink_forget_adopted"], (sink,))
@@ -51,7 +55,7 @@ def forget_entries(connection: sqlite3.Connection, sink: int) -> None:
 
 
 def keep_as_delivered(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> None:
-    """What the service holds and no source has named: key, value, data_type."""
+    """Store entries (key, value, data_type) of the service that no source has named."""
     rows = entries.select(
         "key", "value", "data_type", pl.lit(0).alias("row_hash"), pl.lit(None, dtype=pl.Int64).alias("position")
     )
@@ -59,7 +63,7 @@ def keep_as_delivered(connection: sqlite3.Connection, sink: int, entries: pl.Dat
 
 
 def _make_updates(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> None:
-    """Pending creates of keys that the service turns out to know become updates, with the mirror's value."""
+    """Turn pending creates of keys that the service already has into updates with the mirror's value."""
     wanted = entries.select(
         "key", pl.col("old_value").alias("value"), pl.col("old_type").alias("data_type"), "segment", "partition"
     )
@@ -68,7 +72,7 @@ def _make_updates(connection: sqlite3.Connection, sink: int, entries: pl.DataFra
 
 
 def queue_again(connection: sqlite3.Connection, sink: int, kind: Kind, entries: pl.DataFrame) -> None:
-    """Point entries (key, value, data_type, partition) to new segments, each of the partition that its entries came from."""
+    """Point entries (key, value, data_type, partition) to new segments, separately for each partition."""
     for (partition,), group in entries.group_by("partition", maintain_order=True):
         queued = queue(connection, sink=sink, partition=int(str(partition)), kind=kind, entries=group, over={})
         for segment, piece in queued:

@@ -1,8 +1,8 @@
-"""One reading back of a sink beside the mirror, in temporary tables on a reading connection of its own.
+"""Comparison of a sink's content with the mirror, in temporary tables of a separate read connection.
 
-What the service holds may be larger than memory, so it lies in SQLite's temporary file, and the comparison is SQL over one
-moment of the mirror. Entries are known by their segment: an entry that is written gets a new one, so one whose segment was
-made before the check began and was not pending then has been left alone ever since.
+The content may be larger than memory, so it is in SQLite's temporary file, and the comparison is SQL over one snapshot of the
+mirror. A written entry always gets a new segment. So an entry is unchanged since the check began if its segment is older than
+the check and was not pending then.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FoundRow = tuple[str, str, int, int, str | None, str, str | None, str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What a comparison came to: entries that the service holds, and keys that differ."""
+    """The result of a comparison: the number of entries in the service, and of keys that differ."""
 
     entries: int
     added: int
@@ -35,9 +35,9 @@ class Counts:
 
 
 class Comparison:
-    """``newest``: the youngest segment when the check began; ``held``: those of the sink that were pending then.
+    """Compares one sink. ``newest``: the newest segment when the check began; ``held``: its pending segments then.
 
-    Its methods belong to one thread. Close it.
+    Call its methods in one thread, and close it.
     """
 
     def __init__(self, reader: sqlite3.Connection, *, sink: int, newest: int, held: Iterable[int]) -> None:
@@ -52,14 +52,14 @@ class Comparison:
         reader.executemany(SQL["check_hold"], ((segment,) for segment in held))
 
     def show(self, entries: pl.DataFrame) -> None:
-        """Take in a piece of what the service holds: key, value, data_type and, if it is known, author."""
+        """Add a chunk of the service's content: key, value, data_type and, if it is known, author."""
         author = pl.col("author") if "author" in entries.columns else pl.lit(None, dtype=pl.String).alias("author")
         self._reader.execute("BEGIN")
         self._reader.executemany(SQL["check_show"], entries.select("key", "value", "data_type", author).iter_rows())
         self._reader.execute("COMMIT")
 
     def compare(self) -> Counts:
-        """Compare all that was shown with the mirror as it is now."""
+        """Compare the added content with the current mirror."""
         asked = {"sink": self._sink, "newest": self._newest}
         self._reader.execute(SQL["check_order"])
         self._reader.execute("BEGIN")
@@ -78,19 +78,19 @@ class Comparison:
         )
 
     def findings(self) -> Iterator[FoundRow]:
-        """What differs, by key."""
+        """Yield the differences, by key."""
         yield from self._reader.execute(SQL["check_findings"])
 
-    def strangers(self) -> Iterator[tuple[str | None, str, str]]:
-        """Value, type and key of what no source has named and what says something else now."""
+    def changed_unnamed(self) -> Iterator[tuple[str | None, str, str]]:
+        """Yield value, type and key of changed entries that no source has named."""
         yield from self._reader.execute(SQL["check_strange_values"])
 
-    def vanished_strangers(self) -> Iterator[tuple[str]]:
-        """The keys that no source has named and that the service no longer has."""
+    def vanished_unnamed(self) -> Iterator[tuple[str]]:
+        """Yield the keys that no source has named and that the service no longer has."""
         yield from self._reader.execute(SQL["check_strange_vanished"])
 
     def unexplained(self, which: RemoveUnexplained) -> Iterator[str]:
-        """The keys, sorted, that the service holds, that no source explains, and that ``which`` means. After `compare`."""
+        """Yield the sorted keys of the unexplained entries that ``which`` selects. Call it after `compare`."""
         if which == "keep":
             return
         earlier = bool(self._reader.execute(SQL["sink_adoption"], (self._sink,)).fetchone()[2])
@@ -104,16 +104,16 @@ class Comparison:
         return unexplained_count(self._reader, self._sink)
 
     def _author(self) -> str | None:
-        """Who wrote all that the sources explain; None if that is not one."""
+        """Return the author of all explained entries; None if there are several."""
         authors = self._reader.execute(SQL["check_authors"], {"sink": self._sink}).fetchall()
         return authors[0][0] if len(authors) == 1 else None
 
     def close(self) -> None:
-        """Give the connection back, and with it the temporary file."""
+        """Close the connection and delete the temporary file."""
         self._reader.close()
 
     def _join_spellings(self) -> None:
-        """A key that the service keeps in Unicode's form NFC is no other key than the mirror's."""
+        """Treat a key that the service stores in Unicode form NFC as the mirror's key."""
         asked = {"sink": self._sink, "beyond_ascii": _BEYOND_ASCII}
         for ours, theirs, wanted, wanted_type, found, found_type in self._reader.execute(
             SQL["check_same_key"], asked

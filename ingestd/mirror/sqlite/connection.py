@@ -1,8 +1,8 @@
-"""The state file: opened once, locked against a second daemon, migrated forward, its failures named.
+"""The state file: opening, locking, migration, and error sentences.
 
-Constraints first. Values of a company stand in this file, so it is readable by its owner only. Two processes writing one
-mirror would each believe in their own claims, so a lock file beside it admits one. A commit that was reported must survive a
-power cut, so ``synchronous=FULL``. A newer program may have changed the layout, so an older one refuses the file.
+Constraints: the file contains a company's data, so only its owner can read it. Two writing processes would ignore each other's
+claims, so a lock file permits only one. A reported commit must survive a power failure, so ``synchronous=FULL``. A newer
+version may have changed the layout, so an older one refuses the file.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _PRAGMAS = (
 
 
 class StateFile:
-    """One writing connection behind a lock, and reading ones on demand.
+    """One write connection behind a lock, and read connections on demand.
 
-    ``factory`` makes connections; the crash sweep hands in one that fails at a chosen statement. ``on_unwritable`` is called with
-    a sentence by the first write that there is no room for, and ``on_writable`` by the first one that succeeds again.
-    ``unwritable`` is that sentence until then.
+    ``factory`` creates connections; crash tests pass one that fails at a given statement. The first write that fails for lack of
+    space calls ``on_unwritable`` with a sentence, and the first one that succeeds again calls ``on_writable``.
+    ``unwritable`` is the sentence until then.
     """
 
     def __init__(self, path: Path, *, factory: type[sqlite3.Connection] = sqlite3.Connection) -> None:
@@ -49,7 +49,7 @@ class StateFile:
         Raises:
             MirrorBusy: another process holds it.
             MirrorNewer: a newer program wrote it.
-            MirrorCorrupt: SQLite can't read it, or it is no state file.
+            MirrorCorrupt: SQLite can't read it, or it is not a state file.
             MirrorError: the folder can't be written.
         """
         self.path = path
@@ -69,7 +69,7 @@ class StateFile:
             with named_errors(path, opened=False):
                 self._writer = self._connect(f"file:{_quoted(path)}")
                 undo.callback(self._writer.close)
-                # Before anything is set: another program's file is left as it is, its journal mode too.
+                # Before any change: another program's file must keep its journal mode.
                 version = _refuse_foreign(self._writer, path)
                 if self._writer.execute("PRAGMA page_count").fetchone()[0] == 0:
                     self._writer.execute("PRAGMA page_size = 8192")
@@ -80,18 +80,18 @@ class StateFile:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """One write transaction, one thread at a time: committed at the end, rolled back on any exception.
+        """Open a write transaction: commit it at the end, roll it back on any exception.
 
-        Threads are served in the order in which they asked. Split long work into several transactions.
+        One thread at a time, in the order of the calls. Split long work into several transactions.
 
         Raises:
-            MirrorFull: the file cannot be written now; nothing of the transaction remains, and it may be tried again.
+            MirrorFull: the file cannot be written now; the transaction was rolled back and can be repeated.
             MirrorCorrupt: the file is damaged.
         """
         with self._guard:
             try:
                 with named_errors(self.path):
-                    if self._writer.in_transaction:  # the disk failed so badly that it could not even be rolled back
+                    if self._writer.in_transaction:  # an earlier rollback failed, too
                         self._writer.execute("ROLLBACK")
                     before = self._writer.total_changes
                     self._writer.execute("BEGIN IMMEDIATE")
@@ -108,18 +108,18 @@ class StateFile:
                     self.unwritable = str(error)
                     self.on_unwritable(self.unwritable)
                 raise
-            # A transaction that changed nothing needed no room.
+            # A transaction without changes needed no space.
             if self.unwritable and self._writer.total_changes > before:
                 self.unwritable = ""
                 self.on_writable()
 
     def reader(self) -> sqlite3.Connection:
-        """A connection of its own that can only read; the caller closes it."""
+        """Return a new read connection; the caller closes it."""
         with named_errors(self.path):
             return _read_only(self.path, self._factory)
 
     def close(self) -> None:
-        """Give the file back. Nothing is lost without it; it shortens the next start."""
+        """Close the file and release its lock. Without it nothing is lost, but the next start is slower."""
         with self._guard:
             self._writer.close()
             os.close(self._lock)
@@ -129,19 +129,19 @@ class StateFile:
 
 
 def open_read_only(path: Path) -> sqlite3.Connection:
-    """A reading connection to a state file that another process may be using.
+    """Return a read connection to a state file that another process may use.
 
     Raises:
-        MirrorError: there is no such file, or an older program wrote it and none has updated it since.
+        MirrorError: there is no such file, or an older version wrote it.
         MirrorNewer, MirrorCorrupt, MirrorFull: as in `StateFile`.
     """
     try:
-        # Not opened here: closing it would drop the locks that SQLite holds on it in this process.
+        # stat, not open: closing a descriptor would release SQLite's locks of this process.
         if stat.S_ISDIR(path.stat().st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     except FileNotFoundError:
         raise MirrorError(
-            f"there is no state file {path} yet; it is made by the first 'ingestd run' or 'ingestd sync'"
+            f"there is no state file {path} yet; the first 'ingestd run' or 'ingestd sync' creates it"
         ) from None
     except OSError as error:
         raise unopenable(error, path) from error
@@ -172,7 +172,7 @@ def _quoted(path: Path) -> str:
 
 
 def _lock(path: Path) -> int:
-    """Hold ``<path>.lock`` for the life of the process; the kernel lets go of it however we end."""
+    """Lock ``<path>.lock`` and return its descriptor; the kernel releases the lock at the end of the process."""
     handle = os.open(path.with_name(path.name + ".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -180,7 +180,7 @@ def _lock(path: Path) -> int:
         text = os.pread(handle, 32, 0).decode(errors="replace").strip()
         os.close(handle)
         raise MirrorBusy(str(path), int(text) if text.isdigit() else None) from None
-    # The number is for people; on a full disk the lock holds without it.
+    # The pid is only for people; a full disk must not prevent the lock.
     with suppress(OSError):
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
@@ -194,24 +194,26 @@ def _migrations() -> list[tuple[int, str]]:
 
 
 def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> int:
-    """The file's version; refuses a file of another program or of a newer one."""
+    """Return the file's layout version; raise if the file is of another program or a newer version."""
     application: int = connection.execute("PRAGMA application_id").fetchone()[0]
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     newest = _migrations()[-1][0]
     if version > newest:
         raise MirrorNewer(
-            f"{path} was written by a newer ingestd (layout {version}, this one knows {newest}). Use the newer program."
+            f"{path} was written by a newer ingestd (layout {version}, this one knows {newest}). Use the newer version."
         )
     if application != _APPLICATION_ID and connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
-        raise MirrorCorrupt(f"{path} is a database, but not a state file of ingestd. Name another file under 'state'.")
+        raise MirrorCorrupt(
+            f"{path} is a database, but not a state file of ingestd. Configure another file in 'state'."
+        )
     return version
 
 
 def _refuse_older(version: int, path: Path) -> None:
-    """Only a writing connection may migrate; a reading one would not find the tables of its statements."""
+    """Raise if the file needs a migration, which only a write connection can do."""
     newest = _migrations()[-1][0]
     if not version:
-        raise MirrorError(f"there is nothing in {path} yet; the next 'ingestd run' or 'ingestd sync' makes its tables")
+        raise MirrorError(f"{path} is empty; the next 'ingestd run' or 'ingestd sync' creates its tables")
     if version < newest:
         raise MirrorError(
             f"{path} was written by an older ingestd (layout {version}, this one reads {newest}). The next start of "
@@ -222,6 +224,6 @@ def _refuse_older(version: int, path: Path) -> None:
 def _migrate(connection: sqlite3.Connection, version: int) -> None:
     for number, script in _migrations():
         if number > version:
-            # executescript commits by itself what stands before it, so the transaction is part of the script.
+            # executescript commits an open transaction first, so BEGIN and COMMIT are part of the script.
             marks = f"PRAGMA application_id = {_APPLICATION_ID};\nPRAGMA user_version = {number};"
             connection.executescript(f"BEGIN IMMEDIATE;\n{script}\n{marks}\nCOMMIT;")

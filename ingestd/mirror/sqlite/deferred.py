@@ -1,7 +1,7 @@
-"""Settlements that the state file has no room for: kept in memory, in order, and written when there is room again.
+"""Deferred acknowledgements: on a full disk they wait in memory, in order, until there is space again.
 
-So delivery goes on while the disk is full. What is kept here is lost with the process; then its entries are still pending,
-and are sent again: each write to the service may be repeated.
+So delivery continues on a full disk. If the process ends before they are written, their entries are still pending and are sent
+again; every write to the service is idempotent.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from ingestd.core.errors import MirrorError, MirrorFull
 
 MAX_KEYS = 2_000_000
-"""Beyond so many keys, or claims of one key each, settling raises `MirrorFull` and delivery has to wait, too."""
+"""Maximum number of keys in memory (a claim counts as one more). Beyond it `MirrorFull` is raised and delivery waits."""
 
 RETRY_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeferredSettlement:
-    """``write`` writes one transaction and gives the claim back. ``segments``: those it is about. ``keys``: how many it holds."""
+    """An acknowledgement. ``write`` writes one transaction and releases the claim of ``segments``. ``keys``: their number."""
 
     write: Callable[[], None]
     segments: Collection[int]
@@ -30,9 +30,9 @@ class DeferredSettlement:
 
 
 class DeferredSettlements:
-    """Writes settlements in order in ``thread``; its methods run there, except `holds`, `start` and `stop`.
+    """Writes acknowledgements in order in ``thread``. Call its methods in that thread, except `holds` and `stop`.
 
-    ``on_written`` is called, in that thread, when what was deferred has been written without a further call.
+    ``on_written`` is called in that thread after a retry has written the deferred acknowledgements.
     """
 
     def __init__(
@@ -49,14 +49,14 @@ class DeferredSettlements:
         self._stopped = False
 
     def holds(self, segments: Collection[int]) -> bool:
-        """Return True if a settlement of one of these segments waits."""
+        """Return True if an acknowledgement of one of these segments is deferred."""
         return any(segment in self._segments for segment in segments)
 
     def settle(self, settlement: DeferredSettlement) -> None:
-        """Write a settlement after those that wait, or keep it with them.
+        """Write an acknowledgement after the deferred ones, or defer it, too.
 
         Raises:
-            MirrorFull: there is no room, and too many wait already.
+            MirrorFull: there is no space, and too many are deferred already.
             MirrorError: the state file cannot be used.
         """
         try:
@@ -71,10 +71,10 @@ class DeferredSettlements:
             self._start_timer()
 
     def write_all(self) -> None:
-        """Write what waits.
+        """Write the deferred acknowledgements.
 
         Raises:
-            MirrorFull: there is still no room; the rest waits on.
+            MirrorFull: there is still no space; the rest remains deferred.
             MirrorError: the state file cannot be used.
         """
         while self._waiting:
@@ -86,7 +86,7 @@ class DeferredSettlements:
             self._keys -= first.keys + 1
 
     def stop(self) -> None:
-        """Try no more by itself; a last try is `write_all`."""
+        """Stop the retries. `write_all` makes a last attempt."""
         with self._guard:
             self._stopped = True
             if self._timer is not None:
@@ -114,7 +114,7 @@ class DeferredSettlements:
         except MirrorFull:
             self._start_timer()
         except MirrorError:
-            # Whatever uses the file next raises it, where it ends the process.
+            # The next use of the file raises the error in a place that ends the process.
             return
         else:
             self._on_written()

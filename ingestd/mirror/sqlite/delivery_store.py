@@ -1,4 +1,4 @@
-"""Delivery's side: what is pending is claimed, and settled, released or parked."""
+"""The delivery's store: claims of pending entries, and their acknowledgement, release or rejection."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from ingestd.mirror.port import Claim, ClaimPart, ColumnsOf, DeliveryAttempt, La
 from ingestd.mirror.sqlite.adoption import adopt_entries, forget_entries
 from ingestd.mirror.sqlite.connection import StateFile
 from ingestd.mirror.sqlite.deferred import DeferredSettlement, DeferredSettlements
-from ingestd.mirror.sqlite.rejected_rows import park_entries
+from ingestd.mirror.sqlite.rejected_rows import store_rejected_entries
 from ingestd.mirror.sqlite.segments import keys_of, live_body, settle_entries
 from ingestd.mirror.sqlite.sequence import SequenceFile
 from ingestd.mirror.sqlite.sql import SQL
 from ingestd.mirror.sqlite.threads import in_thread
 
-_PIECE = 10_000
-"""Entries that are adopted in one transaction; others write between two."""
+_PAGE = 10_000
+"""Entries adopted in one transaction; other writers can run between two."""
 
 
 class DeliveryStore:
     """Implements `ingestd.mirror.port.Deliverable` over a state file.
 
-    Claims read through a connection and a thread of their own, so that a large batch being written does not hold up what
-    is sent meanwhile. ``out`` holds the claimed segments; it lives as long as the process, because a claim that a crash
-    took is pending again. ``watched`` holds the sinks that are being read back: of those, removals are taken note of.
+    Claims have their own connection and thread, so a large write does not delay them. ``claimed_segments`` is in memory only:
+    after a crash, claimed entries are pending again. ``watched`` contains the sinks of running drift checks; their removals are
+    recorded.
 
-    While the disk is full, what was delivered is settled in memory and written when there is room; ``on_written`` is then
-    called from a thread. ``columns_of`` names the columns that refused entries come from.
-    Records of attempts and of trouble are left out meanwhile. The other methods raise `MirrorFull`.
+    On a full disk, acknowledgements wait in memory until there is space; then ``on_written`` is called from a thread. Attempts
+    and blockers are not stored meanwhile, and the other methods raise `MirrorFull`. ``columns_of`` names the source columns of
+    rejected entries.
     """
 
     def __init__(
@@ -46,14 +46,14 @@ class DeliveryStore:
         state: StateFile,
         *,
         now: Callable[[], float],
-        out: set[int],
+        claimed_segments: set[int],
         watched: set[int],
         sequence: SequenceFile,
         on_written: Callable[[], None] = lambda: None,
     ) -> None:
         self._state = state
         self._now = now
-        self._out = out
+        self._claimed = claimed_segments
         self._watched = watched
         self._sequence = sequence
         self.columns_of: ColumnsOf = lambda *_: ()
@@ -110,9 +110,9 @@ class DeliveryStore:
                 await self.note_attempt(claim.sink, attempt)
         finally:
             if self._deferred.holds(segments):
-                # What was delivered of it must not be handed out again before it is settled.
-                back = DeferredSettlement(write=lambda: self._give_back(segments), segments=segments)
-                await in_thread(self._writes, self._deferred.settle, back)
+                # Its delivered entries must not be claimed again before they are acknowledged.
+                release = DeferredSettlement(write=lambda: self._give_back(segments), segments=segments)
+                await in_thread(self._writes, self._deferred.settle, release)
             else:
                 self._give_back(segments)
 
@@ -125,7 +125,7 @@ class DeliveryStore:
         await in_thread(self._writes, self._note_trouble, sink, trouble)
 
     def close(self) -> None:
-        """Wait for what is under way and end the threads. What there is no room for to the end is sent again later."""
+        """Finish the running work and end the threads. Acknowledgements without space are lost; their entries are sent again."""
         self._deferred.stop()
         self._writes.submit(_unless_full, self._deferred.write_all).result()
         self._writes.shutdown()
@@ -153,11 +153,11 @@ class DeliveryStore:
         chosen = self._choose(sink, max_items, max_bytes)
         self._sequence.hand_out(chosen)
         parts = []
-        # The bodies are read after the segments were marked as out: what is superseded from now on knows of this claim.
+        # Bodies are read after the segments are marked as claimed, so that later changes wait for this claim.
         for segment in chosen:
             part = self._part(sink, segment, max_items, max_bytes)
             if part is None:
-                self._out.discard(segment)
+                self._claimed.discard(segment)
             else:
                 parts.append(part)
         return Claim(sink=sink, parts=tuple(parts)) if parts else None
@@ -166,8 +166,8 @@ class DeliveryStore:
         chosen: list[int] = []
         items, size, after = 0, 2, 0
         with self._claiming:
-            # What this very claim picks up does not block: its bodies are read below, without what was superseded.
-            elsewhere = frozenset(self._out)
+            # Segments of this claim do not block it: superseded items are left out of its bodies.
+            elsewhere = frozenset(self._claimed)
             while rows := self._reader.execute(SQL["segments_pending"], (sink, after)).fetchall():
                 for segment, live, length, over in rows:
                     after = segment
@@ -175,7 +175,7 @@ class DeliveryStore:
                         continue
                     if chosen and (items + live > max_items or size + length > max_bytes):
                         return chosen
-                    self._out.add(segment)
+                    self._claimed.add(segment)
                     chosen.append(segment)
                     items, size = items + live, size + length
         return chosen
@@ -202,7 +202,7 @@ class DeliveryStore:
 
     def _give_back(self, segments: Iterable[int]) -> None:
         with self._claiming:
-            self._out.difference_update(segments)
+            self._claimed.difference_update(segments)
 
     # ---------------------------------------------------------------------------------------- in the settling thread
 
@@ -213,7 +213,7 @@ class DeliveryStore:
             was_adopted = connection.execute(SQL["sink_adoption"], (sink,)).fetchone()[0]
             connection.execute(SQL["sink_remember"], (workspace_id, sink_id, int(adopted), sink))
             if adopted and not was_adopted:
-                # Whatever a source names in a pass that begins from now on is no longer unexplained.
+                # Entries that a source names in a later pass are explained.
                 connection.execute(SQL["sink_adopted"], {"sink": sink, "at": self._now(), "earlier": int(earlier)})
                 connection.execute(SQL["pipelines_unread_of_sink"], (sink,))
         if adopted:
@@ -229,13 +229,15 @@ class DeliveryStore:
     def _adopt(self, sink: int, entries: pl.DataFrame) -> int:
         self._deferred.write_all()
         settled = 0
-        for start in range(0, entries.height, _PIECE):
+        for start in range(0, entries.height, _PAGE):
             with self._state.writing() as connection:
-                settled += adopt_entries(connection, sink, entries[start : start + _PIECE], out=self._out)
+                settled += adopt_entries(
+                    connection, sink, entries[start : start + _PAGE], claimed_segments=self._claimed
+                )
         return settled
 
     def _settle(self, claim: Claim, attempt: DeliveryAttempt | None) -> None:
-        # What may have to wait in memory holds no bodies.
+        # Without bodies, because the acknowledgement may have to wait in memory.
         parts = [
             _Delivered(
                 segment=part.segment,
@@ -278,7 +280,7 @@ class DeliveryStore:
                     origins = connection.execute(
                         SQL["entries_origin"], (sink, json.dumps(list(refused)), json.dumps(segments))
                     ).fetchall()
-                    park_entries(connection, sink, self._now(), refused, origins, columns_of=self.columns_of)
+                    store_rejected_entries(connection, sink, self._now(), refused, origins, columns_of=self.columns_of)
                 self._settle_keys(connection, sink, segments, keys)
                 connection.execute(SQL["trouble_over"], (sink,))
                 self._add_attempt(connection, sink, attempt)
@@ -289,14 +291,14 @@ class DeliveryStore:
         try:
             self._deferred.settle(settlement)
         except BaseException:
-            # What could not be noted as delivered is pending again, and sent again.
+            # Entries that could not be acknowledged are pending again and are sent again.
             self._give_back(settlement.segments)
             raise
 
     def _settle_keys(
         self, connection: sqlite3.Connection, sink: int, segments: Sequence[int], keys: Sequence[str]
     ) -> None:
-        """Settle entries of some segments; of those that were to be removed, nothing is kept."""
+        """Acknowledge entries of some segments, and delete the rows of removals."""
         settle_entries(connection, sink, keys, segments)
         settled = (sink, json.dumps(list(keys)))
         if sink in self._watched:
@@ -311,8 +313,8 @@ class DeliveryStore:
             if trouble is None:
                 connection.execute(SQL["trouble_over"], (sink,))
             else:
-                told = (sink, trouble.standing, trouble.sentence, trouble.since, trouble.until)
-                connection.execute(SQL["trouble_note"], told)
+                row = (sink, trouble.standing, trouble.sentence, trouble.since, trouble.until)
+                connection.execute(SQL["trouble_note"], row)
 
     def _note(self, sink: int, attempt: DeliveryAttempt) -> None:
         _unless_full(lambda: self._write_attempt(sink, attempt))
@@ -342,7 +344,7 @@ class DeliveryStore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Delivered:
-    """A part of a claim without its body. ``keys``: of removals, and of what the limits of the claim cut."""
+    """A part of a claim without its body. ``keys``: keys of removals, or of a part that the limits of the claim cut."""
 
     segment: int
     whole: bool
@@ -350,6 +352,6 @@ class _Delivered:
 
 
 def _unless_full(write: Callable[[], None]) -> None:
-    """Write what delivery can do without while the disk is full."""
+    """Write optional data; skip it on a full disk."""
     with suppress(MirrorFull):
         write()

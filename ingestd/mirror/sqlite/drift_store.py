@@ -1,4 +1,4 @@
-"""Drift's side: sinks that were read back are compared with the mirror, and what was found is kept and answered."""
+"""The store of drift checks: comparison of sinks with the mirror, findings, repair and adoption."""
 
 from __future__ import annotations
 
@@ -47,9 +47,8 @@ class _Check:
 class DriftStore:
     """Implements `ingestd.mirror.drift.DriftKeeper` over a state file.
 
-    ``out``: the segments that are claimed now. ``opened``: the partitions that the sources have named since the start.
-    ``watched``: the sinks that are being read back, shared with delivery, which
-    takes a sink out that the service has lost.
+    ``opened``: the partitions that the sources have named since the start. ``watched``: the sinks of running checks, shared with
+    the delivery, which removes a sink that the service has lost.
     """
 
     def __init__(
@@ -57,14 +56,14 @@ class DriftStore:
         state: StateFile,
         *,
         now: Callable[[], float],
-        out: Collection[int],
+        claimed_segments: Collection[int],
         opened: Collection[int],
         watched: set[int],
         announce: Callable[[int], None],
     ) -> None:
         self._state = state
         self._now = now
-        self._out = out
+        self._claimed = claimed_segments
         self._opened = opened
         self._watched = watched
         self._announce = announce
@@ -99,7 +98,7 @@ class DriftStore:
         return await self._in(self._adopt, sink, pipelines)
 
     def close(self) -> None:
-        """Wait for what is under way, and let go of checks that nobody ended."""
+        """Finish the running work and close unfinished checks."""
         self._thread.shutdown()
         for check in self._checks.values():
             check.comparison.close()
@@ -114,7 +113,7 @@ class DriftStore:
         with self._state.writing() as connection:
             newest = connection.execute(SQL["newest_segment"]).fetchone()[0]
             held = [segment for (segment,) in connection.execute(SQL["pending_segments"], (sink,))]
-            # Within the transaction, so that no removal is settled between this and the first that is taken note of.
+            # Within the transaction, so that no acknowledged removal is missed.
             self._watched.add(sink)
         check = next(self._ids)
         comparison = Comparison(self._state.reader(), sink=sink, newest=newest, held=held)
@@ -190,10 +189,10 @@ class DriftStore:
             with self._watching(sink) as connection:
                 connection.executemany(SQL["drift_keep"], ((sink, *row, at, at) for row in page))
         self._in_windows(sink, "drift", "drift_over", at=at)
-        for says in _pages(comparison.strangers()):
+        for says in _pages(comparison.changed_unnamed()):
             with self._watching(sink) as connection:
                 connection.executemany(SQL["stranger_says"], ((value, kind, sink, key) for value, kind, key in says))
-        for vanished in _pages(comparison.vanished_strangers()):
+        for vanished in _pages(comparison.vanished_unnamed()):
             with self._watching(sink) as connection:
                 connection.executemany(SQL["stranger_vanished"], ((sink, key) for (key,) in vanished))
 
@@ -204,8 +203,8 @@ class DriftStore:
     def _end_doubt(self, sink: int) -> int:
         """The sink was compared with a state file that is not the newest: send again what its sources confirm.
 
-        A value that only this state file knows, because its partition is gone from the source (an archived file), may be older
-        than the service's: it stays a finding. Keys that this state file does not know may come from the newer one.
+        If the partition of a value is gone from the source (an archived file), the value may be older than the service's; it
+        remains a finding. Keys unknown to this state file may come from the newer one.
         """
         with self._watching(sink) as connection:
             # First, so that no key of the newer state file is taken for unexplained before the sources were read again.
@@ -227,7 +226,13 @@ class DriftStore:
                 still = unexplained_of(connection, sink, page)
                 removed = (
                     remove_entries(
-                        connection, still, sink=sink, partition=ADOPTED, run=0, out=self._out, whoever_wrote=True
+                        connection,
+                        still,
+                        sink=sink,
+                        partition=ADOPTED,
+                        run=0,
+                        claimed_segments=self._claimed,
+                        any_partition=True,
                     )
                     if still
                     else 0
@@ -309,9 +314,9 @@ class DriftStore:
     def _confirmed(
         self, connection: sqlite3.Connection, page: pl.DataFrame, standing: dict[int, pl.Series | None]
     ) -> pl.DataFrame:
-        """Of entries those whose partition was named since the start, and whose record was in its last whole reading.
+        """Return the entries of partitions named since the start, with a record in the last whole reading.
 
-        ``standing``: the row hashes of partitions, kept from page to page; None of one that has no whole reading.
+        ``standing``: row hashes by partition, kept from page to page; None for a partition without a whole reading.
         """
         kept = []
         for (partition,), group in page.group_by("partition", maintain_order=True):
@@ -363,4 +368,4 @@ def _answer(connection: sqlite3.Connection, sink: int, answer: Answer, page: pl.
     connection.execute(SQL["drift_answer"], (answer, sink, json.dumps(page["key"].to_list())))
 
 
-_LOST = "The service lost the sink while it was read back; everything in it is sent again."
+_LOST = "The service lost the sink during the check; all its entries are sent again."

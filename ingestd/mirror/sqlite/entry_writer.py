@@ -1,4 +1,4 @@
-"""Writing entries: what is new, what changed, what is equal, and who stood behind a key before."""
+"""Writes desired entries: new, changed and equal ones, and the owner of each key."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ _KNOWN = {
 }
 
 ADOPTED = 0
-"""The partition of an entry that was found in the service and that no source has named yet."""
+"""The partition of entries that were found in the service and that no source has named yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What became of some entries.
+    """The result of writing some entries.
 
-    ``replaced``: the row hashes that stood behind entries which now stand for another record of the same partition.
-    ``strangers``: an entry was taken over from another partition. ``foreign``: (key, pipeline) of entries left alone because
-    another active pipeline writes them.
+    ``replaced``: former row hashes of entries that now come from another record of the same partition.
+    ``took_over``: an entry was taken over from another partition. ``foreign``: (key, pipeline) of entries that were not written
+    because another active pipeline owns them.
     """
 
     created: int
     updated: int
     unchanged: int
     replaced: pl.Series
-    strangers: bool
+    took_over: bool
     foreign: tuple[tuple[str, str], ...]
 
     @property
     def changed(self) -> int:
-        """How many entries the service will hear of."""
+        """The number of entries that became pending."""
         return self.created + self.updated
 
 
@@ -61,19 +61,19 @@ def write_entries(
     partition: int,
     run: int,
     pipeline: str,
-    out: Collection[int],
+    claimed_segments: Collection[int],
 ) -> Written:
-    """Bring desired values in: unique keys, sorted; columns key, value, data_type, row_hash (Int64), position.
+    """Write desired values: unique keys, sorted; columns key, value, data_type, row_hash (Int64), position.
 
-    ``out``: segments that are claimed right now.
+    ``claimed_segments``: the claimed segments.
     """
     known = _known(connection, sink, entries)
     if known is None:
         fresh = entries.with_columns(pl.lit(None, dtype=pl.Int64).alias("segment"))
-        _store(connection, fresh, "create", sink=sink, partition=partition, run=run, out=out)
-        _resolve(connection, sink, partition, fresh)  # a removal that was refused has no row any more
+        _store(connection, fresh, "create", sink=sink, partition=partition, run=run, claimed_segments=claimed_segments)
+        _resolve(connection, sink, partition, fresh)  # a rejected removal has no row
         nothing = pl.Series("old_hash", [], dtype=pl.Int64)
-        return Written(created=entries.height, updated=0, unchanged=0, replaced=nothing, strangers=False, foreign=())
+        return Written(created=entries.height, updated=0, unchanged=0, replaced=nothing, took_over=False, foreign=())
     joined = entries.join(known, on="key", how="left", maintain_order="left")
     foreign = _foreign(connection, joined, pipeline)
     if foreign:
@@ -87,7 +87,7 @@ def write_entries(
         connection.executemany(
             SQL["entries_touch"], zip(touched["row_hash"], repeat(sink), touched["key"], strict=False)
         )
-    # What was found in the service, or what an earlier pipeline wrote, belongs to the source that names it.
+    # An entry that was found in the service, or left by an earlier pipeline, now belongs to the source that names it.
     others = same.filter(pl.col("partition") != partition)["partition"].unique().to_list()
     explained = explaining_partitions(connection, sink, others) if others else set()
     found = same.filter(pl.col("partition").is_in(list({*others} - explained)))
@@ -99,7 +99,7 @@ def write_entries(
     connection.executemany(
         SQL["wait_add"], [(partition, segment) for segment in elsewhere["segment"].unique().to_list()]
     )
-    # A pending create stays one; everything else that the mirror has a row for, the service has heard of.
+    # A pending create remains a create. The service knows every other entry that has a row in the mirror.
     is_new = pl.col("partition").is_null() | (pl.col("kind") == "create").fill_null(value=False)
     pending = changed.with_columns(
         pl.when(pl.col("kind").is_not_null()).then("segment").alias("segment"), is_new.alias("new")
@@ -107,7 +107,7 @@ def write_entries(
     parts: dict[Kind, pl.DataFrame] = {"create": pending.filter("new"), "update": pending.filter(~pl.col("new"))}
     for kind, part in parts.items():
         if part.height:
-            _store(connection, part, kind, sink=sink, partition=partition, run=run, out=out)
+            _store(connection, part, kind, sink=sink, partition=partition, run=run, claimed_segments=claimed_segments)
     _resolve(connection, sink, partition, changed)
     of_ours = pl.concat([touched, changed.filter(there & (pl.col("partition") == partition))])
     created = changed.filter(pl.col("partition").is_null()).height
@@ -116,7 +116,7 @@ def write_entries(
         updated=changed.height - created,
         unchanged=same.height,
         replaced=of_ours.filter(pl.col("old_hash") != pl.col("row_hash"))["old_hash"],
-        strangers=bool(changed.filter(there & (pl.col("partition") != partition)).height),
+        took_over=bool(changed.filter(there & (pl.col("partition") != partition)).height),
         foreign=foreign,
     )
 
@@ -128,16 +128,16 @@ def remove_entries(
     sink: int,
     partition: int,
     run: int,
-    out: Collection[int],
-    whoever_wrote: bool = False,
+    claimed_segments: Collection[int],
+    any_partition: bool = False,
 ) -> int:
-    """Desire that the sink does not hold those of ``keys`` (sorted) that the partition still writes; how many.
+    """Make the removal of those ``keys`` (sorted) pending that belong to the partition. Return their number.
 
-    ``whoever_wrote``: those of other partitions, too.
+    ``any_partition``: also remove keys of other partitions.
     """
     known = known_entries(connection, sink, keys)
     gone = (
-        known.filter((pl.lit(whoever_wrote) | (pl.col("partition") == partition)) & (pl.col("removed") == 0))
+        known.filter((pl.lit(any_partition) | (pl.col("partition") == partition)) & (pl.col("removed") == 0))
         .select(
             "key",
             pl.lit(None, dtype=pl.String).alias("value"),
@@ -148,13 +148,13 @@ def remove_entries(
         )
         .sort("key")
     )
-    _store(connection, gone, "delete", sink=sink, partition=partition, run=run, out=out)
+    _store(connection, gone, "delete", sink=sink, partition=partition, run=run, claimed_segments=claimed_segments)
     _resolve(connection, sink, partition, gone)
     return gone.height
 
 
 def _known(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> pl.DataFrame | None:
-    """The mirror's rows of the entries' keys; None where it has none in their whole range, which a first load never has."""
+    """Return the mirror's rows of the keys; None if there are none, which one range query shows at a first load."""
     keys = entries["key"]
     if not connection.execute(SQL["keys_in_range"], (sink, keys[0], keys[-1])).fetchone():
         return None
@@ -163,7 +163,7 @@ def _known(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> 
 
 
 def known_entries(connection: sqlite3.Connection, sink: int, keys: list[str]) -> pl.DataFrame:
-    """The mirror's rows of some keys, with the columns of ``_KNOWN``; ``kind`` is null where nothing is pending."""
+    """Return the mirror's rows of some keys, with the columns of ``_KNOWN``; ``kind`` is null if nothing is pending."""
     rows = connection.execute(SQL["entries_of_keys"], (json.dumps(keys), sink)).fetchall()
     return pl.DataFrame(rows, schema=_KNOWN, orient="row")
 
@@ -178,10 +178,10 @@ def write_rows(
     partition: int,
     run: int,
 ) -> None:
-    """Put rows in, or in the place of those of the same keys: key, value, data_type, row_hash (Int64), position."""
+    """Insert or replace rows: key, value, data_type, row_hash (Int64), position."""
     columns = [entries[name].to_list() for name in ("key", "value", "data_type", "row_hash", "position")]
     fixed = [repeat(value) for value in (sink, segment, int(removed), partition, run)]
-    # Measured at a third less than one INSERT … SELECT over json_each, which looks into each row's text once a column.
+    # Measured: a third faster than one INSERT … SELECT over json_each, which parses each row's text for every column.
     connection.executemany(SQL["entries_write"], zip(*columns, *fixed, strict=False))
 
 
@@ -203,14 +203,14 @@ def _store(
     sink: int,
     partition: int,
     run: int,
-    out: Collection[int],
+    claimed_segments: Collection[int],
 ) -> None:
-    """Write rows and queue them; those that were pending leave their older segments."""
+    """Write rows and queue them; remove pending ones from their older segments."""
     lost = Counter(entries["segment"].drop_nulls().to_list())
     over: dict[int, list[int]] = {}
     if lost:
         rows = connection.execute(SQL["segments_over"], (json.dumps(list(lost)),))
-        over = {segment: [older for older in json.loads(text) if older in out] for segment, text in rows}
+        over = {segment: [older for older in json.loads(text) if older in claimed_segments] for segment, text in rows}
     for segment, piece in queue(connection, sink=sink, partition=partition, kind=kind, entries=entries, over=over):
         write_rows(
             connection, piece, sink=sink, segment=segment, removed=kind == "delete", partition=partition, run=run
@@ -219,10 +219,7 @@ def _store(
 
 
 def _resolve(connection: sqlite3.Connection, sink: int, partition: int, changed: pl.DataFrame) -> None:
-    """A refused entry that changes is no longer refused: the service has not yet seen what it is now.
-
-    That another pipeline wants the key, too, is still so.
-    """
+    """Delete the rejections of changed entries: the service has not seen their new values yet. Key conflicts remain."""
     if changed.height and connection.execute(SQL["rejected_any_entry"], (sink,)).fetchone():
         keys = json.dumps(changed["key"].to_list())
         connection.execute(SQL["rejected_keys"], {"sink": sink, "partition": partition, "keys": keys})

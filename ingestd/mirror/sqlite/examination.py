@@ -1,4 +1,4 @@
-"""Looks at a state file, and at its folder, without changing anything: can this process use it, and is it damaged?"""
+"""Examination of a state file and its folder, without changes: whether it is usable and undamaged."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from ingestd.mirror.sqlite.failures import damaged, named_errors, unopenable
 
 _LOOK_SECONDS = 5.0
 _STEPS = 100_000
-"""Instructions of SQLite's machine between two looks at the clock."""
+"""SQLite VM instructions between two checks of the time limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateFinding:
-    """One thing that was looked at; ``error`` is None if it is in order."""
+    """The result of one check; ``error`` is None if it passed."""
 
     sentence: str
     error: MirrorError | None = None
 
 
 def examine(path: Path, *, seconds: float) -> Iterator[StateFinding]:
-    """Look at the folder, then at the file's structure for at most ``seconds``; what follows a failure is left out."""
+    """Check the folder, then the file's structure for at most ``seconds``. Stop at the first failure."""
     try:
         _usable(path)
     except OSError as error:
@@ -39,7 +39,7 @@ def examine(path: Path, *, seconds: float) -> Iterator[StateFinding]:
         yield StateFinding(sentence=str(failure), error=failure)
         return
     if not path.exists():
-        yield StateFinding(sentence=f"{path} can be made by the first run.")
+        yield StateFinding(sentence=f"{path} does not exist yet; the first run can create it.")
         return
     try:
         yield StateFinding(sentence=_structure(path, seconds))
@@ -49,7 +49,7 @@ def examine(path: Path, *, seconds: float) -> Iterator[StateFinding]:
 
 @contextmanager
 def damage_named(path: Path) -> Iterator[None]:
-    """Raise `MirrorCorrupt` in place of a failure that comes from what a damaged file says, such as a number that is a text."""
+    """Convert an error from the content of a damaged file, such as text in place of a number, to `MirrorCorrupt`."""
     try:
         yield
     except (
@@ -65,13 +65,13 @@ def damage_named(path: Path) -> Iterator[None]:
             if found.error is not None:
                 raise found.error from error
         if isinstance(error, ValueError | msgspec.MsgspecError):
-            # The structure is in order; a text in it that only this program writes is not.
+            # The structure is intact, but a text that only this program writes is invalid.
             raise damaged(path, f"{type(error).__name__}: {error}") from error
         raise
 
 
 def _usable(path: Path) -> None:
-    """Raise the OSError that opening the file for writing would meet; nothing is made."""
+    """Raise the OSError that opening the file for writing would raise, without creating anything."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     nearest = path if path.exists() else next(folder for folder in path.parents if folder.exists())
@@ -88,12 +88,12 @@ def _structure(path: Path, seconds: float) -> str:
     with closing(open_read_only(path)) as connection, named_errors(path):
         connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
         try:
-            # Not through the class that names errors: the end of the time is none.
+            # Not through the class that converts errors, because the time limit is no error.
             found = sqlite3.Cursor(connection).execute("PRAGMA quick_check(1)").fetchone()[0]
         except sqlite3.OperationalError as error:
             if getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_INTERRUPT:
                 raise
-            return f"{path} opens, and no damage was found within {seconds:.0f} s; it was not read to its end."
+            return f"{path} opens, and no damage was found within {seconds:.0f} s. It was not read completely."
     if found != "ok":
         raise damaged(path, " ".join(found.split()))
     return f"{path} is not damaged."

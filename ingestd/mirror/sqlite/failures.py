@@ -1,8 +1,8 @@
-"""What each failure of SQLite means for the state file, as an error of the mirror with a sentence for a person.
+"""Conversion of SQLite errors to errors of the mirror, with sentences for people.
 
-Three kinds. A file that cannot be written or read *now*: the disk is full, a quota is used up, the disk reports an I/O error,
-another program has locked the file. That is `MirrorFull`, and the same call may succeed later. A file that is *damaged*:
-`MirrorCorrupt`. A file that cannot be used as it is *placed* (owner, mode, moved away): `MirrorError`.
+There are three kinds. `MirrorFull`: the file cannot be written or read *now* (full disk, quota, I/O error, lock of another
+program), and the same call may succeed later. `MirrorCorrupt`: the file is *damaged*. `MirrorError`: the file cannot be used
+because of its owner, mode or path.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ingestd.core.errors import MirrorCorrupt, MirrorError, MirrorFull
 T = TypeVar("T")
 
 _ROOM_BYTES = 1 << 20
-"""With less than this a file system counts as full: SQLite needs 32 KiB for its index of the log, and room for the log."""
+"""A file system with less free space counts as full: SQLite needs 32 KiB for the WAL index, and space for the WAL."""
 
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
 _DAMAGED_PAGES = {sqlite3.SQLITE_IOERR_CORRUPTFS, sqlite3.SQLITE_IOERR_DATA}
@@ -32,14 +32,14 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 
 @contextmanager
 def named_errors(path: Path, *, opened: bool = True) -> Iterator[None]:
-    """Raise what SQLite raises as an error of the mirror; a mistake in a statement stays what it is.
+    """Convert errors of SQLite to errors of the mirror; errors in a statement are raised unchanged.
 
-    ``opened``: the file was in use before, so that its place and mode were right once.
+    ``opened``: the file was opened before, so its path and mode were correct then.
 
     Raises:
-        MirrorFull: it cannot be written or read now.
-        MirrorCorrupt: it is damaged.
-        MirrorError: it cannot be used where it is.
+        MirrorFull: the file cannot be written or read now.
+        MirrorCorrupt: the file is damaged.
+        MirrorError: the file cannot be used because of its owner, mode or path.
     """
     try:
         yield
@@ -48,12 +48,12 @@ def named_errors(path: Path, *, opened: bool = True) -> Iterator[None]:
         if failure is None:
             raise
         raise failure from error
-    except UnicodeDecodeError as error:  # SQLite's words quote a name of the file's own tables, which is damaged
+    except UnicodeDecodeError as error:  # SQLite's message contains a damaged table name
         raise damaged(path, str(error)) from error
 
 
 def failure_of(error: sqlite3.DatabaseError, path: Path, *, opened: bool) -> MirrorError | None:
-    """The error of the mirror; None: a mistake of ours."""
+    """Return the error of the mirror; None for a bug in a statement."""
     extended = getattr(error, "sqlite_errorcode", 0)
     code, name = extended & 0xFF, getattr(error, "sqlite_errorname", "")
     found: MirrorError | None = None
@@ -64,44 +64,44 @@ def failure_of(error: sqlite3.DatabaseError, path: Path, *, opened: bool) -> Mir
     elif code in _LOCKED:
         found = MirrorFull(
             f"{path} is locked by another program ({error}). Close the program that has it open, such as sqlite3 or a "
-            "backup of the file; ingestd tries again."
+            "backup. ingestd tries again."
         )
     elif extended == sqlite3.SQLITE_READONLY_DBMOVED:
         found = MirrorError(
-            f"{path} was moved, replaced or removed while ingestd was using it. Put it back, or start with a new one."
+            f"{path} was moved, replaced or removed while ingestd was using it. Put it back, or restart with a new one."
         )
     elif code in {sqlite3.SQLITE_IOERR, *_PLACED}:
-        found = _of_the_disk(f"{error} ({name})", path, passing=opened or code == sqlite3.SQLITE_IOERR)
+        found = _of_the_disk(f"{error} ({name})", path, temporary=opened or code == sqlite3.SQLITE_IOERR)
     elif isinstance(error, sqlite3.OperationalError) and code not in {0, sqlite3.SQLITE_ERROR}:
-        found = MirrorError(f"{path} cannot be used: {error} ({name}). 'ingestd check' says whether it is damaged.")
+        found = MirrorError(f"{path} cannot be used: {error} ({name}). 'ingestd check' shows whether it is damaged.")
     return found
 
 
-def _of_the_disk(reason: str, path: Path, *, passing: bool) -> MirrorError:
-    """``passing``: the file was in use, or the disk itself failed; else it is not for this process."""
+def _of_the_disk(reason: str, path: Path, *, temporary: bool) -> MirrorError:
+    """Return the error for an I/O failure. ``temporary``: the file was in use, or the disk failed; else access is denied."""
     if not _has_room(path):
         return _full(path)
-    if passing:
+    if temporary:
         return MirrorFull(
-            f"{path} cannot be used at the moment: {reason}. Look at the disk and at the kernel's log; nothing that was "
-            "stored is lost, and ingestd tries again."
+            f"{path} cannot be used at the moment: {reason}. Check the disk and the kernel's log. No stored data is lost, and "
+            "ingestd tries again."
         )
     return MirrorError(f"the state file {path} can't be opened: {reason}. {_check_account(path)}")
 
 
 def damaged(path: Path, found: str) -> MirrorCorrupt:
-    """The error for a file that is damaged; ``found`` says how that shows."""
+    """Return the error for a damaged file; ``found`` describes the damage."""
     return MirrorCorrupt(
-        f"{path} is damaged ({found}). Keep it aside and start with a new state file: the sources are read again "
+        f"{path} is damaged ({found}). Move it away and start with a new state file: the sources are read again "
         "and compared with the sinks."
     )
 
 
 def state_exists(path: Path) -> bool:
-    """Whether there is a state file.
+    """Return True if there is a state file.
 
     Raises:
-        MirrorError: the system refuses to say so, because the way there is no folder, or not for this account.
+        MirrorError: a parent of the path is no folder, or this account has no access.
     """
     try:
         path.stat()
@@ -113,34 +113,34 @@ def state_exists(path: Path) -> bool:
 
 
 def unopenable(error: OSError, path: Path) -> MirrorError:
-    """The error for a state file, or its folder, that the system refuses."""
+    """Return the error for a state file or a folder that can't be opened."""
     if error.errno in _NO_ROOM:
         return _full(path)
     if error.errno == errno.EISDIR or path.is_dir():
-        return MirrorError(f"{path} is a folder. Name a file under 'state', or remove the folder.")
+        return MirrorError(f"{path} is a folder. Configure a file in 'state', or remove the folder.")
     if error.errno in {errno.ENOTDIR, errno.EEXIST}:
-        return MirrorError(f"the state file {path} can't be made: {path.parent} is not a folder. Correct 'state'.")
+        return MirrorError(f"the state file {path} can't be created: {path.parent} is not a folder. Correct 'state'.")
     if error.errno == errno.EROFS:
         return MirrorError(
-            f"the state file {path} can't be written: its file system is mounted read-only. Mount it for writing, or name "
-            "another place under 'state'."
+            f"the state file {path} can't be written: its file system is mounted read-only. Mount it for writing, or "
+            "configure another path in 'state'."
         )
     return MirrorError(f"the state file {path} can't be opened: {error.strerror or error}. {_check_account(path)}")
 
 
 def _full(path: Path) -> MirrorFull:
-    return MirrorFull(f"the disk that holds {path} is full. Free some room (ingestd needs a few MB); nothing was lost.")
+    return MirrorFull(f"the disk of {path} is full. Free some space (ingestd needs a few MB). Nothing was lost.")
 
 
 def _check_account(path: Path) -> str:
     return (
-        f"Check the owner and mode of {path.parent} and of the files in it whose names begin with {path.name}; "
-        f"this process runs as user {os.geteuid()}."
+        f"Check the owner and mode of {path.parent} and of its files {path.name}*. "
+        f"This process runs as user {os.geteuid()}."
     )
 
 
 def _has_room(path: Path) -> bool:
-    """False where a file system has next to no room, or no more files; True where that can't be found out."""
+    """Return False if the file system has too little space or no inodes; True if that is unknown."""
     try:
         found = os.statvfs(path.parent)
     except OSError:
@@ -171,17 +171,17 @@ class _ReadingCursor(sqlite3.Cursor):
 
 
 class ReadingConnection(sqlite3.Connection):
-    """A connection of which statements, and the rows read from them, raise errors of the mirror."""
+    """A connection that raises errors of the mirror from statements and from their rows."""
 
     path = Path()
-    """The file; set by whoever opens it."""
+    """The file; set after the connection is opened."""
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
-        """As `sqlite3.Connection.execute`."""
+        """Do the same as `sqlite3.Connection.execute`."""
         return _ReadingCursor(self).execute(sql, parameters)
 
     def executemany(self, sql: str, parameters: Any, /) -> sqlite3.Cursor:
-        """As `sqlite3.Connection.executemany`."""
+        """Do the same as `sqlite3.Connection.executemany`."""
         return _ReadingCursor(self).executemany(sql, parameters)
 
 

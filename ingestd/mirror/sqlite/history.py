@@ -1,4 +1,4 @@
-"""Looking up what became of a partition; see `ingestd.mirror.history`."""
+"""The history of a partition; see `ingestd.mirror.history`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def history(connection: sqlite3.Connection, pipeline: str, partition: str) -> Hi
 
 
 def content_before(connection: sqlite3.Connection, run: int, sha256: str) -> tuple[str, float] | None:
-    """The partition of a run's pipeline that was read with this content before that run, and when; the last one."""
+    """Return the last partition of the run's pipeline that had this content before that run, and the time, or None."""
     if not sha256:
         return None
     found = connection.execute(SQL["content_before"], {"run": run, "sha256": sha256}).fetchone()

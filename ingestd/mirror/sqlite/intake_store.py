@@ -1,4 +1,4 @@
-"""The intake's side: partitions, runs, batches. What a batch brings and its cursor become durable in one transaction."""
+"""The intake's store: partitions, runs and batches. A batch and its cursor are committed in one transaction."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from ingestd.mirror.sqlite.ownership import disown, left_over, note_sources, ren
 from ingestd.mirror.sqlite.pruner import Pruner
 from ingestd.mirror.sqlite.rejected_rows import (
     RejectionLocation,
-    forget_mended,
-    forget_vanished,
-    park_conflicts,
-    park_partition,
-    park_records,
+    delete_corrected,
+    delete_vanished,
+    store_conflicts,
+    store_rejected_partition,
+    store_rejected_records,
 )
 from ingestd.mirror.sqlite.rejected_store import reopen
 from ingestd.mirror.sqlite.settlement import resolve, settlement_of
 from ingestd.mirror.sqlite.snapshots import RUNS_APART, drop_old_snapshots, load_snapshot, store_snapshot
 from ingestd.mirror.sqlite.sql import SQL
 
-_PIECE = 10_000
-"""Entries of one transaction, some tenths of a second of the one writer: a larger batch is written in several."""
+_PAGE = 10_000
+"""Entries in one transaction, which takes some tenths of a second; larger batches use several transactions."""
 
 _PARTITIONS = 1_000
-"""Partitions that are looked at in one transaction."""
+"""Partitions read in one transaction."""
 
 _Row: TypeAlias = tuple[Any, ...]
 
 
 @dataclass(slots=True, kw_only=True)
 class _Run:
-    """What a run must remember until it ends. A crash forgets it, and the partition is read again from its cursor."""
+    """The state of a run in memory. After a crash the partition is read again from its cursor."""
 
     id: int
     partition: int
@@ -58,7 +58,7 @@ class _Run:
     retries: int
     mapped: int = 0
     repeats: bool = False
-    strangers: bool = False
+    took_over: bool = False
     replaced: list[pl.Series] = field(default_factory=list)
 
 
@@ -73,14 +73,14 @@ class IntakeStore:
         state: StateFile,
         *,
         now: Callable[[], float],
-        out: Collection[int],
+        claimed_segments: Collection[int],
         opened: set[int],
         announce: Callable[[int], None],
     ) -> None:
         self._state = state
         self._opened = opened
         self._now = now
-        self._out = out
+        self._claimed = claimed_segments
         self._announce = announce
         self._runs: dict[int, _Run] = {}
         self._retries: dict[int, int] = {}
@@ -93,20 +93,20 @@ class IntakeStore:
     def activate(
         self, pipelines: Collection[str], *, sources: Mapping[str, str] | None = None
     ) -> list[tuple[str, str]]:
-        """Take, at start, the names of the configured pipelines; the entries of all others may be taken over.
+        """Activate the configured pipelines at start; entries of all other pipelines may be taken over.
 
-        ``sources``: by name, a digest of what each pipeline reads and where it writes. A pipeline that is configured under
-        another name keeps its past. Returns the renamed ones as pairs of former and present name.
+        ``sources``: by name, a digest of each pipeline's source and sink. A pipeline that is configured under another name keeps
+        its state. Return the renamed ones as pairs of former and present name.
         """
         with self._state.writing() as connection:
             renamed = rename_pipelines(connection, sources or {})
             connection.executemany(SQL["pipeline_ensure"], [(name,) for name in pipelines])
             names = json.dumps(sorted(pipelines))
             if connection.execute(SQL["pipeline_activate"], (names, names)).rowcount:
-                # Entries that were held back because a retired pipeline owned them get another chance.
+                # Entries rejected because of a retired pipeline are mapped again.
                 connection.execute(SQL["partition_free_conflicts"])
             note_sources(connection, sources or {})
-            # No run is open at start: what one left behind was never read to its end.
+            # Runs that are open at start were interrupted.
             connection.execute(SQL["runs_interrupted"])
             connection.execute(SQL["staging_clear_all"])
             connection.execute(SQL["refusals_forget"])
@@ -116,9 +116,11 @@ class IntakeStore:
         """See `Intake.open_partition`."""
         address = (sink.workspace, sink.by, sink.name)
         with self._state.writing() as connection:
-            (sink_id,) = _ensured(connection, "sink_id", address, "sink_ensure", address)
-            pipeline_id, changes = _ensured(connection, "pipeline_get", (pipeline,), "pipeline_ensure", (pipeline,))
-            row = _ensured(
+            (sink_id,) = _get_or_create(connection, "sink_id", address, "sink_ensure", address)
+            pipeline_id, changes = _get_or_create(
+                connection, "pipeline_get", (pipeline,), "pipeline_ensure", (pipeline,)
+            )
+            row = _get_or_create(
                 connection,
                 "partition_get",
                 (pipeline_id, partition),
@@ -128,7 +130,7 @@ class IntakeStore:
             identity, at_sink, known_digest, cursor, valid_through, repeats, awaiting, retries, gone, retired = row
             if gone is not None:
                 connection.execute(SQL["partition_is_back"], (identity,))
-            # What was asked to be mapped again until now is what this cursor takes into account.
+            # The cursor covers the retries requested until now.
             self._retries[identity] = retries
             if (at_sink, known_digest) != (sink_id, digest):
                 restarted = {"sink": sink_id, "digest": digest, "partition": identity}
@@ -156,7 +158,7 @@ class IntakeStore:
             run: int = connection.execute(SQL["run_begin"], (partition, self._now())).fetchone()[0]
             connection.execute(SQL["staging_clear_partition"], (partition,))
             pipeline, sink, repeats, remapped = connection.execute(SQL["partition_place"], (partition,)).fetchone()
-        # A run that neither finished nor failed, because the state file could take no more, is superseded by this one.
+        # This run supersedes one that could neither finish nor fail because the disk was full.
         self._runs = {known: other for known, other in self._runs.items() if other.partition != partition}
         self._runs[run] = _Run(
             id=run,
@@ -184,24 +186,24 @@ class IntakeStore:
     ) -> int:
         """See `Intake.commit`."""
         current = self._runs[run]
-        ordered = entries.sort("key", maintain_order=True)  # so that of equal keys the last record's stands last
+        ordered = entries.sort("key", maintain_order=True)  # stable: the last record of equal keys is last
         unique = ordered.filter(pl.col("key").ne_missing(pl.col("key").shift(-1)))
         unique = unique.with_columns(pl.col("row_hash").reinterpret(signed=True))
         current.mapped += entries.height
         current.repeats = current.repeats or unique.height < entries.height
         changed = 0
-        # The cursor of a snapshot moves at its end, so what comes before the last piece needs no transaction with it.
-        while current.snapshot and unique.height > _PIECE:
+        # The cursor of a snapshot moves at its end, so only the last page needs the same transaction.
+        while current.snapshot and unique.height > _PAGE:
             with self._state.writing() as connection:
-                written = self._take(connection, current, unique[:_PIECE])
+                written = self._write_or_stage(connection, current, unique[:_PAGE])
                 self._count(connection, current, written)
             changed += self._note(current, written)
-            unique = unique[_PIECE:]
+            unique = unique[_PAGE:]
         with self._state.writing() as connection:
-            written = self._take(connection, current, unique)
+            written = self._write_or_stage(connection, current, unique)
             if resolved:
                 resolve(connection, current.pipeline, resolved)
-            park_records(connection, self._place(current), rejects)
+            store_rejected_records(connection, self._place(current), rejects)
             self._count(connection, current, written, records=records, rejected=len(rejects), facts=facts)
             if not current.snapshot:
                 connection.execute(SQL["partition_advance"], (json.dumps(cursor), current.partition))
@@ -216,21 +218,21 @@ class IntakeStore:
             self._apply_staged(current)
         hashes = seen.reinterpret(signed=True) if seen is not None else None
         standing = hashes is not None and _stands(current, hashes)
-        collided = not current.whole and (current.strangers or standing)
+        collided = not current.whole and (current.took_over or standing)
         if hashes is not None and not collided:
             self._remove_unnamed(current, hashes, deletes)
         with self._state.writing() as connection:
             if collided:
-                # Who owns a key can't be told from the differences: forget them, and have the partition read whole.
+                # The differences do not show which record owns a key: discard them and read the whole partition.
                 connection.execute(SQL["partition_doubted"], (current.partition,))
             else:
                 if hashes is not None and seen is not None:
                     self._end_snapshot(connection, current, seen, hashes, repeats=standing)
                 elif partial or not current.snapshot:
-                    # What amends others is the whole truth about its own bad rows, unless it has taken a whole one's name.
+                    # A partial partition replaces its own rejections, unless a whole one had its name before.
                     alone = partial and not load_snapshot(connection, current.partition).len()
                     if alone or not current.snapshot:
-                        forget_mended(connection, current.partition, run, current.retries, whole=alone)
+                        delete_corrected(connection, current.partition, run, current.retries, whole=alone)
                 connection.execute(SQL["rejected_partition"], (current.partition,)).fetchall()
             if current.staged:
                 connection.execute(SQL["staging_clear"], (run,))
@@ -244,9 +246,9 @@ class IntakeStore:
                     "partition": current.partition,
                 }
                 connection.execute(SQL["partition_end"], end)
-                # What was asked for while this run went on is for the next one.
+                # Retries requested during this run are for the next one.
                 reopen(connection, current.partition, since=current.retries)
-                # At the first run after a start, too: a daemon that never lives for so many runs must not keep more.
+                # Also at the first run after a start, for a daemon that often restarts.
                 if self._finished[current.pipeline] % RUNS_APART == 0:
                     drop_old_snapshots(connection, current.partition)
                 self._finished[current.pipeline] += 1
@@ -257,11 +259,11 @@ class IntakeStore:
     def _end_snapshot(
         self, connection: sqlite3.Connection, run: _Run, seen: pl.Series, hashes: pl.Series, *, repeats: bool
     ) -> None:
-        """Forget what is rejected of records that a whole reading no longer met, and note what it met."""
+        """Delete rejections of records that a whole reading did not find, and store its row hashes."""
         if run.remapped and run.whole:
             connection.execute(SQL["partition_mapped"], (run.partition,))
-        forget_vanished(connection, run.partition, run.id, hashes)
-        forget_mended(connection, run.partition, run.id, run.retries, whole=run.whole)
+        delete_vanished(connection, run.partition, run.id, hashes)
+        delete_corrected(connection, run.partition, run.id, run.retries, whole=run.whole)
         store_snapshot(connection, run.partition, seen)
         changes = connection.execute(SQL["pipeline_get"], (run.pipeline,)).fetchone()[1]
         connection.execute(SQL["partition_snapshot"], (changes, int(run.repeats or repeats), run.partition))
@@ -273,7 +275,7 @@ class IntakeStore:
             connection.execute(SQL["run_end"], (self._now(), reason, run))
             connection.execute(SQL["partition_failed"], (run, current.partition))
             if broken:
-                park_partition(connection, self._place(current), reason)
+                store_rejected_partition(connection, self._place(current), reason)
             else:
                 connection.execute(SQL["rejected_partition"], (current.partition,)).fetchall()
 
@@ -335,15 +337,15 @@ class IntakeStore:
 
     def _snapshot(self, partition: int) -> pl.Series:
         with self._state.writing() as connection:
-            # What was asked to be mapped again until now is what these hashes take into account.
+            # These hashes cover the retries requested until now.
             self._retries[partition] = connection.execute(SQL["partition_retries"], (partition,)).fetchone()[0]
             return load_snapshot(connection, partition)
 
     def _place(self, run: _Run) -> RejectionLocation:
         return RejectionLocation(partition=run.partition, run=run.id, sink=run.sink, at=self._now())
 
-    def _take(self, connection: sqlite3.Connection, run: _Run, entries: pl.DataFrame) -> Written | None:
-        """Write entries, or keep them for the end of a run in which records repeat keys."""
+    def _write_or_stage(self, connection: sqlite3.Connection, run: _Run, entries: pl.DataFrame) -> Written | None:
+        """Write entries, or stage them until the end of a run with repeated keys."""
         if entries.height and run.staged:
             connection.execute(SQL["staging_write"], (run.id, entries.write_json()))
             return None
@@ -357,9 +359,9 @@ class IntakeStore:
             partition=run.partition,
             run=run.id,
             pipeline=run.pipeline,
-            out=self._out,
+            claimed_segments=self._claimed,
         )
-        park_conflicts(connection, self._place(run), run.pipeline, written.foreign, entries)
+        store_conflicts(connection, self._place(run), run.pipeline, written.foreign, entries)
         return written
 
     def _count(
@@ -388,10 +390,10 @@ class IntakeStore:
             connection.execute(SQL["pipeline_changed"], (run.partition,))
 
     def _note(self, run: _Run, written: Written | None) -> int:
-        """Remember what only the end of the run can judge, and tell delivery; after the commit, so that a crash forgets both."""
+        """Record facts for the end of the run, and wake the delivery. Call it after the commit."""
         if written is None:
             return 0
-        run.strangers = run.strangers or written.strangers
+        run.took_over = run.took_over or written.took_over
         if written.replaced.len():
             run.replaced.append(written.replaced)
         if written.changed:
@@ -399,11 +401,11 @@ class IntakeStore:
         return written.changed
 
     def _apply_staged(self, run: _Run) -> None:
-        """Of each repeated key only the last value was kept; now that all records are read, they are compared and queued."""
+        """Write the staged entries at the end of a run: the last value of each repeated key."""
         after, staged = "", 0
         while True:
             with self._state.writing() as connection:
-                rows = connection.execute(SQL["staging_read"], (run.id, after, _PIECE)).fetchall()
+                rows = connection.execute(SQL["staging_read"], (run.id, after, _PAGE)).fetchall()
                 if not rows:
                     break
                 page = pl.DataFrame(rows, schema=_STAGED, orient="row", infer_schema_length=None)
@@ -414,17 +416,16 @@ class IntakeStore:
         run.repeats = staged < run.mapped
 
     def _remove_unnamed(self, run: _Run, hashes: pl.Series, deletes: Deletes) -> None:
-        """Deal with the entries that a whole reading, of these row hashes, does not name."""
+        """Remove or release the entries that a whole reading with these row hashes does not name."""
         if run.remapped and run.whole:
             self._remove_left_over(run, deletes)
         elif deletes == "remove":
             self._remove_vanished(run, hashes)
 
     def _remove_vanished(self, run: _Run, hashes: pl.Series) -> None:
-        """Remove the partition's entries that come from no record any more, in pieces.
+        """Remove the partition's entries without a record, in pages.
 
-        A sink may be long, so it is read beside the writer. What is removed when a crash comes is not removed again: the
-        next reading compares what is left.
+        A read connection lists them, because a sink may be large. After a crash the next reading continues with the rest.
         """
         with closing(self._state.reader()) as reader:
             rows = reader.execute(SQL["entries_of_partition"], (run.sink, run.partition)).fetchall()
@@ -432,24 +433,24 @@ class IntakeStore:
         self._remove(run, known.filter(~pl.col("row_hash").is_in(hashes.implode()))["key"].to_list())
 
     def _remove_left_over(self, run: _Run, deletes: Deletes) -> None:
-        """Deal with keys of the former mapping. Row hashes can't tell: the record is still there, its key is another."""
+        """Remove or release keys of the former mapping. Row hashes do not show them: the record still exists."""
         with closing(self._state.reader()) as reader:
             entries = left_over(reader, sink=run.sink, partition=run.partition, run=run.id)
         if deletes == "remove":
             self._remove(run, entries["key"].to_list())
             return
         keys = entries.filter(~pl.col("pending"))["key"].to_list()
-        for start in range(0, len(keys), _PIECE):
+        for start in range(0, len(keys), _PAGE):
             with self._state.writing() as connection:
-                disown(connection, run.sink, keys[start : start + _PIECE])
+                disown(connection, run.sink, keys[start : start + _PAGE])
 
     def _remove(self, run: _Run, keys: list[str]) -> None:
-        """Queue removals in pieces, so that others write between two of them."""
-        for start in range(0, len(keys), _PIECE):
-            piece = keys[start : start + _PIECE]
+        """Queue removals in pages, so that other writers can run between two."""
+        for start in range(0, len(keys), _PAGE):
+            page = keys[start : start + _PAGE]
             with self._state.writing() as connection:
                 removed = remove_entries(
-                    connection, piece, sink=run.sink, partition=run.partition, run=run.id, out=self._out
+                    connection, page, sink=run.sink, partition=run.partition, run=run.id, claimed_segments=self._claimed
                 )
                 self._count(connection, run, None, removed=removed)
             if removed:
@@ -457,18 +458,18 @@ class IntakeStore:
 
 
 def _stands(run: _Run, hashes: pl.Series) -> bool:
-    """Whether a record stands in the reading that once was behind an entry which another record replaced."""
+    """Return True if the reading contains a record whose entry another record has replaced."""
     return bool(run.replaced) and bool(pl.concat(run.replaced).is_in(hashes.implode()).any())
 
 
-def _ensured(connection: sqlite3.Connection, asked: str, key: _Row, made: str, row: _Row) -> _Row:
-    """The row that is asked for, made where it is not there: nearly always it is, and a look changes nothing."""
-    found: _Row | None = connection.execute(SQL[asked], key).fetchone()
+def _get_or_create(connection: sqlite3.Connection, select: str, key: _Row, insert: str, row: _Row) -> _Row:
+    """Return the selected row; insert it if it is missing. The usual case needs no write."""
+    found: _Row | None = connection.execute(SQL[select], key).fetchone()
     if found is None:
-        connection.execute(SQL[made], row)
-        found = connection.execute(SQL[asked], key).fetchone()
+        connection.execute(SQL[insert], row)
+        found = connection.execute(SQL[select], key).fetchone()
         if found is None:
-            raise LookupError(f"{made} did not make what {asked} asks for")
+            raise LookupError(f"{insert} did not insert the row of {select}")
     return found
 
 

@@ -18,16 +18,15 @@ from ingestd.mirror.sqlite.status_store import Observer
 
 
 class SqliteMirror:
-    """Opens the state file and offers its sides: intake, delivery, what is rejected, what has drifted, and status.
+    """The open state file with its interfaces: intake, delivery, rejections, drift and status.
 
-    ``sequence`` says whether the state file is the one that was last used here. ``on_pending`` is called with the sink's id,
-    from whichever thread committed, each time something became pending; ``on_settled`` when what was delivered on a full disk
-    has been settled. ``on_unwritable`` is called with a sentence when the file cannot be written, and ``on_writable`` when it
-    can be again.
+    ``sequence`` reports whether the state file is the last one used. ``on_pending`` is called with the sink's id when entries
+    become pending, from the committing thread. ``on_settled`` is called when deferred acknowledgements are written.
+    ``on_unwritable`` is called with a sentence when the file cannot be written, and ``on_writable`` when it can be written again.
     """
 
     def __init__(self, state: StateFile, *, now: Callable[[], float]) -> None:
-        out: set[int] = set()
+        claimed_segments: set[int] = set()
         opened: set[int] = set()
         self._state = state
         self.sequence = SequenceFile(state, state.path, now=now())
@@ -37,13 +36,22 @@ class SqliteMirror:
         self.on_writable: Callable[[], None] | None = None
         state.on_unwritable = self._report_unwritable
         state.on_writable = self._report_writable
-        self.intake = IntakeStore(state, now=now, out=out, opened=opened, announce=self._announce)
+        self.intake = IntakeStore(
+            state, now=now, claimed_segments=claimed_segments, opened=opened, announce=self._announce
+        )
         watched: set[int] = set()
         self.delivery = DeliveryStore(
-            state, now=now, out=out, watched=watched, sequence=self.sequence, on_written=self._report_settled
+            state,
+            now=now,
+            claimed_segments=claimed_segments,
+            watched=watched,
+            sequence=self.sequence,
+            on_written=self._report_settled,
         )
         self.rejected = RejectedStore(state, now=now, announce=self._announce)
-        self.drift = DriftStore(state, now=now, out=out, opened=opened, watched=watched, announce=self._announce)
+        self.drift = DriftStore(
+            state, now=now, claimed_segments=claimed_segments, opened=opened, watched=watched, announce=self._announce
+        )
         self.failed_parts = FailedPartStore(state)
         self.status = Observer(state.reader())
 
@@ -74,15 +82,15 @@ class SqliteMirror:
 
     @staticmethod
     def observe(path: Path) -> Observer:
-        """A view of a state file that another process may be using.
+        """Open a read-only view of a state file that another process may use.
 
         Raises:
-            MirrorError: there is none, or it can't be read.
+            MirrorError: there is no file, or it can't be read.
         """
         return Observer(open_read_only(path))
 
     def close(self) -> None:
-        """Wait for settlements under way, then give the file back."""
+        """Finish the running work, then close the file."""
         self.delivery.close()
         self.rejected.close()
         self.drift.close()

@@ -1,8 +1,8 @@
-"""Ownership of entries: which pipeline a configured one succeeds, and which entries no source explains.
+"""Ownership of entries: renamed pipelines and unexplained entries.
 
-An entry belongs to the partition that named it last. It is *unexplained* when that partition is none of an active pipeline
-that writes the sink: it was found in the service, its pipeline left the configuration or writes another sink now, or the
-mapping changed and makes its key no longer.
+An entry belongs to the partition that named it last. It is *unexplained* if no active pipeline of the sink reads that
+partition: it was found in the service, its pipeline was removed or now writes another sink, or the mapping no longer produces
+its key.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ingestd.mirror.sqlite.sql import SQL
 
 
 def rename_pipelines(connection: sqlite3.Connection, sources: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Give the past of pipelines that left the configuration to those that do the same under another name.
+    """Pass the state of removed pipelines to new ones with the same source and sink.
 
     ``sources``: the configured pipelines, each with the digest of its source and its sink. Two names are one pipeline if
-    exactly one pipeline that left and exactly one that never read anything have the same digest. Returns the pairs
+    exactly one removed pipeline and exactly one that never read anything have the same digest. Return the pairs
     (former name, present name).
     """
     known = {name: (source, has_read) for name, source, has_read in connection.execute(SQL["pipeline_sources"])}
@@ -40,7 +40,7 @@ def rename_pipelines(connection: sqlite3.Connection, sources: Mapping[str, str])
 
 
 def note_sources(connection: sqlite3.Connection, sources: Mapping[str, str]) -> None:
-    """Keep what the configured pipelines read; the partitions of a pipeline that reads something else now are retired."""
+    """Store the sources of the configured pipelines, and retire the partitions of pipelines with another source."""
     known = {name: source for name, source, _ in connection.execute(SQL["pipeline_sources"])}
     for name, source in sources.items():
         if known.get(name) not in {None, source}:
@@ -49,31 +49,31 @@ def note_sources(connection: sqlite3.Connection, sources: Mapping[str, str]) -> 
 
 
 def explaining_partitions(connection: sqlite3.Connection, sink: int, partitions: list[int]) -> set[int]:
-    """Those of ``partitions`` that an active pipeline reads for this sink."""
+    """Return those of ``partitions`` that an active pipeline reads for this sink."""
     asked = {"sink": sink, "partitions": json.dumps(partitions)}
     return {partition for (partition,) in connection.execute(SQL["partitions_explaining"], asked)}
 
 
 def left_over(connection: sqlite3.Connection, *, sink: int, partition: int, run: int) -> pl.DataFrame:
-    """The entries of a partition that a reading which names all its keys in ``staging`` does not name: key, pending."""
+    """Return the entries (key, pending) of a partition that are not in the complete ``staging`` of a run."""
     asked = {"sink": sink, "partition": partition, "run": run}
     rows = connection.execute(SQL["entries_left_over"], asked).fetchall()
     return pl.DataFrame(rows, schema={"key": pl.String, "pending": pl.Boolean}, orient="row")
 
 
 def disown(connection: sqlite3.Connection, sink: int, keys: list[str]) -> None:
-    """Keep delivered entries as if they had been found in the service: no source explains them any more."""
+    """Make delivered entries unexplained, as if they had been found in the service."""
     connection.execute(SQL["entries_disown"], (sink, json.dumps(keys)))
 
 
 def unexplained_count(connection: sqlite3.Connection, sink: int) -> int:
-    """How many entries of a sink no source explains. Reads all entries of the sink."""
+    """Return the number of unexplained entries of a sink. Reads all its entries."""
     count: int = connection.execute(SQL["unexplained_count"], {"sink": sink}).fetchone()[0]
     return count
 
 
 def unexplained_counts(connection: sqlite3.Connection) -> dict[SinkAddress, tuple[int, bool]]:
-    """By sink, how many entries no source explains, and whether all its sources were read completely since its adoption."""
+    """Return by sink the number of unexplained entries, and whether all its sources were read since its adoption."""
     return {
         SinkAddress(workspace=workspace, by=by, name=name): (
             unexplained_count(connection, sink),
@@ -86,7 +86,7 @@ def unexplained_counts(connection: sqlite3.Connection) -> dict[SinkAddress, tupl
 def unexplained_page(
     connection: sqlite3.Connection, pipelines: Collection[str], *, after: tuple[int, str], limit: int
 ) -> UnexplainedPage:
-    """The next entries that no source explains, in the sinks that ``pipelines`` write."""
+    """Return the next unexplained entries in the sinks of ``pipelines``."""
     names = json.dumps(list(pipelines))
     found: list[tuple[int, Unexplained]] = []
     for sink, workspace, name in connection.execute(SQL["sinks_of_pipelines"], {"sink": after[0], "names": names}):
@@ -111,6 +111,6 @@ def unexplained_page(
 
 
 def unexplained_of(connection: sqlite3.Connection, sink: int, keys: Collection[str]) -> list[str]:
-    """Those of ``keys`` that no source explains, sorted."""
+    """Return those of ``keys`` that no source explains, sorted."""
     asked = {"sink": sink, "keys": json.dumps(list(keys))}
     return [key for (key,) in connection.execute(SQL["unexplained_of_keys"], asked)]

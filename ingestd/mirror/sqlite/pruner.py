@@ -1,12 +1,11 @@
-"""Pruning: rows of partitions that are gone, and of runs that nothing refers to, are deleted in small steps.
+"""Pruning: deletes rows of removed partitions and of unreferenced runs, in short transactions.
 
-What stays, whatever its age: the partition and the run of every entry that a sink should hold, of every rejected row and of
-every drift finding, so that these can be explained; each partition's last run, and its last one with content; a pipeline's
-newest partitions, so that content that is dropped again is recognised; and the newest runs.
+These rows are kept at any age: the partition and the run of every desired entry, rejection and drift finding, which explain
+them; each partition's last run, and its last run with content; a pipeline's newest partitions, to recognise repeated content;
+and the newest runs.
 
-A reference to an old run or partition is never made anew, it is only passed on from an entry to a rejected row and back. So
-what nothing refers to at one moment can be deleted at any later one, and the search for it needs one moment of the
-mirror and no lock.
+No new reference to an old run or partition is created; an existing one only moves between an entry and its rejection. So a row
+without a reference in one snapshot of the mirror can be deleted at any later time, without a lock.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ RUNS_KEPT = 20_000
 """The newest runs of all pipelines are kept."""
 
 RUNS_APART = 5_000
-"""New runs between two prunings, at the least: each looks through all entries."""
+"""Minimum number of new runs between two prunings, because each reads all entries."""
 
 ABSENT_SECONDS = 86_400
-"""A partition that was taken away, not by its source's own doing, may come back for so long: a share that was not mounted."""
+"""Time for which a missing partition is kept, because it may come back (such as an unmounted share)."""
 
 _LOOKED_AT = 50
 _PAGE = 500
@@ -37,14 +36,14 @@ _PAGE = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruned:
-    """How many rows of each kind were deleted."""
+    """The numbers of deleted rows."""
 
     partitions: int = 0
     runs: int = 0
 
 
 class Pruner:
-    """Prunes a state file when enough runs were made since the last time. For several threads."""
+    """Prunes a state file after enough new runs. Thread-safe."""
 
     def __init__(self, state: StateFile, *, now: Callable[[], float]) -> None:
         self._state = state
@@ -53,7 +52,7 @@ class Pruner:
         self._looked_until: dict[str, int] = {}
 
     def old_partitions(self, pipeline: str) -> list[tuple[int, str]]:
-        """(id, name) of the next few partitions of a pipeline beyond the newest; each call goes on after the one before."""
+        """Return (id, name) of the next few old partitions of a pipeline; each call continues after the last one."""
         with self._state.writing() as connection:
             before = self._looked_until.pop(pipeline, None)
             if before is None:
@@ -67,12 +66,12 @@ class Pruner:
         return [(identity, name) for identity, name, _ in rows]
 
     def note_gone(self, partition: int) -> None:
-        """The source no longer has a partition."""
+        """Record that the source no longer has a partition."""
         with self._state.writing() as connection:
             connection.execute(SQL["partition_gone"], (self._now(), partition))
 
     def prune(self) -> Pruned:
-        """Delete what nothing refers to, if it is due and no other thread is doing it."""
+        """Delete unreferenced rows, if a pruning is due and no other thread is pruning."""
         if not self._busy.acquire(blocking=False):
             return Pruned()
         try:
@@ -96,12 +95,12 @@ class Pruner:
                 pruned, pruned_runs = pruned + 1, pruned_runs + of_partition
         with self._state.writing() as connection:
             left = connection.execute(SQL["runs_left"]).fetchone()[0]
-            # So the entries that a pruning looks through are spread over as many runs as there are.
+            # The interval grows with the number of runs, so the cost for each run is bounded.
             connection.execute(SQL["pruning_done"], (newest + max(RUNS_APART, left // 2),))
         return Pruned(partitions=pruned, runs=pruned_runs)
 
     def _unreferenced(self, reader: sqlite3.Connection, newest: int) -> tuple[list[int], list[int]]:
-        """Partitions and runs to which nothing refers now. Memory: their ids; the others lie in SQLite's temporary file."""
+        """Return unreferenced partitions and runs. Only their ids are in memory; the rest is in SQLite's temporary file."""
         reader.execute("PRAGMA temp_store = FILE")
         for name in ("kept_run_create", "kept_partition_create"):
             reader.execute(SQL[name])
@@ -117,7 +116,7 @@ class Pruner:
         return [identity for (identity,) in gone], [identity for (identity,) in runs]
 
     def _prune_partition(self, partition: int, newest: int) -> int | None:
-        """Delete a partition and what belongs to it; how many runs. None: it is not gone any more."""
+        """Delete a partition with its rows and return the number of runs; None if the partition is back."""
         runs = 0
         while True:
             with self._state.writing() as connection:

@@ -1,4 +1,4 @@
-"""What can't become an entry, or can't be delivered, is kept here with its reason until it is fixed, retried or dropped."""
+"""Rows of rejections: written, replaced and deleted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ingestd.mirror.sqlite.sql import SQL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectionLocation:
-    """Where and when something was parked; ``at`` in seconds since the epoch."""
+    """Location and time of a rejection; ``at`` in seconds since the epoch."""
 
     partition: int
     run: int
@@ -26,17 +26,17 @@ class RejectionLocation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Past:
-    """A rejection that is parked anew: under which number, since when, how often it was judged so far."""
+    """The earlier state of a repeated rejection: its number, first time, and count."""
 
     id: int | None
     at: float
     times: int
 
 
-def park_records(
+def store_rejected_records(
     connection: sqlite3.Connection, place: RejectionLocation, rejects: Sequence[tuple[Reject, int | None]]
 ) -> None:
-    """Park records with their row hashes (None: the record could not be read); a record parked before is parked anew."""
+    """Store rejected records with their row hashes (None: not readable). A repeated rejection keeps its number."""
     before = _before(connection, place, rejects)
     for reject, row_hash in rejects:
         signed = _signed(row_hash) if row_hash is not None else None
@@ -57,9 +57,9 @@ def park_records(
 def _before(
     connection: sqlite3.Connection, place: RejectionLocation, rejects: Sequence[tuple[Reject, int | None]]
 ) -> dict[tuple[int | None, Position | None], list[_Past]]:
-    """Take away how these records were parked before: it is the same rejection, under the same number.
+    """Remove and return the earlier rejections of these records.
 
-    Known by row hash and position, by row hash alone where the record has moved, by position alone where it has no hash.
+    They are matched by row hash and position; by row hash alone if the record has moved; by position alone without a hash.
     """
     hashes = [_signed(row_hash) for _, row_hash in rejects if row_hash is not None]
     places = [reject.position for reject, row_hash in rejects if row_hash is None]
@@ -79,21 +79,21 @@ def _before(
     return before
 
 
-def park_partition(connection: sqlite3.Connection, place: RejectionLocation, reason: str) -> None:
-    """Park a partition of which nothing could be read; one that was parked before is parked anew."""
+def store_rejected_partition(connection: sqlite3.Connection, place: RejectionLocation, reason: str) -> None:
+    """Store the rejection of an unreadable partition. A repeated rejection keeps its number."""
     rows = connection.execute(SQL["rejected_partition"], (place.partition,)).fetchall()
     past = [_Past(id=identity, at=at, times=times) for identity, at, times in rows]
     _add(connection, place, subject="partition", reason=reason, past=past[0] if past else None)
 
 
-def park_conflicts(
+def store_conflicts(
     connection: sqlite3.Connection,
     place: RejectionLocation,
     pipeline: str,
     conflicts: Sequence[tuple[str, str]],
     entries: pl.DataFrame,
 ) -> None:
-    """Park entries that another pipeline writes; the sentence names both."""
+    """Store rejections of entries that another pipeline writes; the sentence names both pipelines."""
     if not conflicts:
         return
     owners = dict(conflicts)
@@ -107,7 +107,7 @@ def park_conflicts(
             place,
             subject="conflict",
             reason=f"Pipelines '{owners[entry['key']]}' and '{pipeline}' both write the key '{entry['key']}' of this sink; "
-            f"the value of '{owners[entry['key']]}' stays. Give one of them another key or sink.",
+            f"the value of '{owners[entry['key']]}' is kept. Give one of them another key or sink.",
             key=entry["key"],
             value=entry["value"],
             data_type=entry["data_type"],
@@ -117,7 +117,7 @@ def park_conflicts(
         )
 
 
-def park_entries(
+def store_rejected_entries(
     connection: sqlite3.Connection,
     sink: int,
     at: float,
@@ -126,7 +126,7 @@ def park_entries(
     *,
     columns_of: ColumnsOf,
 ) -> None:
-    """Store entries that the service refused, and note the refusal.
+    """Store entries that the service refused, and the refusals.
 
     ``origins``: key, value, data_type, partition, run, row_hash, position, removed.
     """
@@ -155,8 +155,8 @@ def park_entries(
         )  # fmt: skip
 
 
-def forget_vanished(connection: sqlite3.Connection, partition: int, run: int, standing: pl.Series) -> None:
-    """Records parked by earlier runs that a whole reading (``standing``: its row hashes, Int64) no longer met are gone."""
+def delete_vanished(connection: sqlite3.Connection, partition: int, run: int, standing: pl.Series) -> None:
+    """Delete rejections of earlier runs whose records are not in a whole reading (``standing``: row hashes, Int64)."""
     rows = connection.execute(SQL["rejected_rows"], (partition, run)).fetchall()
     if rows:
         parked = pl.DataFrame(rows, schema={"id": pl.Int64, "row_hash": pl.Int64}, orient="row")
@@ -164,10 +164,10 @@ def forget_vanished(connection: sqlite3.Connection, partition: int, run: int, st
         connection.execute(SQL["rejected_drop"], (json.dumps(gone["id"].to_list()),))
 
 
-def forget_mended(connection: sqlite3.Connection, partition: int, run: int, retries: int, *, whole: bool) -> None:
-    """What earlier runs parked and this one mapped again without parking it; ``whole``: it has mapped every record.
+def delete_corrected(connection: sqlite3.Connection, partition: int, run: int, retries: int, *, whole: bool) -> None:
+    """Delete rejections of earlier runs that this run mapped successfully; ``whole``: it has mapped every record.
 
-    ``retries``: how often the partition had been asked for a retry when the run began; later ones are for the next run.
+    ``retries``: number of retries requested before the run began; later ones are for the next run.
     """
     asked = {"partition": partition, "run": run, "retries": retries}
     connection.execute(SQL["rejected_mended" if whole else "rejected_retried_mended"], asked)

@@ -1,6 +1,6 @@
-"""Working with what is parked: put back, dropped, or forgotten because the configuration bounds it.
+"""The store of rejections: retry, drop, and deletion by the configured limits.
 
-Whatever its number, what was chosen goes through a temporary table of ids and not through Python.
+Selected ids are in a temporary table and not in Python's memory.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ENTRY = {
 
 
 class RejectedStore:
-    """Implements `ingestd.mirror.rejections.RejectionKeeper` over a state file; ``announce`` gets a sink with news."""
+    """Implements `ingestd.mirror.rejections.RejectionKeeper` over a state file; ``announce`` gets a sink with pending entries."""
 
     def __init__(self, state: StateFile, *, now: Callable[[], float], announce: Callable[[int], None]) -> None:
         self._state = state
@@ -54,7 +54,7 @@ class RejectedStore:
         return await in_thread(self._thread, self._bound, keep_seconds, keep_rows)
 
     def close(self) -> None:
-        """Wait for what is under way."""
+        """Finish the running work."""
         self._thread.shutdown()
 
     def _retry(self, selection: Selection) -> Retried:
@@ -70,7 +70,7 @@ class RejectedStore:
                 self._announce(sink)
         for partition in partitions:
             with self._state.writing() as connection:
-                # Only now, when all of its records are asked for: a reading that began before leaves them to the next one.
+                # After all its records are marked: a reading that began before leaves them to the next one.
                 retries = connection.execute(SQL["partition_asked"], (partition,)).fetchone()[0]
                 reopen(connection, partition, since=retries - 1)
         return Retried(records=records, entries=entries, pipelines=tuple(sorted(set(partitions.values()))))
@@ -86,7 +86,7 @@ class RejectedStore:
         now, count = self._now(), 0
         while True:
             with self._state.writing() as connection:
-                _choose(connection)
+                _reset_chosen(connection)
                 if keep_seconds is not None:
                     connection.execute(SQL["chosen_old"], (now - keep_seconds, _PAGE))
                 if keep_rows is not None:
@@ -100,9 +100,9 @@ class RejectedStore:
             count += dropped
 
     def _pages(self, selection: Selection) -> Iterator[AbstractContextManager[sqlite3.Connection]]:
-        """What is selected now, in pages: each a transaction in which ``temp.chosen`` holds the ids of the page.
+        """Yield a transaction for each page of the selection, with the page's ids in ``temp.chosen``.
 
-        Others write between them. What a crash leaves is still rejected.
+        Other writers can run between two pages. After a crash, the rest is still rejected.
         """
         with self._state.writing() as connection:
             newest = connection.execute(SQL["rejected_newest"]).fetchone()[0]
@@ -127,7 +127,7 @@ class _Page:
     def writing(self) -> Iterator[sqlite3.Connection]:
         statement, asked = select_rejected(self.selection, after=self.after, limit=_PAGE)
         with self.state.writing() as connection:
-            _choose(connection)
+            _reset_chosen(connection)
             ids = [row for row in connection.execute(statement, asked).fetchall() if row[0] <= self.newest]
             connection.executemany(SQL["chosen_add"], ids)
             self.last = ids[-1][0] if len(ids) == _PAGE else None
@@ -135,9 +135,9 @@ class _Page:
 
 
 def reopen(connection: sqlite3.Connection, partition: int, *, since: int) -> None:
-    """Let the next reading take the partition from its start and map what was asked for after ``since`` retries.
+    """Make the next reading start at the partition's beginning and map the records retried after ``since`` retries.
 
-    Of a snapshot partition only that: its hashes are taken out of those of the last reading.
+    In a snapshot partition only these are mapped: their hashes are removed from those of the last reading.
     """
     if connection.execute(SQL["partition_retries"], (partition,)).fetchone()[0] <= since:
         return
@@ -152,8 +152,8 @@ def reopen(connection: sqlite3.Connection, partition: int, *, since: int) -> Non
         store_snapshot(connection, partition, snapshot)
 
 
-def _choose(connection: sqlite3.Connection) -> None:
-    """Make ``temp.chosen`` empty."""
+def _reset_chosen(connection: sqlite3.Connection) -> None:
+    """Create or empty ``temp.chosen``."""
     connection.execute(SQL["chosen_begin"])
     connection.execute(SQL["chosen_clear"])
 
@@ -165,15 +165,15 @@ def _drop_chosen(connection: sqlite3.Connection) -> int:
 
 
 def _requeue_chosen(connection: sqlite3.Connection) -> tuple[int, set[int]]:
-    """Make the chosen entries pending again and return how many and in which sinks.
+    """Make the selected entries pending again and return their number and their sinks.
 
-    One that waits already, being something else by now, just is no longer rejected.
+    An entry that is already pending with another value is only no longer rejected.
     """
     rows = connection.execute(SQL["chosen_entries"]).fetchall()
     connection.execute(SQL["rejected_drop"], (json.dumps([row[0] for row in rows]),))
     by_sink: dict[int, list[tuple[object, ...]]] = {}
     for _, sink, key, value, data_type, removed, partition, run, row_hash, known, waits in rows:
-        # A removal stands for a row that went; if there is one again, it is another's.
+        # The row of a rejected removal is deleted; an existing row belongs to another record.
         if not waits and bool(known) != bool(removed):
             by_sink.setdefault(sink, []).append((key, value, data_type, removed, partition, run, row_hash))
     for sink, found in by_sink.items():
@@ -182,15 +182,15 @@ def _requeue_chosen(connection: sqlite3.Connection) -> tuple[int, set[int]]:
 
 
 def _requeue(connection: sqlite3.Connection, sink: int, entries: pl.DataFrame) -> None:
-    """Nothing of these keys is pending or out: a refusal has settled them, so no older value is waited for."""
+    """Queue entries of a sink. A refusal has acknowledged them, so no older value is pending or claimed."""
     ordered = entries.sort("key")
     for (partition, removed, run), group in ordered.group_by("partition", "removed", "run", maintain_order=True):
-        # Whether the service has heard of a refused entry is not known; an update of a key it lacks becomes a create.
+        # The service may not have the key; an update of a missing key becomes a create.
         kind: Kind = "delete" if removed else "update"
         place = int(str(partition))
         for segment, piece in queue(connection, sink=sink, partition=place, kind=kind, entries=group, over={}):
             if removed:
-                # The row of an entry that was to be removed went when its refusal was settled.
+                # The row of a removal was deleted when its refusal was acknowledged.
                 rows = piece.with_columns(pl.lit(None, dtype=pl.Int64).alias("position"))
                 write_rows(
                     connection, rows, sink=sink, segment=segment, removed=True, partition=place, run=int(str(run))

@@ -1,8 +1,8 @@
-"""Pending work as segments: at most one request's worth of entries of one sink and one kind, already encoded.
+"""Segments of pending entries: at most one request of entries of one sink and one kind, already encoded.
 
-Settling a segment is one statement however many entries it holds, because an entry is pending exactly while the segment it
-points to exists. Superseding an entry points it to a new segment and lowers the old one's ``live``; a segment without live
-entries is dropped unsent, so a backlog never outgrows the number of keys.
+An entry is pending while its segment exists, so one statement acknowledges a whole segment. A changed entry moves to a new
+segment and decrements ``live`` of the old one. A segment without live entries is deleted, so the backlog never exceeds the
+number of keys.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from ingestd.mirror.port import Kind
 from ingestd.mirror.sqlite.sql import SQL
 
 ITEMS = 5000
-"""Entries of one segment at the most: the default of a bulk (contract M3)."""
+"""Maximum entries of one segment: the default of a bulk request (contract M3)."""
 
 BODY_BYTES = 4 << 20
-"""Encoded size at which a segment is cut, well below the contract's 16 MiB, so that one request stays quick to answer."""
+"""Encoded size at which a segment is cut, well below the contract's 16 MiB, so that a response is fast."""
 
 _ENCODED = {"create": ("key", "value", "dataType"), "update": ("key", "value", "dataType"), "delete": ("key", "delete")}
 
 
 def encode(entries: pl.DataFrame, kind: Kind) -> bytes:
-    """A JSON array of wire items, from columns ``key``, ``value``, ``data_type``."""
+    """Return a JSON array of items for the request, from columns ``key``, ``value``, ``data_type``."""
     wire = entries.with_columns(pl.col("data_type").alias("dataType"), pl.lit(value=True).alias("delete"))
     return wire.select(_ENCODED[kind]).write_json().encode()
 
@@ -42,10 +42,10 @@ def queue(
     entries: pl.DataFrame,
     over: Mapping[int, Collection[int]],
 ) -> Iterator[tuple[int, pl.DataFrame]]:
-    """Make segments of ``entries``; yields each new segment's id with its slice.
+    """Create segments of ``entries``; yield each new segment's id with its slice.
 
-    ``entries`` may have a column ``segment`` (Int64, null where nothing was pending): the older segments that its rows leave.
-    ``over``: for each of those, the segments that it itself has to wait for.
+    ``entries`` may have a column ``segment`` (Int64, null if nothing was pending): the older segments that its rows leave.
+    ``over``: for each of these, the segments that it waits for.
     """
     for piece, body in _cut(entries, kind):
         left = sorted(piece["segment"].drop_nulls().unique().to_list()) if "segment" in piece.columns else []
@@ -55,7 +55,7 @@ def queue(
 
 
 def leave(connection: sqlite3.Connection, lost: Mapping[int, int]) -> None:
-    """Entries have left their segments: ``lost`` tells how many left which."""
+    """Decrement ``live`` of older segments; ``lost``: number of entries that left, by segment."""
     for segment, count in lost.items():
         row = connection.execute(SQL["segment_lose"], (count, segment)).fetchone()
         if row is None:
@@ -67,13 +67,13 @@ def leave(connection: sqlite3.Connection, lost: Mapping[int, int]) -> None:
 
 
 def settle_entries(connection: sqlite3.Connection, sink: int, keys: Sequence[str], segments: Sequence[int]) -> None:
-    """Some entries of some segments are settled one by one; those that were superseded meanwhile are left alone."""
+    """Acknowledge single entries of some segments, except superseded ones."""
     settled = (sink, json.dumps(list(keys)), json.dumps(list(segments)))
     leave(connection, Counter(segment for (segment,) in connection.execute(SQL["entries_settle"], settled).fetchall()))
 
 
 def live_body(connection: sqlite3.Connection, sink: int, segment: int, body: bytes) -> tuple[int, bytes]:
-    """Of a segment's body the items that are still its own, and how many."""
+    """Return the number of live items of a segment, and a body with only these."""
     items = msgspec.json.decode(body, type=list[msgspec.Raw])
     keys = [entry.key for entry in msgspec.json.decode(body, type=list[_Keyed])]
     rows = connection.execute(SQL["segment_live_keys"], (sink, segment, json.dumps(keys)))
@@ -83,7 +83,7 @@ def live_body(connection: sqlite3.Connection, sink: int, segment: int, body: byt
 
 
 def keys_of(body: bytes) -> list[str]:
-    """The keys of a body's items, in order."""
+    """Return the keys of a body's items, in order."""
     return [entry.key for entry in msgspec.json.decode(body, type=list[_Keyed])]
 
 
@@ -104,7 +104,7 @@ def _cut(entries: pl.DataFrame, kind: Kind) -> Iterator[tuple[pl.DataFrame, byte
 
 
 def _shrink(connection: sqlite3.Connection, segment: int) -> None:
-    """Rewrite a body of which at least half is superseded: the backlog's size follows its live entries."""
+    """Rewrite a body if at least half of it is superseded, so that the backlog's size follows its live entries."""
     sink, _, items, live, body = connection.execute(SQL["segment_get"], (segment,)).fetchone()
     if live * 2 > items:
         return

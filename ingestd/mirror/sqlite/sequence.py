@@ -1,12 +1,11 @@
-"""The sequence file beside the state file: what the service was last sent from here, kept apart from what may be restored.
+"""The sequence file beside the state file: detects a state file that was replaced by an older copy.
 
-A state file that is replaced by an older copy does not know what was sent since. So the number of the newest segment that was
-ever handed out for delivery, which only grows, is also kept in a small file of its own. A state file that has not reached
-this number yet is older than what the service saw. The file also names the state file and the sinks that it wrote, so that
-a new state file knows which sinks an earlier one wrote.
+An older copy of the state file does not know what was sent since. So a separate file stores the number of the newest segment
+that was ever claimed; this number only grows. A state file with a smaller number is older than the content of the service.
+The file also names the state file and its sinks, so that a new state file knows the sinks of an earlier one.
 
-Writing a number costs one system call for each claim and no flush: it survives the death of the process. After a power cut
-the number may be some seconds old, so a copy from these seconds is taken for the newest one.
+A claim costs one write call without fsync, which survives the end of the process. After a power failure the number may be some
+seconds old, so a copy from these seconds is not detected.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _BYTES_AT_MOST = 16 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Content:
-    """What the file holds.
+    """The content of the file.
 
     ``handed_out``: the newest segment that was claimed. ``sinks``: the service's ids of the sinks that the state file
     ``state`` wrote; ``earlier``: those that one before it wrote.
@@ -43,10 +42,10 @@ class _Content:
 
 
 class SequenceFile:
-    """Keeps the sequence file of one open state file. ``path``: of the state file.
+    """The sequence file of one open state file. ``path``: path of the state file.
 
-    ``notice`` is a sentence about what opening found: the state file is older than the sequence file, is another one, or an
-    earlier one is missing. It is empty if all is as it was left. The sinks in doubt are then in the table ``doubt``.
+    ``notice`` is a sentence if the state file is older than the sequence file or is another one, or if an earlier one is
+    missing; else it is empty. The table ``doubt`` then contains the doubtful sinks.
 
     Raises:
         MirrorError: the file can't be read or written.
@@ -72,11 +71,11 @@ class SequenceFile:
         self._guard = threading.Lock()
 
     def is_earlier(self, sink_id: str) -> bool:
-        """Whether a state file before this one wrote the sink with this id of the service."""
+        """Return True if an earlier state file wrote the sink with this id of the service."""
         return sink_id in self._content.earlier
 
     def hand_out(self, segments: Iterable[int]) -> None:
-        """Segments are about to be sent."""
+        """Record segments before they are sent."""
         newest = max(segments, default=0)
         with self._guard:
             if newest <= self._content.handed_out:
@@ -85,11 +84,11 @@ class SequenceFile:
             try:
                 os.pwrite(self._file, _number(newest), 0)
             except OSError as error:
-                # Delivery matters more than noticing a restored copy; closing writes it again.
+                # Delivery is more important than the detection of a copy; close() tries again.
                 self._unwritten = error
 
     def add_sink(self, sink_id: str) -> None:
-        """This state file writes the sink from now on."""
+        """Record a sink that this state file writes."""
         with self._guard:
             if not sink_id or sink_id in self._content.sinks:
                 return
@@ -100,10 +99,10 @@ class SequenceFile:
                 self._unwritten = error
 
     def close(self) -> None:
-        """Write what could not be written before, and close the file.
+        """Retry a failed write, and close the file.
 
         Raises:
-            MirrorError: it still can't be written.
+            MirrorError: the file still can't be written.
         """
         try:
             if self._unwritten is not None:
@@ -148,7 +147,7 @@ class SequenceFile:
 
 
 def _reason(found: _Content | None, *, name: str, newest: int, guarded: bool, fresh: bool) -> str:
-    """Why the service may hold what the state file does not know; empty if it can't."""
+    """Return why the service may have content that the state file does not know; empty if it can't."""
     if fresh:
         return ""
     if found is None:
@@ -161,7 +160,7 @@ def _reason(found: _Content | None, *, name: str, newest: int, guarded: bool, fr
 
 
 def _read(file: int) -> _Content | None:
-    """What the file says; None if it is new or was not written completely."""
+    """Return the content; None if the file is new or incomplete."""
     data = os.pread(file, _BYTES_AT_MOST, 0)
     try:
         text = json.loads(data[_DIGITS + 1 :])
@@ -181,7 +180,7 @@ def _number(value: int) -> bytes:
 
 def _unusable(path: Path, error: OSError) -> MirrorError:
     if error.errno == errno.ENOSPC:
-        return MirrorFull(f"the disk that holds {path} is full. Free some room; nothing was lost.")
+        return MirrorFull(f"the disk that holds {path} is full. Free some space. Nothing was lost.")
     return MirrorError(
         f"the sequence file {path} can't be read and written: {error.strerror or error}. Check its owner and mode; it may be "
         "removed, then every sink is compared once."

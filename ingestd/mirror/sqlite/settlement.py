@@ -1,4 +1,4 @@
-"""What is told of a partition that is settled, and how what it parked is parked no longer once it came back mended."""
+"""The result of an acknowledged partition, and the resolution of its rejections by corrected records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PAGE = 1_000
 def settlement_of(
     connection: sqlite3.Connection, partition: int, reader: Callable[[], sqlite3.Connection]
 ) -> Settlement:
-    """See `ingestd.mirror.port.Intake.settlement`; ``reader`` opens a connection for the stream of what is parked."""
+    """See `ingestd.mirror.port.Intake.settlement`; ``reader`` opens a connection for the stream of rejections."""
     row = connection.execute(SQL["partition_last_run"], (partition,)).fetchone()
     run, started, ended, pipeline, workspace, by, name, digest, records, created, updated, unchanged, removed, facts = (
         row
@@ -29,12 +29,12 @@ def settlement_of(
         run=run, started=started, ended=ended, pipeline=pipeline,
         sink=str(SinkAddress(workspace=workspace, by=by, name=name)), digest=digest, records=records, created=created,
         updated=updated, unchanged=unchanged, removed=removed, rejected=rejected, refused=refused,
-        facts=json.loads(facts), rejects=lambda: _parked(reader, partition),
+        facts=json.loads(facts), rejects=lambda: _stream_rejections(reader, partition),
     )  # fmt: skip
 
 
 def resolve(connection: sqlite3.Connection, pipeline: str, references: Sequence[str]) -> None:
-    """Forget what the references name, if it is still the same."""
+    """Delete the referenced rejections; ignore references of others."""
     wanted = set(references)
     numbers = {reference.partition("-")[0] for reference in wanted}
     ids = [int(number) for number in numbers if number.isascii() and number.isdecimal() and len(number) < _DIGITS]
@@ -43,7 +43,7 @@ def resolve(connection: sqlite3.Connection, pipeline: str, references: Sequence[
     connection.execute(SQL["rejected_drop"], (json.dumps(meant),))
 
 
-def _parked(reader: Callable[[], sqlite3.Connection], partition: int) -> Iterator[Rejected]:
+def _stream_rejections(reader: Callable[[], sqlite3.Connection], partition: int) -> Iterator[Rejected]:
     with closing(reader()) as connection:
         ids = array("q", (number for (number,) in connection.execute(SQL["parked_ids"], (partition,))))
         for start in range(0, len(ids), _PAGE):
@@ -57,7 +57,7 @@ def _parked(reader: Callable[[], sqlite3.Connection], partition: int) -> Iterato
 
 
 def _reference(number: int, at: float) -> str:
-    """The number of a rejection, and a sign of since when: another state file has other rejections under the same numbers."""
+    """Return a rejection's number with a checksum of its time, because another state file reuses the numbers."""
     return f"{number}-{zlib.crc32(repr(at).encode()) & 0xFFFF:04x}"
 
 

@@ -29,7 +29,7 @@ from ingestd.mirror.sqlite.sql import SQL
 
 
 class Observer:
-    """Every reading side of the mirror over a reading connection; for several threads.
+    """All read interfaces of the mirror over a read connection. Thread-safe.
 
     Implements `Observable`, `FailedPartReader`, `RejectionReader`, `DriftReader` and `HistoryReader`.
     """
@@ -98,13 +98,13 @@ class Observer:
         """See `Observable.rejections`."""
         with self._view() as connection:
             ids = connection.execute(SQL["rejections_newest"], (limit,)).fetchall()
-            return _told(connection, [identity for (identity,) in ids])[::-1]
+            return _read_rejections(connection, [identity for (identity,) in ids])[::-1]
 
     def selected(self, selection: Selection, *, after: int = 0, limit: int) -> list[Rejection]:
         """See `RejectionReader.selected`."""
         with self._view() as connection:
             chosen = connection.execute(*select_rejected(selection, after=after, limit=limit)).fetchall()
-            return _told(connection, [identity for (identity,) in chosen])
+            return _read_rejections(connection, [identity for (identity,) in chosen])
 
     def count(self, selection: Selection) -> int:
         """See `RejectionReader.count`."""
@@ -164,7 +164,7 @@ class Observer:
             return 0 if row is None else unexplained_count(connection, row[0])
 
     def doubts(self) -> list[str]:
-        """The addresses of the sinks that may hold what the state file does not know."""
+        """Return the addresses of sinks that may have content unknown to the state file."""
         with self._view() as connection:
             return [str(address) for address in _doubts(connection)]
 
@@ -187,12 +187,12 @@ class Observer:
             return history(connection, pipeline, partition)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._connection.close()
 
     @contextmanager
     def _view(self) -> Iterator[sqlite3.Connection]:
-        """One moment of the mirror."""
+        """Open a read transaction: one snapshot of the mirror."""
         with self._guard:
             self._connection.execute("BEGIN")
             try:
@@ -202,7 +202,7 @@ class Observer:
 
 
 def select_rejected(selection: Selection, *, after: int = 0, limit: int = -1) -> tuple[str, dict[str, object]]:
-    """The statement that finds the ids of a selection, and its parameters; ``limit`` -1: no limit."""
+    """Return the statement for the ids of a selection, and its parameters; ``limit`` -1: no limit."""
     asked: dict[str, object] = {
         "after": after, "limit": limit, "pipeline": selection.pipeline, "reason": selection.reason,
         "file": selection.file, "key": selection.key,
@@ -213,7 +213,7 @@ def select_rejected(selection: Selection, *, after: int = 0, limit: int = -1) ->
 
 
 def checked(row: Sequence[Any]) -> DriftStatus:
-    """A row of ``drift_check``."""
+    """Convert a row of ``drift_check``."""
     tried_at, at, entries, added, changed, removed, failure, unexplained = row
     return DriftStatus(
         tried_at=tried_at, at=at, entries=entries, added=added, changed=changed, removed=removed, failure=failure,
@@ -241,7 +241,7 @@ def _checked(row: Sequence[Any]) -> DriftStatus | None:
     return None if row[0] is None else checked(row)
 
 
-def _told(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Rejection]:
+def _read_rejections(connection: sqlite3.Connection, ids: Sequence[int]) -> list[Rejection]:
     return [
         Rejection(
             id=row[0], subject=row[1], pipeline=row[2] or "", partition=row[3] or "", workspace=row[4], sink=row[5],

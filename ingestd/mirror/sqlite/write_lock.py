@@ -1,4 +1,4 @@
-"""The lock around the one writing connection: handed over in the order in which threads asked for it."""
+"""The lock of the write connection, granted in the order of the requests."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from types import TracebackType
 
 
 class WriteLock:
-    """A lock that serves waiting threads first come, first served; not reentrant.
+    """A fair lock (first come, first served); not reentrant.
 
-    Long work is split into many short transactions so that others commit between them. With an ordinary lock the thread that
-    has just released it usually gets it back at once, and the others would wait for the whole work all the same.
+    Long work is split into short transactions so that other threads can commit between them. An ordinary lock usually goes back
+    to the thread that has just released it, so the others would wait for the whole work.
     """
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class WriteLock:
 
     @property
     def waiting(self) -> int:
-        """How many threads wait for the lock."""
+        """The number of waiting threads."""
         with self._mutex:
             return len(self._waiting)
 
@@ -52,7 +52,7 @@ class WriteLock:
                 self._held = False
 
     def _give_up(self, gate: threading.Lock) -> None:
-        """The wait was interrupted: leave the queue, or pass the lock on if it was handed over meanwhile."""
+        """Leave the queue after an interrupted wait, or release the lock if it was granted meanwhile."""
         with self._mutex:
             queued = gate in self._waiting
             if queued:

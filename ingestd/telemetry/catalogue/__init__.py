@@ -1,1 +1,1 @@
-"""Every event the daemon can emit, by the part of the house that emits it."""
+"""All events of the daemon, by the package that emits them."""

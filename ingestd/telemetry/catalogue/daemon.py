@@ -1,4 +1,4 @@
-"""Events of the daemon's life: started, ready, asked to stop, stopped."""
+"""Events of the daemon's lifecycle, parts and configuration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ingestd.telemetry.event import Event
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonReady(Event):
-    """Everything is wired and the state file is ours; reading and delivery begin."""
+    """The daemon holds the state file; reading and delivery begin."""
 
     version: str
     pid: int
@@ -31,7 +31,7 @@ class PipelineDue(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineRenamed(Event):
-    """A pipeline reads and writes what ``before`` did, which left the configuration: it goes on from where that one was."""
+    """A pipeline has the source and sink of the removed pipeline ``before``, and continues with its state."""
 
     pipeline: str
     before: str
@@ -39,14 +39,14 @@ class PipelineRenamed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopRequested(Event):
-    """A signal asked the daemon to stop; it drains."""
+    """A signal requested the stop; the daemon drains."""
 
     signal: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonStopped(Event):
-    """Everything was put down in order. ``seconds``: from the request to here."""
+    """The daemon has stopped normally. ``seconds``: time since the request."""
 
     seconds: float
     pending: int
@@ -54,7 +54,7 @@ class DaemonStopped(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainOverran(Event):
-    """Something did not end within the time for draining and was cut off; the next start goes on from the state file."""
+    """A step did not end within the drain time, so the process exited. The next start continues from the state file."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 
@@ -64,7 +64,7 @@ class DrainOverran(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlUnavailable(Event):
-    """No socket could be made beside the state file: commands that change something can't ask this daemon."""
+    """The control socket could not be created: commands that change the state can't reach this daemon."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 
@@ -74,7 +74,7 @@ class ControlUnavailable(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagerUnreachable(Event):
-    """The service manager's notify socket refused a message; the daemon runs on, the manager may restart it."""
+    """The service manager's notify socket failed. The daemon continues; the manager may restart it."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 
@@ -83,9 +83,9 @@ class ManagerUnreachable(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartFailed(Event):
-    """A part (a source, a lane, a schedule) ended with an unforeseen exception and starts again; the others go on.
+    """A part (a source, a lane, a schedule) ended with an unexpected exception and restarts; the others continue.
 
-    ``traceback`` is given for the first failure of a series and empty for the following ones.
+    ``traceback`` is empty except for the first failure of a series.
     """
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
@@ -106,7 +106,7 @@ class PartRecovered(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartDelayed(Event):
-    """The state file cannot be opened now (a full disk, say); the daemon waits and tries again by itself."""
+    """The state file cannot be opened now (such as on a full disk); the daemon waits and retries."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
 
@@ -115,7 +115,7 @@ class StartDelayed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateUnwritable(Event):
-    """A write to the state file failed; reading pauses, delivery goes on and is settled in memory."""
+    """A write to the state file failed. Reading pauses; delivery continues with acknowledgements in memory."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
 
@@ -129,7 +129,7 @@ class StateWritable(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationReloaded(Event):
-    """The configuration and its secrets were read again, and waiting lanes try at once. ``by``: an account or SIGHUP."""
+    """The configuration and its secrets were read again, and waiting lanes retry. ``by``: an account or SIGHUP."""
 
     by: str
     key_changed: bool
@@ -138,7 +138,7 @@ class ConfigurationReloaded(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReloadRefused(Event):
-    """The configuration file has mistakes; the daemon runs on as before."""
+    """The configuration file has mistakes; the daemon keeps its configuration."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
 
@@ -148,7 +148,7 @@ class ReloadRefused(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyUnreadable(Event):
-    """The API key was to be read again after a 401, and could not be; the old one stays in use."""
+    """The API key could not be read again after a 401; the old key remains in use."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
 
@@ -157,7 +157,7 @@ class KeyUnreadable(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandFailed(Event):
-    """A command ended with an unforeseen exception: a mistake in ingestd itself."""
+    """A command ended with an unexpected exception, a bug in ingestd."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
 

@@ -1,4 +1,4 @@
-"""What happens on the way from the mirror to the service. ``sink`` is the sink's address as configured."""
+"""Events of the delivery. ``sink`` is the sink's configured address."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ingestd.telemetry.event import Event
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkFound(Event):
-    """A lane has found its sink in the service. ``bulk``: what the service announces, empty for the single form."""
+    """A lane has found its sink in the service. ``bulk``: the announced bulk operation, empty for single requests."""
 
     sink: str
     sink_id: str
@@ -19,7 +19,7 @@ class SinkFound(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkCreated(Event):
-    """A lane has created its sink, with its first entries where the service took them along."""
+    """A lane has created its sink, with its first entries if the service accepts them."""
 
     sink: str
     sink_id: str
@@ -28,7 +28,7 @@ class SinkCreated(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkAdopted(Event):
-    """What a sink holds was read into the mirror; ``settled`` pending entries turned out to be there already."""
+    """The entries of a sink were read into the mirror; ``settled`` pending entries were already in the sink."""
 
     sink: str
     sink_id: str
@@ -38,7 +38,7 @@ class SinkAdopted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkLost(Event):
-    """The service no longer has the sink: every entry of it is pending again."""
+    """The service no longer has the sink; all its entries are pending again."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 
@@ -48,7 +48,7 @@ class SinkLost(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntriesDelivered(Event):
-    """Entries were written and settled; ``milliseconds`` of the last request among them."""
+    """Entries were written and acknowledged; ``milliseconds``: duration of the last request."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "debug"
 
@@ -60,7 +60,7 @@ class EntriesDelivered(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntriesParked(Event):
-    """The service refused entries for good; ``keys`` and ``reason`` of the first few."""
+    """The service rejected entries permanently; ``keys`` and ``reason`` of the first ones."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 
@@ -72,7 +72,7 @@ class EntriesParked(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchNarrowed(Event):
-    """The service found a request too large; from now on the lane sends at most ``max_bytes`` at once."""
+    """The service refused a request as too large; the lane now sends at most ``max_bytes`` in a request."""
 
     sink: str
     max_bytes: int
@@ -80,7 +80,7 @@ class BatchNarrowed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryDelayed(Event):
-    """A lane backs off for ``seconds``, after ``failures`` in a row; nothing is lost."""
+    """A lane backs off for ``seconds`` after ``failures`` consecutive failures; nothing is lost."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 
@@ -93,7 +93,7 @@ class DeliveryDelayed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryPaused(Event):
-    """A lane can't go on before somebody acts, and asks again in ``seconds``; nothing is lost."""
+    """A lane can't continue until a person acts. It retries in ``seconds``; nothing is lost."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
 
@@ -113,7 +113,7 @@ class DeliveryResumed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceAway(Event):
-    """No answer time and again: nobody asks for ``seconds``, then one request does for all. Nothing is lost."""
+    """The service is unavailable: no lane sends for ``seconds``, then one test request. Nothing is lost."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 
@@ -124,7 +124,7 @@ class ServiceAway(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceBack(Event):
-    """The service answers again, after ``seconds``."""
+    """The service responds again, after ``seconds``."""
 
     service: str
     seconds: float
@@ -132,7 +132,7 @@ class ServiceBack(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLearned(Event):
-    """The service refused (429); from now on it is asked so often, and slowly more."""
+    """The service responded with 429; requests are limited to this rate, which rises slowly."""
 
     service: str
     requests_per_second: float

@@ -1,4 +1,4 @@
-"""What happens when sinks are read back. ``sink`` is the sink's address as configured."""
+"""Events of drift checks. ``sink`` is the sink's configured address."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ingestd.telemetry.event import Event
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkAsDelivered(Event):
-    """A sink was read back and holds what was delivered to it."""
+    """A sink was read back and contains the delivered entries."""
 
     sink: str
     entries: int
@@ -18,7 +18,7 @@ class SinkAsDelivered(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftFound(Event):
-    """Somebody else added, changed or removed keys of a sink; `ingestd drift` lists them. ``mode``: what is done about it."""
+    """Others added, changed or removed keys of a sink; `ingestd drift` lists them. ``mode``: the configured reaction."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 
@@ -31,7 +31,7 @@ class DriftFound(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftRepaired(Event):
-    """The keys of a sink that differed are sent again, or removed again where the configuration says so."""
+    """The differing keys of a sink are sent again, or removed again if configured."""
 
     sink: str
     entries: int
@@ -39,7 +39,7 @@ class DriftRepaired(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftAdopted(Event):
-    """The mirror has taken the service's values of keys that differed; they stay until their records are mapped again."""
+    """The mirror has adopted the service's values of differing keys, until their records are mapped again."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 
@@ -49,7 +49,7 @@ class DriftAdopted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftCheckFailed(Event):
-    """A sink could not be read back to its end; what an earlier check had found stays."""
+    """A sink could not be read back completely; the findings of the earlier check remain."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 
@@ -59,7 +59,7 @@ class DriftCheckFailed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntriesUnexplained(Event):
-    """A sink was read back and holds entries that no source explains; `ingestd drift` lists them."""
+    """A sink contains entries that no source explains; `ingestd drift` lists them."""
 
     sink: str
     entries: int
@@ -67,7 +67,7 @@ class EntriesUnexplained(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnexplainedRemoved(Event):
-    """Entries that no source explains are removed from a sink, as the setting ``unexplained`` of its pipelines says."""
+    """Unexplained entries are removed from a sink because of the setting ``unexplained`` of its pipelines."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 
@@ -77,9 +77,9 @@ class UnexplainedRemoved(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateDoubted(Event):
-    """The state file is not the one that was last used here.
+    """The state file is not the last one used.
 
-    Each sink that it knows is compared with the service and repaired once its sources were read.
+    Each of its sinks is compared with the service and repaired after its sources have been read.
     """
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
@@ -90,7 +90,7 @@ class StateDoubted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierStateMissing(Event):
-    """The state file is new, and a state file before it wrote sinks from here: what they hold is read into the new one."""
+    """The state file is new, but an earlier one wrote sinks; their entries are read into the new one."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 

@@ -1,4 +1,4 @@
-"""What happens between a source and the mirror."""
+"""Events of the intake."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ingestd.telemetry.event import Event
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRead(Event):
-    """A partition was read to its end and everything that came from it is in the mirror."""
+    """A partition was read completely and its entries are in the mirror."""
 
     pipeline: str
     partition: str
@@ -25,7 +25,7 @@ class PartitionRead(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionUnchanged(Event):
-    """A partition was read to its end and held nothing new; a database that is asked every minute says so every minute."""
+    """A partition was read completely and is unchanged. A database that is polled every minute emits it every minute."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "debug"
     pipeline: str
@@ -36,7 +36,7 @@ class PartitionUnchanged(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordsParked(Event):
-    """Some records of a partition can't become entries; the sentence tells the first one's position and reason."""
+    """Some records of a partition were rejected; the sentence has the first one's location and reason."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
     pipeline: str
@@ -47,7 +47,7 @@ class RecordsParked(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionParked(Event):
-    """A partition can't be read as configured; it is tried again when it or the configuration changes."""
+    """A partition can't be read as configured. It is read again when it or the configuration changes."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
     pipeline: str
@@ -57,7 +57,7 @@ class PartitionParked(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionReadAgain(Event):
-    """Two records make the same key, so the differences can't tell which one counts: the partition is read whole."""
+    """Two records produce the same key, so the differences are ambiguous: the whole partition is read again."""
 
     pipeline: str
     partition: str
@@ -65,7 +65,7 @@ class PartitionReadAgain(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionSettled(Event):
-    """Everything from a partition was delivered or parked, and the source was told so."""
+    """All entries of a partition were delivered or rejected, and the connector was notified."""
 
     pipeline: str
     partition: str
@@ -73,7 +73,7 @@ class PartitionSettled(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettlingFailed(Event):
-    """The source could not be told that a partition is settled (a file could not be moved, say); tried again."""
+    """The connector could not acknowledge a partition (such as a file that can't be moved); it is retried."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
     pipeline: str
@@ -83,7 +83,7 @@ class SettlingFailed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentKnown(Event):
-    """A partition has the content that it, or another one of its pipeline, was read with before; the sentence says which."""
+    """A partition has content that it, or another one of its pipeline, had before; the sentence says which."""
 
     pipeline: str
     partition: str
@@ -92,7 +92,7 @@ class ContentKnown(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceNotice(Event):
-    """A source has something to say about itself, such as how its folder is watched."""
+    """A notice of a source, such as how its folder is watched."""
 
     pipeline: str
     sentence: str
@@ -100,7 +100,7 @@ class SourceNotice(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceAway(Event):
-    """A source can't be reached; it is tried again after a while."""
+    """A source is unavailable; it is retried later."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
     pipeline: str
@@ -110,14 +110,14 @@ class SourceAway(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceBack(Event):
-    """A source that was away can be read again."""
+    """A source is available again."""
 
     pipeline: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceStopped(Event):
-    """A source can't be used as configured; it is tried again with the next event, schedule or restart."""
+    """A source can't be used as configured; it is retried at the next event, schedule or restart."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
     pipeline: str
@@ -126,9 +126,9 @@ class SourceStopped(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakePaused(Event):
-    """The state file cannot be written; all pipelines wait, one tries from time to time, and delivery goes on.
+    """The state file cannot be written. All pipelines wait and one retries; delivery continues.
 
-    ``pipeline``: the one that found out.
+    ``pipeline``: the pipeline that detected it.
     """
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
@@ -144,7 +144,7 @@ class IntakeResumed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFailed(Event):
-    """A call of a source ended with an unforeseen exception outside of its supervised part; other sources go on."""
+    """A call of a source ended with an unexpected exception outside of its supervised part; other sources continue."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "error"
     pipeline: str
@@ -154,7 +154,7 @@ class SourceFailed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSlow(Event):
-    """A call of a source has taken so long that the others get a further thread; it may hang."""
+    """A call of a source takes so long that the other sources get another thread; it may hang."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
     pipeline: str

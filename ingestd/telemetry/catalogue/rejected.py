@@ -1,4 +1,4 @@
-"""What is done about what is rejected. ``chosen``: the selection in words; ``by``: the account that asked."""
+"""Events of operations on rejections. ``chosen``: the selection as text; ``by``: the requesting account."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ingestd.telemetry.event import Event
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectionsRetried(Event):
-    """Somebody put rejections back: ``records`` are mapped at their partition's next reading, ``entries`` are pending."""
+    """Rejections were retried: ``records`` are mapped at the next reading, ``entries`` are pending."""
 
     by: str
     chosen: str
@@ -20,7 +20,7 @@ class RejectionsRetried(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectionsDropped(Event):
-    """Somebody made the daemon forget rejections: what they would have said is not said until their source changes."""
+    """Rejections were dropped; their values are not delivered until their source changes."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 
@@ -31,7 +31,7 @@ class RejectionsDropped(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectionsForgotten(Event):
-    """Rejections were older or more than the configuration keeps (``rejected``), and are forgotten as if dropped."""
+    """Rejections beyond the configured limits (``rejected``) were deleted."""
 
     level: ClassVar[Literal["debug", "info", "warning", "error"]] = "warning"
 

@@ -11,12 +11,12 @@ from ingestd.client.operations import OPERATIONS
 from ingestd.client.requests import ServiceMethods
 from workspaced.app import create_app
 from workspaced.http.operations import Operation as ServiceOperation
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 
 
 def _served(tmp_path: Path) -> list[ServiceOperation]:
     """The operations that a service of this version has, without its pages."""
-    app = create_app(Settings(data=tmp_path / "data"))
+    app = create_app(WorkspacedSettings(data=tmp_path / "data"))
     return [one for one in app.operations if one.path.startswith("/v1/") or one.path in {"/healthz", "/readyz"}]
 
 

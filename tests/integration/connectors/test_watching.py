@@ -131,11 +131,11 @@ def test_after_the_context_nothing_wakes_and_no_thread_is_left(tmp_path: Path) -
 
 def test_a_file_made_to_try_it_out_proves_that_events_come_and_leaves_no_trace(tmp_path: Path) -> None:
     told: list[str] = []
-    with FolderWatch(tmp_path, Woken(), recursive=False, tell=told.append) as watch:
+    with FolderWatch(tmp_path, Woken(), recursive=False, report=told.append) as watch:
         watch.rearm()
         watch.rearm()
-        assert not watch.polling
-    assert told == [f"{tmp_path} is watched by events: a file that was made to try it out caused an event"]
+        assert not watch.is_polling
+    assert told == [f"{tmp_path} is watched by events: a test file caused an event"]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -152,8 +152,8 @@ def test_where_no_event_comes_the_folder_is_polled_and_that_is_said(
     monkeypatch.setattr(folder_watch, "_PROBE_SECONDS", 0.05)
     with Deaf(tmp_path, Woken(), recursive=False) as watch:
         watch.rearm()
-        assert watch.polling
-        assert "is watched by polling: a file that was made to try it out caused no event" in watch.sentence
+        assert watch.is_polling
+        assert "is watched by polling: a test file caused no event" in watch.sentence
     assert list(tmp_path.iterdir()) == []
 
 
@@ -164,17 +164,17 @@ def test_where_no_event_comes_the_folder_is_polled_and_that_is_said(
 def test_the_kind_of_file_system_decides_where_our_own_files_prove_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, kind: str, polling: bool, words: str
 ) -> None:
-    monkeypatch.setattr(folder_watch, "mount_now", lambda _: Mount(point="/", kind=kind))
+    monkeypatch.setattr(folder_watch, "current_mount", lambda _: Mount(point="/", kind=kind))
     with FolderWatch(tmp_path, Woken(), recursive=False) as watch:
         watch.rearm()
-        assert watch.polling is polling
+        assert watch.is_polling is polling
         assert words in watch.sentence
 
 
 def test_what_is_configured_is_not_tried_out(tmp_path: Path) -> None:
-    with FolderWatch(tmp_path, Woken(), recursive=False, how="polling") as watch:
+    with FolderWatch(tmp_path, Woken(), recursive=False, mode="polling") as watch:
         watch.rearm()
-        assert watch.polling
+        assert watch.is_polling
         assert watch.sentence.endswith("is watched by polling, as configured")
 
 
@@ -182,9 +182,9 @@ def test_a_remounted_folder_is_tried_out_again(tmp_path: Path, monkeypatch: pyte
     folder = tmp_path / "drop"
     folder.mkdir()
     told: list[str] = []
-    with FolderWatch(folder, Woken(), recursive=False, tell=told.append) as watch:
+    with FolderWatch(folder, Woken(), recursive=False, report=told.append) as watch:
         watch.rearm()
-        monkeypatch.setattr(folder_watch, "mount_now", lambda _: Mount(point="/", kind="cifs"))
+        monkeypatch.setattr(folder_watch, "current_mount", lambda _: Mount(point="/", kind="cifs"))
         folder.rename(tmp_path / "old")
         folder.mkdir()
         watch.rearm()
@@ -231,7 +231,7 @@ def test_a_folder_behind_a_link_is_watched_by_events(tmp_path: Path) -> None:
     (tmp_path / "drop").symlink_to("real")
     with FolderWatch(tmp_path / "drop", woken, recursive=True) as watch:
         watch.rearm()
-        assert not watch.polling
+        assert not watch.is_polling
         assert woken.after(lambda: (tmp_path / "real" / "a.csv").write_text("a\n"))
 
 
@@ -297,7 +297,7 @@ def test_a_watch_that_fails_leaves_the_others_awake_and_is_watched_anew(tmp_path
         sentences.append(sentence)
         told()
 
-    with Failing(tmp_path, woken, recursive=False, tell=tell) as failing, Recording(tmp_path, woken):
+    with Failing(tmp_path, woken, recursive=False, report=tell) as failing, Recording(tmp_path, woken):
         assert told.after((tmp_path / "a.csv").touch)
         assert "RuntimeError: the loop is closed" in sentences[0]
         assert woken.after((tmp_path / "b.csv").touch)
@@ -327,13 +327,13 @@ limit, folder = Path(sys.argv[1]), Path(sys.argv[2])
 limit.write_text(sys.argv[3])
 (folder / "sub").mkdir()
 woken = []
-with FolderWatch(folder, lambda: woken.append(1), recursive=True, tell=print) as watch:
+with FolderWatch(folder, lambda: woken.append(1), recursive=True, report=print) as watch:
     watch.rearm()
-    print(watch.polling, SHARED._instance is None)
+    print(watch.is_polling, SHARED._instance is None)
     watch.rearm()
     limit.write_text("100")
     watch.rearm()
-    print(watch.polling)
+    print(watch.is_polling)
 """
 
 

@@ -14,9 +14,9 @@ import pytest
 
 from ingestd.core.errors import MirrorFull
 from ingestd.daemon.control.address import short_address, socket_file
-from ingestd.daemon.control.caller import NobodyListens, call
+from ingestd.daemon.control.caller import NoDaemon, call
 from ingestd.daemon.control.refusal import RequestRefused
-from ingestd.daemon.control.requests import Answer, DropRejected, Request, RetryRejected
+from ingestd.daemon.control.requests import DropRejected, Request, Response, RetryRejected
 from ingestd.daemon.control.server import ControlServer
 from ingestd.mirror.rejections import Retried, Selection
 from ingestd.telemetry import Event
@@ -32,7 +32,7 @@ def state(tmp_path: Path) -> Path:
 
 @asynccontextmanager
 async def listening(
-    state: Path, perform: Callable[[Request, str], Awaitable[Answer]], events: list[Event] | None = None
+    state: Path, perform: Callable[[Request, str], Awaitable[Response]], events: list[Event] | None = None
 ) -> AsyncIterator[None]:
     """A server that answers, until the block ends."""
     server = ControlServer(state, perform=perform, emit=(events if events is not None else []).append)
@@ -45,7 +45,7 @@ async def listening(
         await asyncio.wait({running})
 
 
-async def seven(request: Request, by: str) -> Answer:
+async def seven(request: Request, by: str) -> Response:
     return 7
 
 
@@ -53,15 +53,15 @@ async def line(state: Path, content: bytes) -> bytes:
     with short_address(socket_file(state)) as address:
         reader, writer = await asyncio.open_unix_connection(address)
     writer.write(content)
-    answer = await reader.readline()
+    response = await reader.readline()
     writer.close()
-    return answer
+    return response
 
 
 async def test_a_request_arrives_as_it_was_asked_with_the_account_that_asked(state: Path) -> None:
     heard: list[tuple[Request, str]] = []
 
-    async def perform(request: Request, by: str) -> Answer:
+    async def perform(request: Request, by: str) -> Response:
         heard.append((request, by))
         return Retried(records=1, entries=2, pipelines=("p",))
 
@@ -74,7 +74,7 @@ async def test_a_request_arrives_as_it_was_asked_with_the_account_that_asked(sta
 async def test_several_may_ask_at_once_and_one_that_takes_long_holds_up_nobody(state: Path) -> None:
     free = asyncio.Event()
 
-    async def perform(request: Request, by: str) -> Answer:
+    async def perform(request: Request, by: str) -> Response:
         if isinstance(request, RetryRejected):
             await free.wait()
             return Retried()
@@ -99,7 +99,7 @@ async def test_the_socket_is_for_its_owner_alone_and_gone_afterwards(state: Path
     async with listening(state, seven):
         assert stat.S_IMODE(socket_file(state).stat().st_mode) == 0o600
     assert not socket_file(state).exists()
-    with pytest.raises(NobodyListens):
+    with pytest.raises(NoDaemon):
         await call(state, DROP)
 
 
@@ -108,7 +108,7 @@ async def test_what_a_killed_daemon_left_is_nobody_and_is_replaced(state: Path) 
     with short_address(socket_file(state)) as address:
         left.bind(address)
     left.close()
-    with pytest.raises(NobodyListens):
+    with pytest.raises(NoDaemon):
         await call(state, DROP)
     async with listening(state, seven):
         assert await call(state, DROP) == 7
@@ -124,7 +124,7 @@ async def test_another_version_s_request_is_refused_with_what_to_do(state: Path,
 
 
 async def test_what_the_daemon_can_t_do_is_told_to_who_asked(state: Path) -> None:
-    async def perform(request: Request, by: str) -> Answer:
+    async def perform(request: Request, by: str) -> Response:
         raise MirrorFull("The disk is full.")
 
     async with listening(state, perform):
@@ -135,7 +135,7 @@ async def test_what_the_daemon_can_t_do_is_told_to_who_asked(state: Path) -> Non
 async def test_who_asks_a_daemon_that_stops_is_told_so(state: Path) -> None:
     begun = asyncio.Event()
 
-    async def perform(request: Request, by: str) -> Answer:
+    async def perform(request: Request, by: str) -> Response:
         begun.set()
         await asyncio.Event().wait()
         return 0

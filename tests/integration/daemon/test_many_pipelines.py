@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ingestd.daemon.assembly import Assembly, assembled
+from ingestd.daemon.assembly import Assembly, assemble
 from ingestd.daemon.configuration import Configuration, read_configuration
 from ingestd.intake import PassReport, Reader
 from ingestd.mirror.sqlite import SqliteMirror
@@ -107,7 +107,7 @@ async def running(configuration: Configuration, work: Work) -> AsyncIterator[Ass
             work.add(f"settled {event.pipeline}")
 
     pipelines = len(configuration.settings.pipelines)
-    async with assembled(configuration, emit=emit) as assembly:
+    async with assemble(configuration, emit=emit) as assembly:
         tasks = [asyncio.create_task(assembly.supervisor.run()), asyncio.create_task(assembly.dispatcher.run())]
         await work.reached("settled", pipelines)
         yield assembly

@@ -134,7 +134,7 @@ async def test_status_and_log_say_what_is_wrong_and_what_to_do(name: str, tmp_pa
     text = await told(SITUATIONS[name], tmp_path)
     expect_golden(name, text)
     assert "since TIME" in text
-    assert "3 waiting" in text
+    assert "3 pending" in text
     assert "secret" not in text
     assert "key=1" not in text
 

@@ -132,7 +132,7 @@ async def test_one_entry_is_refused_and_the_others_arrive(tmp_path: Path) -> Non
             (sink,) = await asyncio.to_thread(mirror.status.sinks)
             text = told(sink, running.told(EntriesParked))
         assert set(server.values("Mass budget")) == {"P-0", "P-2"}
-    assert "0 waiting, 1 rejected" in text
+    assert "0 pending, 1 rejected" in text
     assert "The value is out of range." in text
     expect_golden("entry-refused", text)
 
@@ -150,5 +150,5 @@ async def test_what_is_too_large_is_learned_and_nothing_is_left(tmp_path: Path) 
         assert await running.drained() == []
         (sink,) = await asyncio.to_thread(mirror.status.sinks)
         text = told(sink, running.told(BatchNarrowed))
-    assert "0 waiting, 0 rejected" in text
+    assert "0 pending, 0 rejected" in text
     expect_golden("request-too-large", text)

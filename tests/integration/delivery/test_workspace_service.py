@@ -19,7 +19,7 @@ from tests.support.sqlite_desires import desire_all
 from workspaced.app import Application, running
 from workspaced.cli.database import in_transaction
 from workspaced.security.key_store import create_key
-from workspaced.settings.model import Limits, Settings
+from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.address import sqlite_address
 
 TO = SinkAddress(workspace="Bench", by="label", name="Mass budget")
@@ -44,7 +44,7 @@ def key(tmp_path: Path) -> str:
 
 @pytest_asyncio.fixture
 async def service(tmp_path: Path, key: str) -> AsyncIterator[Application]:
-    async with running(Settings(data=tmp_path / "service", limits=Limits(requests_per_minute=0))) as app:
+    async with running(WorkspacedSettings(data=tmp_path / "service", limits=Limits(requests_per_minute=0))) as app:
         yield app
 
 

@@ -13,7 +13,7 @@ from ingestd.client.records import Sink
 from tests.support.postgres_databases import Databases, databases
 from workspaced.app import running
 from workspaced.security import key_store as access
-from workspaced.settings.model import Limits, Settings
+from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.address import PostgresAddress, postgres_address
 from workspaced.storage.factory import transact
 
@@ -38,16 +38,16 @@ def postgres(request: pytest.FixtureRequest) -> Iterator[PostgresAddress | None]
 
 
 @pytest.fixture
-def settings(tmp_path: Path, postgres: PostgresAddress | None) -> Settings:
+def settings(tmp_path: Path, postgres: PostgresAddress | None) -> WorkspacedSettings:
     """Without limits of rate, which a test may exceed within a second."""
     limits = Limits(requests_per_minute=0)
-    return Settings(
+    return WorkspacedSettings(
         data=tmp_path / "data", limits=limits, key_cache_seconds=0, busy_seconds=1, readers=2, postgres=postgres
     )
 
 
 @pytest.fixture
-def make_key(settings: Settings) -> MakeKey:
+def make_key(settings: WorkspacedSettings) -> MakeKey:
     def make(name: str = "svc:test", role: str = "owner", workspace_id: str = "", expires_at: int | None = None) -> str:
         return transact(
             settings.database,
@@ -65,7 +65,7 @@ def make_key(settings: Settings) -> MakeKey:
 
 
 @pytest.fixture
-async def transport(settings: Settings) -> AsyncIterator[httpx.ASGITransport]:
+async def transport(settings: WorkspacedSettings) -> AsyncIterator[httpx.ASGITransport]:
     """The way into a running service."""
     async with running(settings) as app:
         yield httpx.ASGITransport(app=app, raise_app_exceptions=False)

@@ -12,7 +12,7 @@ import pytest
 
 from workspaced.app import running
 from workspaced.security import key_store as access
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage.factory import transact
 
 _EVERY_ROW = [
@@ -111,7 +111,7 @@ async def test_a_role_allows_what_it_names(
 
 
 async def test_a_revoked_key_ends_at_once_where_nothing_is_cached(
-    http: httpx.AsyncClient, make_key: Callable[..., str], settings: Settings
+    http: httpx.AsyncClient, make_key: Callable[..., str], settings: WorkspacedSettings
 ) -> None:
     key = make_key(name="short lived")
     assert (await http.get("/v1/workspace", headers={"x-api-key": key})).status_code == 200
@@ -120,7 +120,7 @@ async def test_a_revoked_key_ends_at_once_where_nothing_is_cached(
 
 
 async def test_a_revoked_key_ends_though_the_clock_was_set_back(
-    settings: Settings, make_key: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    settings: WorkspacedSettings, make_key: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # contract A4
     set_back_ms = 0
@@ -141,7 +141,7 @@ async def test_a_revoked_key_ends_though_the_clock_was_set_back(
 
 
 async def test_a_rotated_key_works_beside_the_old_one_until_the_overlap_ends(
-    http: httpx.AsyncClient, make_key: Callable[..., str], settings: Settings
+    http: httpx.AsyncClient, make_key: Callable[..., str], settings: WorkspacedSettings
 ) -> None:
     old = make_key(name="rolling")
     now = time.time_ns() // 1_000_000

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tests.support.outsider import Outsider
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 
 
 async def test_every_refusal_has_a_body_that_parses_a_string_error_and_a_request_id(
@@ -60,7 +60,7 @@ async def test_trace_context_is_passed_on(http: httpx.AsyncClient) -> None:
 
 
 async def test_a_database_that_somebody_else_holds_is_503_with_a_time_to_come_back(
-    http: httpx.AsyncClient, sink: str, settings: Settings
+    http: httpx.AsyncClient, sink: str, settings: WorkspacedSettings
 ) -> None:
     # contract P1
     with Outsider(settings.database).in_the_way():
@@ -72,7 +72,9 @@ async def test_a_database_that_somebody_else_holds_is_503_with_a_time_to_come_ba
     assert (await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})).status_code == 200
 
 
-async def test_our_own_failure_is_an_opaque_500(http: httpx.AsyncClient, sink: str, settings: Settings) -> None:
+async def test_our_own_failure_is_an_opaque_500(
+    http: httpx.AsyncClient, sink: str, settings: WorkspacedSettings
+) -> None:
     # contract G13
     outsider = Outsider(settings.database)
     outsider.do("ALTER TABLE data_sink_entry RENAME TO hidden")
@@ -83,7 +85,9 @@ async def test_our_own_failure_is_an_opaque_500(http: httpx.AsyncClient, sink: s
     assert (await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})).status_code == 200
 
 
-async def test_readiness_follows_the_schema_and_liveness_does_not(http: httpx.AsyncClient, settings: Settings) -> None:
+async def test_readiness_follows_the_schema_and_liveness_does_not(
+    http: httpx.AsyncClient, settings: WorkspacedSettings
+) -> None:
     # contract G23, OP1, OP2
     del http.headers["x-api-key"]
     assert (await http.get("/readyz")).status_code == 200

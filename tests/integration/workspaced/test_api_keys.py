@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.outsider import Outsider
 from workspaced.security.key_format import key_id_of
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 
 _KEYS = "/v1/api-keys"
 
@@ -34,7 +34,7 @@ def _in(**span: float) -> str:
     return (datetime.now(UTC) + timedelta(**span)).isoformat()
 
 
-async def test_a_key_is_made_shown_once_and_works(http: httpx.AsyncClient, settings: Settings) -> None:
+async def test_a_key_is_made_shown_once_and_works(http: httpx.AsyncClient, settings: WorkspacedSettings) -> None:
     # contract A1, A2, AK2, AK3
     answer = await http.post(_KEYS, json={"name": " svc:bench ", "role": "pusher", "colour": 1})
     made = answer.json()
@@ -157,7 +157,9 @@ async def test_a_rotated_key_has_the_same_id_and_the_old_secret_holds_for_the_gr
         assert wrong.status_code == 400
 
 
-async def test_a_repeated_create_makes_one_key_and_shows_it_once(http: httpx.AsyncClient, settings: Settings) -> None:
+async def test_a_repeated_create_makes_one_key_and_shows_it_once(
+    http: httpx.AsyncClient, settings: WorkspacedSettings
+) -> None:
     # contract G18
     headers = {"Idempotency-Key": "1"}
     body = {"name": "svc:bench", "role": "reader"}

@@ -11,7 +11,7 @@ import pytest
 
 from workspaced.app import running
 from workspaced.security.audit_log import SYSTEM, AuditAction, note
-from workspaced.settings.model import Limits, Settings
+from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.factory import transact
 
 
@@ -166,14 +166,16 @@ async def test_only_who_may_read_the_log_reads_it_and_of_a_workspace_its_owner(
 
 @pytest.mark.parametrize(("days", "kept"), [(400, 1), (1, 0)])
 async def test_rows_are_dropped_when_they_have_had_their_time(
-    settings: Settings, make_key: Callable[..., str], days: int, kept: int
+    settings: WorkspacedSettings, make_key: Callable[..., str], days: int, kept: int
 ) -> None:
     # contract G26
     old = time.time_ns() // 1_000_000 - 2 * 86_400_000
     transact(settings.database, lambda tx: note(tx, SYSTEM, AuditAction(action="old.action", resource_id=""), now=old))
     headers = {"x-api-key": make_key()}
     async with (
-        running(Settings(data=settings.data, postgres=settings.postgres, limits=Limits(audit_days=days))) as app,
+        running(
+            WorkspacedSettings(data=settings.data, postgres=settings.postgres, limits=Limits(audit_days=days))
+        ) as app,
         httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
     ):
         await app.keep_up()

@@ -12,7 +12,7 @@ import pytest
 from ingestd.client import AsyncClient
 from ingestd.client.errors import Conflict, NotFound, Unprocessable
 from workspaced.app import running
-from workspaced.settings.model import Limits, Settings
+from workspaced.settings.model import Limits, WorkspacedSettings
 
 _ID = "123e4567-e89b-12d3-a456-426614174000"
 
@@ -424,8 +424,10 @@ async def test_a_repeated_create_makes_one_block(http: httpx.AsyncClient, blocks
     assert len(await _ids(http, blocks)) == 2
 
 
-async def test_blocks_are_limited_and_deleting_makes_room(settings: Settings, make_key: Callable[..., str]) -> None:
-    narrow = Settings(data=settings.data, postgres=settings.postgres, limits=Limits(blocks_per_workspace=2))
+async def test_blocks_are_limited_and_deleting_makes_room(
+    settings: WorkspacedSettings, make_key: Callable[..., str]
+) -> None:
+    narrow = WorkspacedSettings(data=settings.data, postgres=settings.postgres, limits=Limits(blocks_per_workspace=2))
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     async with (
         running(narrow) as app,

@@ -10,7 +10,7 @@ import pytest
 
 from tests.integration.workspaced.conftest import MakeKey
 from tests.support.cloud_files import FILES, CloudFiles
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage.factory import transact
 
 ABSENT = "22222222-2222-4222-8222-222222222222"
@@ -398,7 +398,9 @@ async def test_a_repeated_post_gets_the_first_answer_and_makes_no_second_file(fi
     assert again.json() == first.json()
 
 
-async def test_the_signature_of_an_upload_link_is_not_in_the_database(files: CloudFiles, settings: Settings) -> None:
+async def test_the_signature_of_an_upload_link_is_not_in_the_database(
+    files: CloudFiles, settings: WorkspacedSettings
+) -> None:
     wanted = {"workspaceId": files.workspace, "fileName": "b.bin"}
     headers = {"Idempotency-Key": "signed", "Host": "h/v1/cloud-storage/upload/x?expires=1&signature=y"}
     first = await files.http.post(f"{FILES}/upload-link", json=wanted, headers=headers)

@@ -21,8 +21,8 @@ from tests.integration.workspaced.conftest import MakeKey
 from tests.integration.workspaced.deliveries.conftest import ManualClock
 from tests.support.cloud_files import FILES, CloudFiles
 from workspaced.app import Application, running
-from workspaced.core.problems import Unavailable
-from workspaced.settings.model import Limits, Settings
+from workspaced.core.problems import UnavailableProblem
+from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.blobs.disk import DiskBlobs
 from workspaced.storage.blobs.port import Incoming
 
@@ -32,7 +32,7 @@ def files(http: httpx.AsyncClient, workspace: dict[str, Any]) -> CloudFiles:
     return CloudFiles(http=http, workspace=workspace["id"])
 
 
-def _stored(settings: Settings) -> set[str]:
+def _stored(settings: WorkspacedSettings) -> set[str]:
     """The digests of what is kept, and the names of what is under way."""
     paths = (path for path in settings.blobs.rglob("*") if path.is_file())
     return {"".join(path.relative_to(settings.blobs).parts) for path in paths}
@@ -40,7 +40,7 @@ def _stored(settings: Settings) -> set[str]:
 
 @asynccontextmanager
 async def _another(
-    settings: Settings, make_key: MakeKey, *, clock: ManualClock | None = None
+    settings: WorkspacedSettings, make_key: MakeKey, *, clock: ManualClock | None = None
 ) -> AsyncIterator[tuple[CloudFiles, Application]]:
     """A service with other settings than the usual."""
     async with running(settings, clock=clock) as app:
@@ -96,7 +96,7 @@ async def test_ranges_are_served_and_bound_to_a_version(files: CloudFiles) -> No
     assert (head.status_code, head.headers["Content-Length"]) == (206, "2")
 
 
-async def test_an_empty_file_is_a_file(files: CloudFiles, settings: Settings) -> None:
+async def test_an_empty_file_is_a_file(files: CloudFiles, settings: WorkspacedSettings) -> None:
     file = await files.upload("empty.bin", b"")
     assert file["size"] == 0
     assert await files.content(file["id"]) == b""
@@ -117,7 +117,9 @@ async def test_older_versions_keep_their_bytes_and_names(files: CloudFiles) -> N
         assert (await files.http.get(f"{FILES}/download/{first['id']}?{query}")).status_code == 403
 
 
-async def test_names_never_reach_the_disk_and_equal_bytes_are_kept_once(files: CloudFiles, settings: Settings) -> None:
+async def test_names_never_reach_the_disk_and_equal_bytes_are_kept_once(
+    files: CloudFiles, settings: WorkspacedSettings
+) -> None:
     # contract C8
     for name in ("..%2f..%2fetc", "CON", "a;b|c", "x" * 255):
         await files.upload(name, b"equal")
@@ -126,7 +128,7 @@ async def test_names_never_reach_the_disk_and_equal_bytes_are_kept_once(files: C
     assert (await files.http.post(FILES, params=params, content=b"x")).status_code == 400
 
 
-async def test_uploads_of_equal_bytes_at_once_all_succeed(files: CloudFiles, settings: Settings) -> None:
+async def test_uploads_of_equal_bytes_at_once_all_succeed(files: CloudFiles, settings: WorkspacedSettings) -> None:
     content = b"equal" * 400_000
     records = await asyncio.gather(*(files.upload(f"{number}.bin", content) for number in range(8)))
     assert len({record["id"] for record in records}) == 8
@@ -149,7 +151,7 @@ async def test_one_link_used_by_two_at_once_takes_one(files: CloudFiles) -> None
     assert (await files.http.post(f"{FILES}/upload-complete/{link['id']}")).json()["sha256"] == taken
 
 
-async def test_an_upload_that_is_cut_off_leaves_nothing(files: CloudFiles, settings: Settings) -> None:
+async def test_an_upload_that_is_cut_off_leaves_nothing(files: CloudFiles, settings: WorkspacedSettings) -> None:
     link = await files.link()
     url = httpx.URL(link["uploadUrl"])
     assert isinstance(files.http._transport, httpx.ASGITransport)
@@ -180,7 +182,9 @@ async def test_an_upload_that_is_cut_off_leaves_nothing(files: CloudFiles, setti
     assert (await files.http.put(link["uploadUrl"], content=b"whole")).status_code == 200, "the link is still good"
 
 
-async def test_more_than_a_file_may_have_is_refused_while_it_comes(settings: Settings, make_key: MakeKey) -> None:
+async def test_more_than_a_file_may_have_is_refused_while_it_comes(
+    settings: WorkspacedSettings, make_key: MakeKey
+) -> None:
     # contract C8
     small = dataclasses.replace(settings, limits=Limits(requests_per_minute=0, file_bytes=1_000_000))
     async with _another(small, make_key) as (files, _):
@@ -223,7 +227,9 @@ async def test_packed_bytes_of_any_kind_unpack_to_what_was_packed(files: CloudFi
         assert await files.content(answer.json()["id"]) == content
 
 
-async def test_what_can_not_be_unpacked_is_refused_and_leaves_nothing(settings: Settings, make_key: MakeKey) -> None:
+async def test_what_can_not_be_unpacked_is_refused_and_leaves_nothing(
+    settings: WorkspacedSettings, make_key: MakeKey
+) -> None:
     # contract G32
     small = dataclasses.replace(settings, limits=Limits(requests_per_minute=0, file_bytes=1_000_000))
     async with _another(small, make_key) as (files, _):
@@ -246,7 +252,7 @@ async def test_what_can_not_be_unpacked_is_refused_and_leaves_nothing(settings: 
 
 
 async def test_a_full_disk_is_a_503_with_a_sentence_and_leaves_nothing(
-    files: CloudFiles, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    files: CloudFiles, settings: WorkspacedSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -263,7 +269,9 @@ async def test_a_full_disk_is_a_503_with_a_sentence_and_leaves_nothing(
     assert (await files.http.post(FILES, params=params, content=b"abc")).status_code == 201
 
 
-async def test_bytes_that_are_missing_are_told_before_the_answer_begins(files: CloudFiles, settings: Settings) -> None:
+async def test_bytes_that_are_missing_are_told_before_the_answer_begins(
+    files: CloudFiles, settings: WorkspacedSettings
+) -> None:
     file = await files.upload(content=b"abc")
     (settings.blobs / file["sha256"][:2] / file["sha256"][2:]).unlink()
     answer = await files.http.get(f"{FILES}/download/{file['id']}")
@@ -277,7 +285,9 @@ async def test_bytes_that_are_missing_are_told_before_the_answer_begins(files: C
         (Limits(requests_per_minute=0, file_bytes_per_workspace=5), "5 bytes"),
     ],
 )
-async def test_a_workspace_has_quotas(settings: Settings, make_key: MakeKey, limits: Limits, sentence: str) -> None:
+async def test_a_workspace_has_quotas(
+    settings: WorkspacedSettings, make_key: MakeKey, limits: Limits, sentence: str
+) -> None:
     # contract G35
     async with _another(dataclasses.replace(settings, limits=limits), make_key) as (files, _):
         await files.upload(content=b"1234")
@@ -287,7 +297,7 @@ async def test_a_workspace_has_quotas(settings: Settings, make_key: MakeKey, lim
         assert sentence in answer.json()["detail"]
 
 
-async def test_a_file_has_so_many_versions_and_no_more(settings: Settings, make_key: MakeKey) -> None:
+async def test_a_file_has_so_many_versions_and_no_more(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     # contract G35
     limits = Limits(requests_per_minute=0, versions_per_file=2)
     async with _another(dataclasses.replace(settings, limits=limits), make_key) as (files, _):
@@ -297,7 +307,7 @@ async def test_a_file_has_so_many_versions_and_no_more(settings: Settings, make_
         assert (await files.http.post(FILES, params=params, content=b"x")).json()["code"] == "quota_exceeded"
 
 
-async def test_a_link_ends_after_a_quarter_of_an_hour(settings: Settings, make_key: MakeKey) -> None:
+async def test_a_link_ends_after_a_quarter_of_an_hour(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     # contract C1
     clock = ManualClock()
     async with _another(settings, make_key, clock=clock) as (files, _):
@@ -307,21 +317,21 @@ async def test_a_link_ends_after_a_quarter_of_an_hour(settings: Settings, make_k
         assert (late.status_code, late.json()["code"]) == (403, "upload_link_expired")
 
 
-async def test_two_processes_agree_on_links(settings: Settings, make_key: MakeKey) -> None:
+async def test_two_processes_agree_on_links(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     async with _another(settings, make_key) as (one, _), _another(settings, make_key) as (other, _):
         link = await one.link()
         assert (await other.http.put(link["uploadUrl"], content=b"abc")).status_code == 200
         assert (await one.http.post(f"{FILES}/upload-complete/{link['id']}")).status_code == 200
 
 
-async def test_a_link_begins_with_the_public_url(settings: Settings, make_key: MakeKey) -> None:
+async def test_a_link_begins_with_the_public_url(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     known = dataclasses.replace(settings, public_url="https://data.example.org/edw")
     async with _another(known, make_key) as (files, _):
         assert (await files.link())["uploadUrl"].startswith("https://data.example.org/edw/v1/cloud-storage/upload/")
 
 
 async def test_bytes_go_when_nothing_names_them_and_the_time_to_restore_is_over(
-    settings: Settings, make_key: MakeKey
+    settings: WorkspacedSettings, make_key: MakeKey
 ) -> None:
     # contract G25
     kept, dropped = hashlib.sha256(b"kept").hexdigest(), hashlib.sha256(b"dropped").hexdigest()
@@ -340,7 +350,7 @@ async def test_bytes_go_when_nothing_names_them_and_the_time_to_restore_is_over(
         assert len(log.json()) == 2
 
 
-async def test_links_that_were_never_used_leave_no_trace(settings: Settings, make_key: MakeKey) -> None:
+async def test_links_that_were_never_used_leave_no_trace(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     long_ago = ManualClock()
     await long_ago.advance(-2 * 86_400)
     async with _another(settings, make_key, clock=long_ago) as (files, app):
@@ -454,6 +464,6 @@ async def test_a_reader_that_goes_away_leaves_no_file_open(blobs: DiskBlobs) -> 
 async def test_a_folder_that_cant_be_written_is_told(blobs: DiskBlobs, tmp_path: Path) -> None:
     (tmp_path / "blobs" / "incoming").rmdir()
     (tmp_path / "blobs" / "incoming").write_bytes(b"a file in its place")
-    with pytest.raises(Unavailable, match="can't be used"):
+    with pytest.raises(UnavailableProblem, match="can't be used"):
         async with blobs.receive(_parts(b"abc")):
             pytest.fail("there is no place for it")

@@ -9,14 +9,14 @@ from contextlib import asynccontextmanager
 import httpx
 
 from workspaced.app import running
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage.factory import transact
 
 FILES = "/v1/cloud-storage"
 
 
 @asynccontextmanager
-async def _serving(settings: Settings, key: str) -> AsyncIterator[httpx.AsyncClient]:
+async def _serving(settings: WorkspacedSettings, key: str) -> AsyncIterator[httpx.AsyncClient]:
     async with (
         running(settings) as app,
         httpx.AsyncClient(
@@ -26,7 +26,7 @@ async def _serving(settings: Settings, key: str) -> AsyncIterator[httpx.AsyncCli
         yield http
 
 
-def _kept(settings: Settings) -> str:
+def _kept(settings: WorkspacedSettings) -> str:
     rows = transact(
         settings.database, lambda tx: tx.all("SELECT value FROM fixed_setting WHERE name = 'upload_link_secret'")
     )
@@ -38,7 +38,7 @@ async def _link(http: httpx.AsyncClient, workspace: str) -> httpx.Response:
 
 
 async def test_the_first_start_with_a_key_seals_the_secret_and_links_made_before_still_hold(
-    settings: Settings, make_key: Callable[..., str]
+    settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     key = make_key()
     async with _serving(settings, key) as http:
@@ -57,7 +57,7 @@ async def test_the_first_start_with_a_key_seals_the_secret_and_links_made_before
 
 
 async def test_with_another_key_or_none_links_wait_for_it_and_all_else_goes_on(
-    settings: Settings, make_key: Callable[..., str]
+    settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     key = make_key()
     sealing = dataclasses.replace(settings, encryption_key=b"k" * 32)

@@ -18,7 +18,7 @@ import pytest
 from tests.support.interface_rows import ROWS, Row
 from tests.support.one_of_each import World, one_of_each
 from workspaced.app import Application, running
-from workspaced.settings.model import Limits, Settings
+from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.address import postgres_address
 from workspaced.storage.factory import transact
 
@@ -112,7 +112,7 @@ async def test_the_failures_that_are_common_to_all_rows(
     assert got == {row.id: (401, 403, 405, True) for row in ROWS}
 
 
-async def test_each_failure_of_each_row(http: httpx.AsyncClient, settings: Settings) -> None:
+async def test_each_failure_of_each_row(http: httpx.AsyncClient, settings: WorkspacedSettings) -> None:
     # contract G13
     world = await one_of_each(http)
     await _converted(http, world)  # or the file's ETag would be another from one moment to the next
@@ -135,7 +135,7 @@ async def test_each_failure_of_each_row(http: httpx.AsyncClient, settings: Setti
 
 
 async def test_the_same_key_of_idempotency_with_another_body_is_422_and_nothing_is_done(
-    settings: Settings, make_key: Callable[..., str]
+    settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     for row in ROWS:
         if "Y" not in MARKS[row.id].split():
@@ -151,7 +151,7 @@ async def test_the_same_key_of_idempotency_with_another_body_is_422_and_nothing_
 
 
 async def test_every_row_is_429_once_its_caller_has_come_too_often(
-    settings: Settings, make_key: Callable[..., str]
+    settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     limits = dataclasses.replace(settings.limits, requests_per_minute=1, request_burst=10)  # none comes back meanwhile
     async with _service(dataclasses.replace(settings, limits=limits), make_key()) as (http, _):
@@ -164,7 +164,7 @@ async def test_every_row_is_429_once_its_caller_has_come_too_often(
             assert int(answer.headers["Retry-After"]) > 0
 
 
-async def test_every_row_is_503_while_the_database_is_away(settings: Settings) -> None:
+async def test_every_row_is_503_while_the_database_is_away(settings: WorkspacedSettings) -> None:
     away = dataclasses.replace(settings, postgres=postgres_address("postgresql://nobody@127.0.0.1:1/nowhere"))
     world = World(**{field.name: ABSENT for field in dataclasses.fields(World)})
     async with _service(away, "edw_any") as (http, _):
@@ -184,7 +184,7 @@ async def test_every_row_is_503_while_the_database_is_away(settings: Settings) -
     ],
 )
 async def test_a_quota_that_is_used_up_is_409(
-    settings: Settings, make_key: Callable[..., str], row: str, quota: str
+    settings: WorkspacedSettings, make_key: Callable[..., str], row: str, quota: str
 ) -> None:
     # contract G35
     (the_row,) = (one for one in ROWS if one.id == row)
@@ -197,7 +197,9 @@ async def test_a_quota_that_is_used_up_is_409(
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.id in EVENTS], ids=lambda row: row.id)
-async def test_each_row_tells_its_events_and_no_others(http: httpx.AsyncClient, settings: Settings, row: Row) -> None:
+async def test_each_row_tells_its_events_and_no_others(
+    http: httpx.AsyncClient, settings: WorkspacedSettings, row: Row
+) -> None:
     # contract H7
     world = await one_of_each(http)
     if row.id == "CS5":
@@ -215,7 +217,7 @@ async def test_each_row_tells_its_events_and_no_others(http: httpx.AsyncClient, 
     assert [one for one in told if "conversion" not in one or one in EVENTS[row.id]] == EVENTS[row.id]
 
 
-async def test_the_other_rows_tell_nothing(http: httpx.AsyncClient, settings: Settings) -> None:
+async def test_the_other_rows_tell_nothing(http: httpx.AsyncClient, settings: WorkspacedSettings) -> None:
     world = await one_of_each(http)
     await _subscribe(http, world)
     for row in sorted(ROWS, key=lambda row: row.id == "WH4"):  # it deletes what the others need
@@ -231,7 +233,7 @@ async def _subscribe(http: httpx.AsyncClient, world: World) -> None:
 
 
 @asynccontextmanager
-async def _service(settings: Settings, key: str) -> AsyncIterator[tuple[httpx.AsyncClient, Application]]:
+async def _service(settings: WorkspacedSettings, key: str) -> AsyncIterator[tuple[httpx.AsyncClient, Application]]:
     async with running(settings) as app:
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
         headers = {"x-api-key": key, "ClientId": "tests"}
@@ -315,7 +317,7 @@ def _filled(value: Any, world: World) -> Any:
     return json.loads(text)
 
 
-def _told(settings: Settings) -> list[str]:
+def _told(settings: WorkspacedSettings) -> list[str]:
     rows = transact(settings.database, lambda tx: tx.all("SELECT type FROM event ORDER BY number"))
     return [str(row[0]) for row in rows]
 

@@ -12,7 +12,7 @@ import httpx
 
 from tests.support.outsider import Outsider
 from workspaced.app import running
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 
 MakeKey = Callable[..., str]
 
@@ -70,7 +70,7 @@ async def test_an_owner_of_one_workspace_makes_no_other(
     assert (await http.post("/v1/workspace", json={"label": "b"}, headers=owner)).status_code == 403
 
 
-async def test_icons_are_text_where_a_setting_says_so(settings: Settings, make_key: MakeKey) -> None:
+async def test_icons_are_text_where_a_setting_says_so(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     # contract S3
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     async with (
@@ -84,7 +84,7 @@ async def test_icons_are_text_where_a_setting_says_so(settings: Settings, make_k
 
 
 async def test_a_sink_begins_with_so_many_entries_and_one_event(
-    http: httpx.AsyncClient, sinks: str, settings: Settings
+    http: httpx.AsyncClient, sinks: str, settings: WorkspacedSettings
 ) -> None:
     # contract S14
     await http.post("/v1/webhooks", json={"url": "https://hooks.example/", "dataEvents": ["data_sink.*"]})
@@ -96,7 +96,9 @@ async def test_a_sink_begins_with_so_many_entries_and_one_event(
     assert [row[0] for row in Outsider(settings.database).do("SELECT type FROM event")] == ["data_sink.created"]
 
 
-async def test_another_signing_secret_by_an_update_is_a_rotation(http: httpx.AsyncClient, settings: Settings) -> None:
+async def test_another_signing_secret_by_an_update_is_a_rotation(
+    http: httpx.AsyncClient, settings: WorkspacedSettings
+) -> None:
     # contract H10
     webhook = (await http.post("/v1/webhooks", json={"url": "https://hooks.example/"})).headers["Location"]
     secret = f"whsec_{base64.b64encode(b'k' * 24).decode()}"

@@ -20,9 +20,9 @@ from tests.support.json_schema import fits
 from tests.support.webhook_receiver import WebhookReceiver
 from workspaced.app import running
 from workspaced.resources.cloud_storage import conversion_store
-from workspaced.resources.cloud_storage.conversion_store import Claim
+from workspaced.resources.cloud_storage.conversion_store import ConversionClaim
 from workspaced.security.egress.rules import EgressRules
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 from workspaced.settings.workers import ConversionSettings
 from workspaced.storage.factory import transact
 from workspaced.storage.port import StoreOfProcess, Transaction
@@ -35,7 +35,9 @@ LONG_CSV = b"a,b\n" + b"1.5,xyz\n" * 4_000_000
 
 
 @asynccontextmanager
-async def _service(settings: Settings, key: str, clock: ManualClock | None = None) -> AsyncIterator[CloudFiles]:
+async def _service(
+    settings: WorkspacedSettings, key: str, clock: ManualClock | None = None
+) -> AsyncIterator[CloudFiles]:
     async with running(settings, clock=clock) as app:
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
         headers = {"x-api-key": key, "ClientId": "tests"}
@@ -44,7 +46,7 @@ async def _service(settings: Settings, key: str, clock: ManualClock | None = Non
             yield CloudFiles(http=http, workspace=workspace)
 
 
-def _paced(settings: Settings, **pace: Any) -> Settings:
+def _paced(settings: WorkspacedSettings, **pace: Any) -> WorkspacedSettings:
     return dataclasses.replace(settings, conversion=ConversionSettings(**pace))
 
 
@@ -62,7 +64,9 @@ async def _ended(processes: set[int]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_an_upload_is_converted_and_what_is_made_can_be_downloaded(settings: Settings, make_key: MakeKey) -> None:
+async def test_an_upload_is_converted_and_what_is_made_can_be_downloaded(
+    settings: WorkspacedSettings, make_key: MakeKey
+) -> None:
     # contract C6
     async with _service(settings, make_key()) as files:
         file = (await files.upload("mass.csv", CSV))["id"]
@@ -85,7 +89,7 @@ async def test_an_upload_is_converted_and_what_is_made_can_be_downloaded(setting
 
 
 async def test_a_type_without_a_converter_requires_none_until_somebody_asks(
-    settings: Settings, make_key: MakeKey
+    settings: WorkspacedSettings, make_key: MakeKey
 ) -> None:
     async with _service(settings, make_key()) as files:
         file = (await files.upload("a.zip", b"PK"))["id"]
@@ -108,7 +112,7 @@ async def test_a_type_without_a_converter_requires_none_until_somebody_asks(
         assert conversion["errorClass"] != "unsupported", "it goes by the name that the file has by now"
 
 
-async def test_cs5_reruns_what_succeeded(settings: Settings, make_key: MakeKey) -> None:
+async def test_cs5_reruns_what_succeeded(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     # contract C7
     async with _service(settings, make_key()) as files:
         file = (await files.upload("mass.csv", CSV))["id"]
@@ -121,7 +125,7 @@ async def test_cs5_reruns_what_succeeded(settings: Settings, make_key: MakeKey) 
         assert after["outputs"] == before["outputs"]
 
 
-async def test_cs5_refuses_what_is_wrong(settings: Settings, make_key: MakeKey) -> None:
+async def test_cs5_refuses_what_is_wrong(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     async with _service(settings, make_key()) as files:
         path = f"{FILES}/retry-conversion/{(await files.upload('a.zip', b'PK'))['id']}"
         for body, status in (([], 400), ({"force": "yes"}, 400)):
@@ -139,7 +143,9 @@ async def test_cs5_refuses_what_is_wrong(settings: Settings, make_key: MakeKey) 
         assert ignored.headers["X-Ignored-Fields"] == "mode"
 
 
-async def test_asking_twice_makes_no_second_job_and_force_makes_one(settings: Settings, make_key: MakeKey) -> None:
+async def test_asking_twice_makes_no_second_job_and_force_makes_one(
+    settings: WorkspacedSettings, make_key: MakeKey
+) -> None:
     # contract C7
     async with _service(settings, make_key()) as files:
         file = (await files.upload("long.csv", LONG_CSV))["id"]
@@ -159,7 +165,7 @@ async def test_asking_twice_makes_no_second_job_and_force_makes_one(settings: Se
 
 @pytest.mark.parametrize("what", ["file", "workspace"])
 async def test_a_conversion_stops_when_its_file_or_workspace_is_deleted(
-    settings: Settings, make_key: MakeKey, what: str
+    settings: WorkspacedSettings, make_key: MakeKey, what: str
 ) -> None:
     # contract W6
     async with _service(settings, make_key()) as files:
@@ -174,7 +180,9 @@ async def test_a_conversion_stops_when_its_file_or_workspace_is_deleted(
     assert tuple(row) == ("pending", None), "given back, should it be restored"
 
 
-async def test_a_service_that_stops_gives_back_what_it_was_converting(settings: Settings, make_key: MakeKey) -> None:
+async def test_a_service_that_stops_gives_back_what_it_was_converting(
+    settings: WorkspacedSettings, make_key: MakeKey
+) -> None:
     key = make_key()
     async with _service(settings, key) as files:
         file = (await files.upload("long.csv", LONG_CSV))["id"]
@@ -185,7 +193,7 @@ async def test_a_service_that_stops_gives_back_what_it_was_converting(settings: 
 
 
 async def test_a_service_that_stops_while_it_claims_gives_that_back_too(
-    settings: Settings, make_key: MakeKey, monkeypatch: pytest.MonkeyPatch
+    settings: WorkspacedSettings, make_key: MakeKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claimed, answering = asyncio.Event(), asyncio.Event()
 
@@ -194,7 +202,7 @@ async def test_a_service_that_stops_while_it_claims_gives_that_back_too(
 
         async def held(self: StoreOfProcess, work: Callable[[Transaction], Any], *, weight: int = 1) -> Any:
             result = await write(self, work, weight=weight)
-            if isinstance(result, Claim):
+            if isinstance(result, ConversionClaim):
                 claimed.set()
                 await answering.wait()
             return result
@@ -214,7 +222,7 @@ async def test_a_service_that_stops_while_it_claims_gives_that_back_too(
 
 
 async def test_what_ran_out_of_time_is_tried_again_later_and_given_up_after_three_times(
-    settings: Settings, make_key: MakeKey
+    settings: WorkspacedSettings, make_key: MakeKey
 ) -> None:
     # contract C6
     clock = ManualClock()
@@ -231,7 +239,7 @@ async def test_what_ran_out_of_time_is_tried_again_later_and_given_up_after_thre
         assert (last["attempt"], last["errorClass"]) == (4, "timeout")
 
 
-async def test_what_is_wrong_with_a_file_is_not_tried_again(settings: Settings, make_key: MakeKey) -> None:
+async def test_what_is_wrong_with_a_file_is_not_tried_again(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     # contract C6
     clock = ManualClock()
     async with _service(settings, make_key(), clock) as files:
@@ -242,7 +250,7 @@ async def test_what_is_wrong_with_a_file_is_not_tried_again(settings: Settings, 
         assert (await files.record(file))["conversion"] == failed
 
 
-async def test_a_lease_that_ran_out_is_taken_over(settings: Settings, make_key: MakeKey) -> None:
+async def test_a_lease_that_ran_out_is_taken_over(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     # contract C6
     clock = ManualClock()
     key = make_key()
@@ -268,7 +276,9 @@ async def test_a_lease_that_ran_out_is_taken_over(settings: Settings, make_key: 
     assert late is None, "who lost his lease changes nothing any more"
 
 
-async def test_a_file_that_kills_whoever_converts_it_is_given_up(settings: Settings, make_key: MakeKey) -> None:
+async def test_a_file_that_kills_whoever_converts_it_is_given_up(
+    settings: WorkspacedSettings, make_key: MakeKey
+) -> None:
     clock = ManualClock()
     async with _service(_paced(settings, at_once=0), make_key(), clock) as files:
         file = (await files.upload("mass.csv", CSV))["id"]
@@ -291,7 +301,7 @@ async def test_a_file_that_kills_whoever_converts_it_is_given_up(settings: Setti
         assert failed["error"] == "The process that was converting it ended in the middle."
 
 
-async def test_two_processes_convert_a_file_once(settings: Settings, make_key: MakeKey) -> None:
+async def test_two_processes_convert_a_file_once(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     key = make_key()
     async with _service(settings, key) as one, _service(settings, key):
         records = [await one.upload(f"{number}.csv", CSV + str(number).encode() + b",1\n") for number in range(4)]
@@ -299,7 +309,9 @@ async def test_two_processes_convert_a_file_once(settings: Settings, make_key: M
             assert (await one.conversion(record["id"]))["attempt"] == 1
 
 
-async def test_every_change_of_a_file_and_its_conversion_is_told(settings: Settings, make_key: MakeKey) -> None:
+async def test_every_change_of_a_file_and_its_conversion_is_told(
+    settings: WorkspacedSettings, make_key: MakeKey
+) -> None:
     open_egress = dataclasses.replace(settings, egress=EgressRules.from_environment({}, dev=True))
     with WebhookReceiver() as receiver:
         async with _service(open_egress, make_key()) as files:

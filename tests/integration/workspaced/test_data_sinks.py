@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from workspaced.app import running
-from workspaced.settings.model import Limits, Settings
+from workspaced.settings.model import Limits, WorkspacedSettings
 
 _ID = "123e4567-e89b-12d3-a456-426614174000"
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
@@ -251,9 +251,9 @@ async def test_the_rows_that_need_a_client_id_are_400_without_a_good_one(
         assert (await http.post(f"{sink}/mass", json={"key": "k", "value": "w"})).status_code == 200
 
 
-async def test_quotas_are_409_and_leave_everything_as_it_was(settings: Settings, make_key: Any) -> None:
+async def test_quotas_are_409_and_leave_everything_as_it_was(settings: WorkspacedSettings, make_key: Any) -> None:
     # contract G35
-    tight = Settings(
+    tight = WorkspacedSettings(
         data=settings.data, postgres=settings.postgres, limits=Limits(sinks_per_workspace=2, entries_per_sink=2)
     )
     headers = {"x-api-key": make_key(), "ClientId": "tests"}

@@ -13,7 +13,7 @@ import pytest
 
 from workspaced.security.egress.addresses import Address
 from workspaced.security.egress.backend import system_resolver
-from workspaced.security.egress.client import Bounds, EgressClient, Unreachable
+from workspaced.security.egress.client import Bounds, EgressClient, ReceiverUnreachable
 from workspaced.security.egress.rules import EgressRules
 
 OPEN = EgressRules(allow_http=True, allowed_networks=(ip_network("127.0.0.0/8"),))
@@ -89,11 +89,11 @@ async def test_a_name_that_turns_to_loopback_after_it_was_judged_is_never_connec
     harmless = EgressRules(allow_http=True, allowed_networks=(ip_network("127.0.0.2/32"),))  # nobody listens there
     resolver = Resolver(["127.0.0.2"], ["127.0.0.1"])
     async with EgressClient(harmless, bounds=Bounds(), resolve=resolver) as client:
-        with pytest.raises(Unreachable) as first:
+        with pytest.raises(ReceiverUnreachable) as first:
             await client.post(f"http://rebinding.example:{port}/", headers=(), body=b"")
         assert resolver.asked == 1, "the address that was judged is the one that is connected to"
         assert first.value.code == "connection_failed"
-        with pytest.raises(Unreachable) as second:
+        with pytest.raises(ReceiverUnreachable) as second:
             await client.post(f"http://rebinding.example:{port}/", headers=(), body=b"")
     assert second.value.code == "unsafe_url"
     assert heard.connections == 0
@@ -103,7 +103,7 @@ async def test_one_unsafe_address_among_several_is_enough_to_refuse(receiver: tu
     # contract H15
     heard, port = receiver
     async with EgressClient(CLOSED, bounds=Bounds(), resolve=Resolver(["1.1.1.1", "127.0.0.1"])) as client:
-        with pytest.raises(Unreachable, match=r"mixed\.example"):
+        with pytest.raises(ReceiverUnreachable, match=r"mixed\.example"):
             await client.post(f"http://mixed.example:{port}/", headers=(), body=b"")
     assert heard.connections == 0
 
@@ -127,7 +127,7 @@ async def test_a_receiver_that_says_nothing_is_left_in_time(receiver: tuple[Rece
     heard, port = receiver
     heard.silent = True
     async with EgressClient(OPEN, bounds=Bounds(total_seconds=0.3)) as client:
-        with pytest.raises(Unreachable) as refused:
+        with pytest.raises(ReceiverUnreachable) as refused:
             await client.post(f"http://127.0.0.1:{port}/", headers=(), body=b"")
     assert refused.value.code == "timeout"
 
@@ -148,7 +148,7 @@ async def test_what_is_no_http_is_told_so(receiver: tuple[Receiver, int], answer
     heard, port = receiver
     heard.answer = answer
     async with EgressClient(OPEN, bounds=Bounds()) as client:
-        with pytest.raises(Unreachable) as refused:
+        with pytest.raises(ReceiverUnreachable) as refused:
             await client.post(f"http://127.0.0.1:{port}/", headers=(), body=b"")
     assert refused.value.code == code
 
@@ -158,7 +158,7 @@ async def test_a_name_that_nobody_knows_and_a_port_nobody_listens_on_are_failure
         raise OSError("no such name")
 
     async with EgressClient(OPEN, bounds=Bounds(), resolve=unknown) as client:
-        with pytest.raises(Unreachable, match=r"nobody\.example can't be resolved") as refused:
+        with pytest.raises(ReceiverUnreachable, match=r"nobody\.example can't be resolved") as refused:
             await client.post("https://nobody.example/", headers=(), body=b"")
     assert refused.value.code == "connection_failed"
 
@@ -203,6 +203,6 @@ async def test_a_name_server_that_hangs_holds_up_neither_others_nor_the_attempt(
 
 
 async def _failure(attempt: Coroutine[Any, Any, object]) -> str:
-    with pytest.raises(Unreachable) as refused:
+    with pytest.raises(ReceiverUnreachable) as refused:
         await attempt
     return refused.value.code

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from workspaced.security.egress.addresses import Address
-from workspaced.security.egress.client import Bounds, EgressClient, Unreachable
+from workspaced.security.egress.client import Bounds, EgressClient, ReceiverUnreachable
 from workspaced.security.egress.rules import EgressRules
 
 _RULES = EgressRules(allowed_networks=(ip_network("127.0.0.0/8"),))
@@ -82,7 +82,7 @@ async def test_the_name_of_the_url_is_what_tls_sees(tmp_path: Path, name: str, *
                 reply = await client.post(f"https://{name}:{port}/", headers=(), body=b"")
                 assert reply.status == 204
             else:
-                with pytest.raises(Unreachable) as refused:
+                with pytest.raises(ReceiverUnreachable) as refused:
                     await client.post(f"https://{name}:{port}/", headers=(), body=b"")
                 assert refused.value.code == "connection_failed"
     assert asked_for == [name]

@@ -12,7 +12,7 @@ import pytest
 
 from tests.integration.workspaced.conftest import MakeKey
 from workspaced.app import running
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 
 KEYS = ["engine.mass", "Engine.thrust", "a%b", "a_b", "aXb", "tank\\wall", "été"]
 
@@ -152,12 +152,12 @@ async def test_a_cursor_fits_its_own_order_only(http: httpx.AsyncClient, filled:
 
 
 @pytest.fixture
-def few(settings: Settings) -> Settings:
+def few(settings: WorkspacedSettings) -> WorkspacedSettings:
     """A page passes over four entries at the most."""
     return dataclasses.replace(settings, limits=dataclasses.replace(settings.limits, walked_rows=4))
 
 
-async def test_what_a_page_passes_over_is_bounded(few: Settings, make_key: MakeKey) -> None:
+async def test_what_a_page_passes_over_is_bounded(few: WorkspacedSettings, make_key: MakeKey) -> None:
     # contract G28, S15
     async with (
         running(few) as app,

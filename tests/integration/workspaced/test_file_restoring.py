@@ -12,9 +12,9 @@ import pytest
 
 from tests.support.cloud_files import FILES, CloudFiles
 from tests.support.workspaced_process import WorkspaceService, new_key, workspaced
-from workspaced.core.problems import Conflict, NotFound
+from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.resources.cloud_storage.deleted_files import every_file, restore
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage.factory import transact
 
 
@@ -23,7 +23,7 @@ def files(http: httpx.AsyncClient, workspace: dict[str, Any]) -> CloudFiles:
     return CloudFiles(http=http, workspace=workspace["id"])
 
 
-def _restore(settings: Settings, file: str) -> None:
+def _restore(settings: WorkspacedSettings, file: str) -> None:
     transact(settings.database, lambda tx: restore(tx, file, now=time.time_ns() // 1_000_000))
 
 
@@ -33,7 +33,7 @@ async def _delete(files: CloudFiles, file: str) -> None:
 
 
 async def test_a_restored_file_has_its_versions_and_conversion_and_its_workspace_shows_it(
-    files: CloudFiles, settings: Settings
+    files: CloudFiles, settings: WorkspacedSettings
 ) -> None:
     first = await files.upload("masses.csv", b"a,b\n1,2\n")
     second = await files.upload("masses.csv", b"a,b\n1,3\n", id=first["id"])
@@ -54,27 +54,27 @@ async def test_a_restored_file_has_its_versions_and_conversion_and_its_workspace
     assert (newest["action"], newest["principal"]) == ("cloud_storage.file.restored", "system")
 
 
-async def test_a_conversion_that_the_deletion_stopped_goes_on(files: CloudFiles, settings: Settings) -> None:
+async def test_a_conversion_that_the_deletion_stopped_goes_on(files: CloudFiles, settings: WorkspacedSettings) -> None:
     file = await files.upload("masses.csv", b"a,b\n1,2\n")
     await _delete(files, file["id"])
     _restore(settings, file["id"])
     assert (await files.conversion(file["id"]))["state"] == "succeeded"
 
 
-async def test_what_can_not_be_restored_says_why(files: CloudFiles, settings: Settings) -> None:
+async def test_what_can_not_be_restored_says_why(files: CloudFiles, settings: WorkspacedSettings) -> None:
     there, gone = await files.upload("a.bin"), await files.upload("b.bin")
     await _delete(files, gone["id"])
-    with pytest.raises(NotFound, match="There is no file"):
+    with pytest.raises(NotFoundProblem, match="There is no file"):
         _restore(settings, str(uuid.uuid4()))
-    with pytest.raises(Conflict, match="is not deleted"):
+    with pytest.raises(ConflictProblem, match="is not deleted"):
         _restore(settings, there["id"])
     assert (await files.http.delete(f"/v1/workspace/{files.workspace}")).status_code == 200
-    with pytest.raises(Conflict, match="Restore that first: `workspaced workspaces restore"):
+    with pytest.raises(ConflictProblem, match="Restore that first: `workspaced workspaces restore"):
         _restore(settings, gone["id"])
 
 
 async def test_all_files_are_known_with_their_state_and_those_of_one_workspace_by_its_id(
-    files: CloudFiles, settings: Settings
+    files: CloudFiles, settings: WorkspacedSettings
 ) -> None:
     there, announced = await files.upload("a.bin", b"12345"), await files.link("later.bin")
     known = transact(settings.database, every_file)

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from workspaced.app import running
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 
 
 async def test_a_repeated_post_gets_the_first_answer_and_does_nothing(http: httpx.AsyncClient, sinks: str) -> None:
@@ -85,9 +85,11 @@ async def test_a_key_that_is_none_is_400(http: httpx.AsyncClient, sinks: str, ke
     assert (answer.status_code, answer.json()["code"]) == (400, "bad_idempotency_key")
 
 
-async def test_an_answer_is_forgotten_after_its_time(settings: Settings, make_key: Callable[..., str]) -> None:
+async def test_an_answer_is_forgotten_after_its_time(
+    settings: WorkspacedSettings, make_key: Callable[..., str]
+) -> None:
     # contract G18
-    forgetful = Settings(data=settings.data, postgres=settings.postgres, idempotency_hours=0)
+    forgetful = WorkspacedSettings(data=settings.data, postgres=settings.postgres, idempotency_hours=0)
     headers = {"x-api-key": make_key(), "ClientId": "tests", "Idempotency-Key": "1"}
     async with (
         running(forgetful) as app,

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from workspaced.core.problems import Conflict, Problem, Unavailable
-from workspaced.http.idempotency import Slot, once
+from workspaced.core.problems import ConflictProblem, Problem, UnavailableProblem
+from workspaced.http.idempotency import IdempotencySlot, once
 from workspaced.http.operations import Work
 from workspaced.http.responses import Response
 from workspaced.security.secret_box import SecretBox
@@ -64,7 +64,7 @@ class _Put(BatchableWork[Response]):
 
 def _keyed(put: _Put, key: str, *, content: str = "", now: int = _NOW, box: SecretBox | None = None) -> Any:
     """The work of a request with an Idempotency-Key."""
-    slot = Slot(
+    slot = IdempotencySlot(
         digest=hashlib.sha256(key.encode()).digest(),
         fingerprint=hashlib.sha256((content or put.name).encode()).digest(),
     )
@@ -155,7 +155,7 @@ def test_a_key_with_another_content_fails_alone(address: Address) -> None:
 
 def test_a_member_that_is_refused_has_its_own_stored_refusal(address: Address) -> None:
     runs: list[str] = []
-    refusing = _keyed(_Put("b", runs, fail=Conflict("taken", "It is taken.")), "2")
+    refusing = _keyed(_Put("b", runs, fail=ConflictProblem("taken", "It is taken.")), "2")
     works = [_keyed(_Put("a", runs), "1"), refusing, _keyed(_Put("c", runs), "3")]
     assert _done(address, *works) == [(201, b"together", False), (409, b"", False), (201, b"together", False)]
     assert _done(address, refusing) == [(409, b"", True)]
@@ -166,7 +166,7 @@ def test_a_member_that_is_refused_has_its_own_stored_refusal(address: Address) -
 
 def test_an_error_of_the_service_is_not_stored(address: Address) -> None:
     runs: list[str] = []
-    broken = _keyed(_Put("b", runs, fail=Unavailable("away", "It is away.")), "2")
+    broken = _keyed(_Put("b", runs, fail=UnavailableProblem("away", "It is away.")), "2")
     works = [_keyed(_Put("a", runs), "1"), broken, _keyed(_Put("c", runs), "3")]
     assert _done(address, *works)[1] == "away"
     assert _stored(address) == 2

@@ -12,12 +12,12 @@ import pytest
 
 from workspaced.app import running
 from workspaced.security.trusted_proxies import Proxies
-from workspaced.settings.model import Limits, Settings
+from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.port import StorageUnusable
 
 
 @asynccontextmanager
-async def _client(settings: Settings, key: str | None, **more: object) -> AsyncIterator[httpx.AsyncClient]:
+async def _client(settings: WorkspacedSettings, key: str | None, **more: object) -> AsyncIterator[httpx.AsyncClient]:
     headers = {"ClientId": "tests", **({"x-api-key": key} if key else {})}
     wanted = dataclasses.replace(settings, **more)  # type: ignore[arg-type]
     async with (
@@ -28,7 +28,7 @@ async def _client(settings: Settings, key: str | None, **more: object) -> AsyncI
 
 
 async def test_who_comes_too_often_is_429_and_told_when_to_come_back(
-    settings: Settings, make_key: Callable[..., str]
+    settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract G20
     limits = Limits(requests_per_minute=1, request_burst=3)
@@ -49,7 +49,9 @@ async def test_who_comes_too_often_is_429_and_told_when_to_come_back(
         assert (await http.get("/v1/workspace", headers={"x-api-key": "wrong"})).status_code == 401
 
 
-async def test_the_defaults_are_those_of_the_contract(settings: Settings, make_key: Callable[..., str]) -> None:
+async def test_the_defaults_are_those_of_the_contract(
+    settings: WorkspacedSettings, make_key: Callable[..., str]
+) -> None:
     # contract G20
     async with _client(settings, make_key(), limits=Limits()) as http:
         answer = await http.get("/v1/workspace")
@@ -67,7 +69,7 @@ async def test_zero_is_no_limit_and_says_nothing(http: httpx.AsyncClient) -> Non
 
 
 async def test_callers_without_a_key_share_the_bucket_of_their_address(
-    settings: Settings, make_key: Callable[..., str]
+    settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract G20
     limits = Limits(requests_per_minute=1, request_burst=2)
@@ -80,7 +82,7 @@ async def test_callers_without_a_key_share_the_bucket_of_their_address(
 
 
 async def test_too_many_bad_keys_from_an_address_are_429_and_good_ones_go_on(
-    settings: Settings, make_key: Callable[..., str]
+    settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract G20
     limits = Limits(failed_authentications_per_minute=3)
@@ -100,7 +102,7 @@ async def test_too_many_bad_keys_from_an_address_are_429_and_good_ones_go_on(
 
 
 async def test_failed_authentications_are_in_the_audit_log_once_a_minute_and_address(
-    settings: Settings, make_key: Callable[..., str]
+    settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     key, expired = make_key(), make_key(name="old", expires_at=1)
     async with _client(settings, key) as http:
@@ -115,7 +117,7 @@ async def test_failed_authentications_are_in_the_audit_log_once_a_minute_and_add
 
 
 async def test_the_prefix_of_visible_ids_is_fixed_at_the_first_start(
-    settings: Settings, make_key: Callable[..., str]
+    settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract S4
     key = make_key()

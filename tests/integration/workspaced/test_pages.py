@@ -17,7 +17,7 @@ from workspaced.app import Application, running
 from workspaced.security import key_store as access
 from workspaced.security.key_format import key_id_of
 from workspaced.security.trusted_proxies import Proxies
-from workspaced.settings.model import Limits, Settings
+from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.factory import transact
 
 OWN = {"Origin": "http://service"}
@@ -42,7 +42,7 @@ async def form_token(browser: httpx.AsyncClient) -> str:
 
 
 @pytest.fixture
-async def app(settings: Settings) -> AsyncIterator[Application]:
+async def app(settings: WorkspacedSettings) -> AsyncIterator[Application]:
     async with running(settings) as started:
         yield started
 
@@ -86,7 +86,7 @@ async def test_signing_in_leads_to_our_own_pages_only(
 
 
 async def test_the_cookie_is_out_of_reach_and_the_key_is_in_no_answer_and_no_table(
-    browser: httpx.AsyncClient, make_key: MakeKey, settings: Settings
+    browser: httpx.AsyncClient, make_key: MakeKey, settings: WorkspacedSettings
 ) -> None:
     key = make_key()
     entered = await sign_in(browser, key)
@@ -105,7 +105,7 @@ async def test_the_cookie_is_out_of_reach_and_the_key_is_in_no_answer_and_no_tab
 
 
 async def test_behind_a_trusted_proxy_that_speaks_https_the_cookie_is_secure(
-    settings: Settings, make_key: MakeKey
+    settings: WorkspacedSettings, make_key: MakeKey
 ) -> None:
     proxies = Proxies(networks=(ip_network("10.0.0.0/8"),))
     async with running(dataclasses.replace(settings, proxies=proxies)) as app:
@@ -125,7 +125,7 @@ async def test_a_wrong_key_is_told_as_such_and_gives_no_cookie(browser: httpx.As
         assert "nonsense" not in refused.text
 
 
-async def test_wrong_keys_count_as_they_do_by_the_api(settings: Settings, make_key: MakeKey) -> None:
+async def test_wrong_keys_count_as_they_do_by_the_api(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     limits = Limits(requests_per_minute=0, failed_authentications_per_minute=3)
     async with running(dataclasses.replace(settings, limits=limits)) as app, visiting(app) as browser:
         assert [(await sign_in(browser, "wrong")).status_code for _ in range(4)] == [401, 401, 401, 429]
@@ -149,7 +149,9 @@ async def test_signing_out_ends_the_session_wherever_its_cookie_is(
         assert (await thief.get("/ui/workspaces")).status_code == 303
 
 
-async def test_a_session_ends_with_its_key(browser: httpx.AsyncClient, settings: Settings, make_key: MakeKey) -> None:
+async def test_a_session_ends_with_its_key(
+    browser: httpx.AsyncClient, settings: WorkspacedSettings, make_key: MakeKey
+) -> None:
     key = make_key()
     await sign_in(browser, key)
     assert (await browser.get("/ui/workspaces")).status_code == 200
@@ -169,7 +171,7 @@ async def test_a_session_ends_with_the_secret_that_began_it(
 
 
 async def test_a_session_ends_when_its_key_expires(
-    settings: Settings, browser: httpx.AsyncClient, make_key: MakeKey
+    settings: WorkspacedSettings, browser: httpx.AsyncClient, make_key: MakeKey
 ) -> None:
     await sign_in(browser, make_key())
     transact(settings.database, lambda tx: tx.run("UPDATE api_key SET expires_at = 1"))
@@ -177,7 +179,7 @@ async def test_a_session_ends_when_its_key_expires(
 
 
 async def test_a_session_ends_after_its_time_and_is_forgotten(
-    settings: Settings, app: Application, browser: httpx.AsyncClient, make_key: MakeKey
+    settings: WorkspacedSettings, app: Application, browser: httpx.AsyncClient, make_key: MakeKey
 ) -> None:
     await sign_in(browser, make_key())
     transact(settings.database, lambda tx: tx.run("UPDATE page_session SET expires_at = 1"))
@@ -338,7 +340,7 @@ async def test_words_that_are_no_ids_lead_nowhere(browser: httpx.AsyncClient, ma
     assert (await browser.get(f"/ui/workspaces/{rocket}/sinks/SNK-1/entries/nothing")).status_code == 404
 
 
-async def test_pages_use_up_the_rate_of_the_key(settings: Settings, make_key: MakeKey) -> None:
+async def test_pages_use_up_the_rate_of_the_key(settings: WorkspacedSettings, make_key: MakeKey) -> None:
     limits = Limits(requests_per_minute=60, request_burst=2)
     async with running(dataclasses.replace(settings, limits=limits)) as app, visiting(app) as browser:
         await sign_in(browser, make_key())

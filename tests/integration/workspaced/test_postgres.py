@@ -15,9 +15,9 @@ import pytest
 
 from tests.support.postgres_databases import Databases
 from workspaced.app import running
-from workspaced.core.problems import Unavailable
+from workspaced.core.problems import UnavailableProblem
 from workspaced.security import key_store as access
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage import migrations
 from workspaced.storage.address import PostgresAddress, postgres_address
 from workspaced.storage.factory import create_store, migrate, transact
@@ -106,8 +106,8 @@ async def test_a_service_whose_database_is_behind_says_what_to_run_and_serves_on
     empty: PostgresAddress, tmp_path: Path
 ) -> None:
     # contract P3
-    settings = Settings(data=tmp_path / "data", postgres=empty, readers=2)
-    with pytest.raises(Unavailable, match="Run `workspaced migrate`"):
+    settings = WorkspacedSettings(data=tmp_path / "data", postgres=empty, readers=2)
+    with pytest.raises(UnavailableProblem, match="Run `workspaced migrate`"):
         transact(empty, lambda tx: tx.one("SELECT 1"))
     async with running(settings) as app:
         transport = httpx.ASGITransport(app=app)
@@ -190,7 +190,7 @@ def test_a_database_that_can_not_be_reached_is_named_without_its_password(url: s
         lambda: migrate(address),
     ]
     for attempt in attempts:
-        with pytest.raises(Unavailable, match=re.escape("/nowhere can't be used: ")) as caught:
+        with pytest.raises(UnavailableProblem, match=re.escape("/nowhere can't be used: ")) as caught:
             attempt()
         assert "hunter2" not in f"{caught.value} {caught.value.detail} {caught.value.__context__!r} {address!r}"
 
@@ -204,7 +204,7 @@ def test_a_database_of_a_newer_program_is_left_alone(postgres_databases: Databas
         try:
             with pytest.raises(StorageUnusable, match="written by a newer workspaced"):
                 migrate(address)
-            with pytest.raises(Unavailable, match="written by a newer workspaced"):
+            with pytest.raises(UnavailableProblem, match="written by a newer workspaced"):
                 transact(address, lambda tx: tx.one("SELECT 1"))
         finally:
             with psycopg.connect(url, autocommit=True) as connection:
@@ -216,7 +216,7 @@ async def test_an_answer_that_was_kept_is_given_to_the_other_process_while_the_f
 ) -> None:
     # contract G18
     """Two processes get the same request at once: one does it, the other repeats its answer."""
-    settings = Settings(data=tmp_path / "data", postgres=database, readers=2)
+    settings = WorkspacedSettings(data=tmp_path / "data", postgres=database, readers=2)
     key = transact(database, lambda tx: access.create_key(tx, name="k", role="owner", now=0, expires_at=None))
     headers = {"x-api-key": key, "ClientId": "tests"}
     async with running(settings) as one, running(settings) as two:

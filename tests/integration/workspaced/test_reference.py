@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from workspaced.app import running
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 
 
 @pytest.mark.parametrize("path", ["/openapi.json", "/docs"])
@@ -50,7 +50,7 @@ async def test_the_page_has_every_operation_event_and_schema_of_the_document(htt
     assert len(ids) == len(set(ids))
 
 
-async def test_the_page_can_be_switched_off(settings: Settings) -> None:
+async def test_the_page_can_be_switched_off(settings: WorkspacedSettings) -> None:
     # contract G23
     async with running(dataclasses.replace(settings, docs=False)) as app:
         transport = httpx.ASGITransport(app=app)

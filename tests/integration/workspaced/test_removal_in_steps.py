@@ -10,7 +10,7 @@ import pytest
 
 from workspaced.app import Application
 from workspaced.resources.data_sinks import store
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage.factory import transact
 
 
@@ -24,7 +24,7 @@ def without_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workspaced.storage.incremental_job.IncrementalJob.finish", finish)
 
 
-def rows_of(settings: Settings) -> tuple[int, int]:
+def rows_of(settings: WorkspacedSettings) -> tuple[int, int]:
     """How many entries and sinks the database holds."""
     counts = "SELECT (SELECT count(*) FROM data_sink_entry), (SELECT count(*) FROM data_sink)"
     row = transact(settings.database, lambda tx: tx.one(counts))
@@ -38,7 +38,7 @@ async def fill(http: httpx.AsyncClient, sink: str, entries: list[dict[str, Any]]
 
 
 async def test_a_deleted_sink_is_absent_at_once_and_removed_step_by_step(
-    without_jobs: None, http: httpx.AsyncClient, sinks: str, sink: str, settings: Settings
+    without_jobs: None, http: httpx.AsyncClient, sinks: str, sink: str, settings: WorkspacedSettings
 ) -> None:
     # contract G2, S13
     ids = [str(uuid.uuid4()) for _ in range(3)]
@@ -77,7 +77,9 @@ async def test_a_deleted_sink_is_absent_at_once_and_removed_step_by_step(
     assert {entry["key"] for entry in (await http.get(sink)).json()["entries"]} == {"a", "b", "c", "d"}
 
 
-async def test_a_running_service_removes_by_itself(http: httpx.AsyncClient, sink: str, settings: Settings) -> None:
+async def test_a_running_service_removes_by_itself(
+    http: httpx.AsyncClient, sink: str, settings: WorkspacedSettings
+) -> None:
     await fill(http, sink, [{"key": f"k{index}", "value": "1"} for index in range(1_500)])
     assert (await http.delete(sink)).status_code == 200
     app = http._transport.app  # type: ignore[attr-defined]

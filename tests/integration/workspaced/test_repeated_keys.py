@@ -48,7 +48,7 @@ async def test_five_thousand_turns_of_a_key_are_not_five_thousand_rounds(http: h
 
 
 _CHANGE = st.builds(
-    lambda value, kind, observed, remove: ("k", None if remove else value, kind, None, observed, remove),
+    lambda value, kind, observed, remove: Change("k", None if remove else value, kind, None, observed, remove),
     st.sampled_from("ab"),
     st.sampled_from([None, "scalar", "text"]),
     st.sampled_from([None, 1, 2]),

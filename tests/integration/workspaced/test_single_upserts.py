@@ -15,7 +15,7 @@ import pytest
 
 from tests.integration.workspaced.conftest import MakeKey
 from workspaced.app import running
-from workspaced.settings.model import Limits, Settings
+from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.factory import transact
 
 _TIMES = {None: None, 1: "2026-05-01T12:00:00Z", 2: "2026-05-01T13:00:00Z"}
@@ -24,7 +24,7 @@ _RECEIVER = "https://receiver.example/hook"
 
 
 @pytest.fixture
-def settings(settings: Settings) -> Settings:
+def settings(settings: WorkspacedSettings) -> WorkspacedSettings:
     """Keys are remembered, so that nothing makes the requests of one turn arrive one by one."""
     limits = Limits(requests_per_minute=0, entries_per_sink=_QUOTA)
     return dataclasses.replace(settings, key_cache_seconds=60, limits=limits)
@@ -32,7 +32,7 @@ def settings(settings: Settings) -> Settings:
 
 @pytest.fixture(params=[False, True], ids=["without keys", "with keys"])
 async def http(
-    settings: Settings, make_key: MakeKey, request: pytest.FixtureRequest
+    settings: WorkspacedSettings, make_key: MakeKey, request: pytest.FixtureRequest
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A client whose requests have an Idempotency-Key each, or none."""
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
@@ -197,7 +197,9 @@ async def test_a_sink_that_is_not_there_is_each_callers_own_404(http: httpx.Asyn
     assert {answer.json()["code"] for answer in answers if answer.status_code == 404} == {"data_sink_not_found"}
 
 
-async def test_each_of_a_group_is_told_to_who_listens(http: httpx.AsyncClient, settings: Settings, sink: str) -> None:
+async def test_each_of_a_group_is_told_to_who_listens(
+    http: httpx.AsyncClient, settings: WorkspacedSettings, sink: str
+) -> None:
     await _listen(http)
     for value in ("first", "second", "second"):  # what is written as it was is no news
         pushes = [_Push(f"k{n}", value, None, None, create=True) for n in range(8)]

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from workspaced.core.problems import Conflict, Unavailable
+from workspaced.core.problems import ConflictProblem, UnavailableProblem
 from workspaced.storage import migrations, sqlite_schema
 from workspaced.storage.group_commit import GroupCommit
-from workspaced.storage.port import Reader, StorageUnusable, Transaction
+from workspaced.storage.port import ReadTransaction, StorageUnusable, Transaction
 from workspaced.storage.sqlite import connect
 from workspaced.storage.sqlite_group import SqliteGroup
 from workspaced.storage.sqlite_store import SqliteStore, open_database, transact
@@ -60,7 +60,7 @@ def _note(text: str, *, fail: bool = False) -> Callable[[Transaction], str]:
     def work(tx: Transaction) -> str:
         tx.run(_INSERT, {"text": text})
         if fail:
-            raise Conflict("taken", "It is taken.")
+            raise ConflictProblem("taken", "It is taken.")
         return text
 
     return work
@@ -94,7 +94,7 @@ async def test_a_piece_that_fails_is_undone_alone(writer: _Writer) -> None:
     tasks = await _queue_behind_a_held_one(writer, _note("a"), _note("b", fail=True), _note("a"), _note("c"))
     writer.gate.set()
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [type(outcome) for outcome in outcomes] == [type(None), str, Conflict, sqlite3.IntegrityError, str]
+    assert [type(outcome) for outcome in outcomes] == [type(None), str, ConflictProblem, sqlite3.IntegrityError, str]
     assert writer.kept() == {"first", "a", "c"}
     assert writer.statements.count("COMMIT") == 2
 
@@ -111,12 +111,12 @@ async def test_a_piece_that_fails_before_it_changes_anything_costs_its_neighbour
 
     def refused(tx: Transaction) -> None:
         tx.one("SELECT 1")
-        raise Conflict("taken", "It is taken.")
+        raise ConflictProblem("taken", "It is taken.")
 
     tasks = await _queue_behind_a_held_one(writer, counted("a"), refused, counted("b"))
     writer.gate.set()
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [type(outcome) for outcome in outcomes] == [type(None), type(None), Conflict, type(None)]
+    assert [type(outcome) for outcome in outcomes] == [type(None), type(None), ConflictProblem, type(None)]
     assert (done, writer.kept()) == (["a", "b"], {"first", "a", "b"})
     assert not [text for text in writer.statements if text.startswith(("SAVEPOINT", "ROLLBACK"))]
 
@@ -128,7 +128,7 @@ async def test_rows_put_off_go_in_with_the_commit_and_those_of_a_failed_piece_do
                 tx.defer("INSERT INTO note (text) VALUES", (text,))
             assert tx.one("SELECT count(*) FROM note WHERE text = :text", {"text": texts[0]}) == (0,)
             if fail:
-                raise Conflict("taken", "It is taken.")
+                raise ConflictProblem("taken", "It is taken.")
 
         return work
 
@@ -138,16 +138,16 @@ async def test_rows_put_off_go_in_with_the_commit_and_those_of_a_failed_piece_do
     )
     writer.gate.set()
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [type(outcome) for outcome in outcomes] == [type(None), type(None), Conflict, type(None), type(None)]
+    assert [type(outcome) for outcome in outcomes] == [type(None), type(None), ConflictProblem, type(None), type(None)]
     assert writer.kept() == {"first", "a", "c", *many}
     await writer.commit.write(putting_off("alone"))
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictProblem):
         await writer.commit.write(putting_off("failed alone", fail=True))
     assert writer.kept() == {"first", "a", "c", *many, "alone"}
 
 
 async def test_a_lone_piece_that_fails_leaves_nothing(writer: _Writer) -> None:
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictProblem):
         await writer.commit.write(_note("a", fail=True))
     assert writer.kept() == set()
     assert await writer.commit.write(_note("a")) == "a"
@@ -177,7 +177,7 @@ async def test_a_full_disk_is_told_and_only_what_was_answered_is_kept(writer: _W
     tasks = await _queue_behind_a_held_one(writer, _note("small"), _note("x" * 100_000), _note("tiny"))
     writer.gate.set()
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-    assert isinstance(outcomes[2], Unavailable)
+    assert isinstance(outcomes[2], UnavailableProblem)
     assert outcomes[2].code == "storage_full"
     assert writer.kept() == {"first"} | {outcome for outcome in outcomes if isinstance(outcome, str)}
 
@@ -189,7 +189,7 @@ async def test_stopping_finishes_what_was_handed_in_and_takes_no_more(writer: _W
     await stopping
     assert (await asyncio.gather(*tasks))[1] == "queued"
     assert writer.kept() == {"first", "queued"}
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableProblem):
         await writer.commit.write(_note("late"))
 
 
@@ -201,7 +201,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
     await store.stop()
 
 
-def _count_up(reader: Reader) -> Iterator[int]:
+def _count_up(reader: ReadTransaction) -> Iterator[int]:
     for rows in reader.chunks("SELECT value FROM json_each('[1,2,3,4,5]')", {}, 2):
         yield from (row[0] for row in rows)
 
@@ -216,7 +216,7 @@ async def test_a_stream_may_be_left_early_and_frees_its_place(store: SqliteStore
 
 async def test_a_stream_sees_one_state_however_long_it_takes(store: SqliteStore) -> None:
     # contract G34
-    def scrambles(reader: Reader) -> Iterator[int]:
+    def scrambles(reader: ReadTransaction) -> Iterator[int]:
         for _ in range(2):
             yield (reader.one("SELECT last_number FROM data_sink_entry_numbers") or (-1,))[0]
 
@@ -229,7 +229,7 @@ async def test_a_stream_sees_one_state_however_long_it_takes(store: SqliteStore)
 
 
 async def test_a_reader_can_not_write(store: SqliteStore) -> None:
-    with pytest.raises(Unavailable, match="readonly"):
+    with pytest.raises(UnavailableProblem, match="readonly"):
         await store.read(lambda reader: reader.one("DELETE FROM workspace RETURNING 1"))
 
 

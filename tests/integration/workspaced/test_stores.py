@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.outsider import Outsider
-from workspaced.core.problems import Conflict, Unavailable
+from workspaced.core.problems import ConflictProblem, UnavailableProblem
 from workspaced.storage.address import Address, PostgresAddress, sqlite_address
 from workspaced.storage.batchable import BatchableWork
 from workspaced.storage.factory import create_store, migrate, transact
 from workspaced.storage.leases import JobLeases
-from workspaced.storage.port import Reader, StoreOfProcess, Transaction
+from workspaced.storage.port import ReadTransaction, StoreOfProcess, Transaction
 
 _PUT = "INSERT INTO fixed_setting (name, value) VALUES (:name, :value)"
 _ALL = "SELECT name FROM fixed_setting ORDER BY name"
@@ -67,7 +67,7 @@ def _put(*names: str, fail: Exception | None = None) -> Callable[[Transaction], 
     return work
 
 
-def _names(reader: Reader) -> list[str]:
+def _names(reader: ReadTransaction) -> list[str]:
     return [row[0] for row in reader.all(_ALL)]
 
 
@@ -98,7 +98,7 @@ async def test_what_was_answered_is_seen_by_everybody(store: StoreOfProcess, oth
 async def test_brief_questions_do_not_wait_for_long_ones(store: StoreOfProcess) -> None:
     answered = threading.Event()
 
-    def long(reader: Reader) -> list[str]:
+    def long(reader: ReadTransaction) -> list[str]:
         assert answered.wait(DEADLINE_SECONDS)
         return _names(reader)
 
@@ -118,16 +118,16 @@ async def test_brief_questions_do_not_wait_for_long_ones(store: StoreOfProcess) 
 
 
 async def test_work_that_fails_leaves_nothing_and_raises_to_its_own_caller(store: StoreOfProcess) -> None:
-    with pytest.raises(Conflict):
-        await store.write(_put("a", fail=Conflict("taken", "It is taken.")))
+    with pytest.raises(ConflictProblem):
+        await store.write(_put("a", fail=ConflictProblem("taken", "It is taken.")))
     assert await store.read(_names) == []
 
 
 async def test_of_those_who_share_a_transaction_only_who_fails_is_undone(store: StoreOfProcess) -> None:
     outcomes = await _Gate().together(
-        store, _put("a"), _put("b", fail=Conflict("taken", "It is taken.")), _put("c"), _put("a"), _put("d")
+        store, _put("a"), _put("b", fail=ConflictProblem("taken", "It is taken.")), _put("c"), _put("a"), _put("d")
     )
-    assert [type(one) for one in outcomes[:3]] == [str, Conflict, str]
+    assert [type(one) for one in outcomes[:3]] == [str, ConflictProblem, str]
     assert isinstance(outcomes[3], Exception)
     assert outcomes[4] == "d"
     assert await store.read(_names) == ["a", "c", "d"]
@@ -153,12 +153,12 @@ class _Pair(BatchableWork[str]):
     def together(self, tx: Transaction, pieces: Sequence[_Pair], /) -> Sequence[str | None]:
         failing = {piece._fail for piece in pieces}
         if "before" in failing:
-            raise Conflict("no", "Not together.")
+            raise ConflictProblem("no", "Not together.")
         mine = [piece for piece in pieces if piece._fail != "leaves"]
         for piece in mine:
             tx.run(_PUT, {"name": piece.name, "value": "together"})
         if "after" in failing:
-            raise Conflict("no", "Not together.")
+            raise ConflictProblem("no", "Not together.")
         return ["together" if piece in mine else None for piece in pieces]
 
 
@@ -195,12 +195,12 @@ async def test_where_one_go_fails_each_is_done_alone(store: StoreOfProcess, when
 async def test_a_part_can_be_undone_within_a_piece_of_work(store: StoreOfProcess) -> None:
     def work(tx: Transaction) -> None:
         tx.run(_PUT, {"name": "before", "value": "v"})
-        with suppress(Conflict), tx.nested():
+        with suppress(ConflictProblem), tx.nested():
             tx.run(_PUT, {"name": "inside", "value": "v"})
             tx.defer("INSERT INTO fixed_setting (name, value) VALUES", ("put off inside", "v"))
             with tx.nested():
                 tx.run(_PUT, {"name": "deeper", "value": "v"})
-            raise Conflict("no", "No.")
+            raise ConflictProblem("no", "No.")
         tx.run(_PUT, {"name": "after", "value": "v"})
 
     await store.write(work)
@@ -228,7 +228,7 @@ async def test_rows_put_off_go_in_at_the_end_and_many_rows_go_in_at_once(store: 
 async def test_a_question_sees_one_state_however_long_it_takes(store: StoreOfProcess, other: StoreOfProcess) -> None:
     await store.write(_put("a"))
 
-    def twice(reader: Reader) -> Iterator[list[str]]:
+    def twice(reader: ReadTransaction) -> Iterator[list[str]]:
         yield _names(reader)
         yield _names(reader)
 
@@ -243,7 +243,7 @@ async def test_a_question_sees_one_state_however_long_it_takes(store: StoreOfPro
 async def test_a_long_answer_comes_in_chunks_and_may_be_left_early(store: StoreOfProcess) -> None:
     await store.write(_put(*(f"n{number:02}" for number in range(25))))
 
-    def counted(reader: Reader) -> Iterator[int]:
+    def counted(reader: ReadTransaction) -> Iterator[int]:
         for rows in reader.chunks(_ALL, {}, 10):
             yield len(rows)
 
@@ -255,7 +255,7 @@ async def test_a_long_answer_comes_in_chunks_and_may_be_left_early(store: StoreO
 
 
 async def test_a_reader_can_not_write(store: StoreOfProcess) -> None:
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableProblem):
         await store.read(lambda reader: reader.one("DELETE FROM fixed_setting RETURNING 1"))
 
 
@@ -288,7 +288,7 @@ async def test_somebody_in_the_way_is_told_as_busy_and_work_goes_on_afterwards(
     outsider = Outsider(address)
     change = "UPDATE data_sink_entry_numbers SET scramble = scramble"
     with outsider.changing(change):
-        with pytest.raises(Unavailable) as caught:
+        with pytest.raises(UnavailableProblem) as caught:
             await store.write(lambda tx: tx.run(change))
         assert caught.value.code == "storage_busy"
         assert await store.read(_names) == ["a"]

@@ -11,11 +11,11 @@ import pytest
 
 from tests.support.outsider import Outsider
 from workspaced.security.egress.rules import EgressRules
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 
 
 @pytest.fixture
-def settings(settings: Settings) -> Settings:
+def settings(settings: WorkspacedSettings) -> WorkspacedSettings:
     """Webhooks may point to this machine, where nobody listens."""
     return dataclasses.replace(settings, egress=EgressRules.from_environment({}, dev=True))
 
@@ -27,7 +27,7 @@ async def everything(http: httpx.AsyncClient) -> None:
     assert made.status_code == 201, made.text
 
 
-def _told(settings: Settings) -> list[dict[str, Any]]:
+def _told(settings: WorkspacedSettings) -> list[dict[str, Any]]:
     return [json.loads(row[0]) for row in Outsider(settings.database).do("SELECT body FROM event ORDER BY number")]
 
 
@@ -36,7 +36,9 @@ def _brief(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.usefixtures("everything")
-async def test_a_new_workspace_is_told_with_its_root_block(http: httpx.AsyncClient, settings: Settings) -> None:
+async def test_a_new_workspace_is_told_with_its_root_block(
+    http: httpx.AsyncClient, settings: WorkspacedSettings
+) -> None:
     # contract W3
     made = (await http.post("/v1/workspace", json={"label": "Rocket"})).json()
     told = _told(settings)
@@ -49,7 +51,9 @@ async def test_a_new_workspace_is_told_with_its_root_block(http: httpx.AsyncClie
 
 
 @pytest.mark.usefixtures("everything")
-async def test_blocks_are_told_as_they_come_change_and_go(http: httpx.AsyncClient, settings: Settings) -> None:
+async def test_blocks_are_told_as_they_come_change_and_go(
+    http: httpx.AsyncClient, settings: WorkspacedSettings
+) -> None:
     # contract B6
     workspace = (await http.post("/v1/workspace", json={"label": "Rocket"})).json()
     blocks = f"/v1/workspace/{workspace['id']}/blocks"
@@ -80,7 +84,9 @@ async def test_blocks_are_told_as_they_come_change_and_go(http: httpx.AsyncClien
 
 
 @pytest.mark.usefixtures("everything")
-async def test_a_changed_and_a_deleted_workspace_are_told(http: httpx.AsyncClient, settings: Settings) -> None:
+async def test_a_changed_and_a_deleted_workspace_are_told(
+    http: httpx.AsyncClient, settings: WorkspacedSettings
+) -> None:
     # contract W6
     workspace = (await http.post("/v1/workspace", json={"label": "Rocket"})).json()
     path = f"/v1/workspace/{workspace['id']}"

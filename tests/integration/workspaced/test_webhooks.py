@@ -17,7 +17,7 @@ from ingestd.client import AsyncClient
 from ingestd.client.errors import NotFound
 from tests.support.json_schema import fits
 from workspaced.app import running
-from workspaced.settings.model import Limits, Settings
+from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.factory import transact
 
 _ID = "123e4567-e89b-12d3-a456-426614174000"
@@ -130,7 +130,9 @@ async def test_bodies_that_are_no_json_or_too_large_are_refused(http: httpx.Asyn
     assert (await http.post(f"{path}/rotate-secret", json={"gracePeriodSeconds": 604_801})).status_code == 400
 
 
-async def test_an_id_is_used_once_and_an_owner_has_so_many(settings: Settings, make_key: Callable[..., str]) -> None:
+async def test_an_id_is_used_once_and_an_owner_has_so_many(
+    settings: WorkspacedSettings, make_key: Callable[..., str]
+) -> None:
     # contract G2
     small = dataclasses.replace(settings, limits=Limits(webhooks_per_owner=2))
     async with (
@@ -159,7 +161,7 @@ async def test_a_repeated_create_makes_one_and_another_body_is_422(http: httpx.A
 
 
 async def test_a_repeated_rotation_answers_the_same_secret_and_it_is_not_kept_in_clear(
-    settings: Settings, make_key: Callable[..., str]
+    settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract H3
     sealed = dataclasses.replace(settings, encryption_key=os.urandom(32))
@@ -180,7 +182,7 @@ async def test_a_repeated_rotation_answers_the_same_secret_and_it_is_not_kept_in
 
 
 async def test_without_a_key_for_secrets_the_log_warns_and_a_key_that_comes_later_seals_them(
-    settings: Settings, make_key: Callable[..., str]
+    settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract H3
     headers = _as(make_key())

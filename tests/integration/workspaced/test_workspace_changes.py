@@ -12,9 +12,9 @@ import pytest
 
 from ingestd.client import AsyncClient
 from workspaced.app import running
-from workspaced.core.problems import Conflict, NotFound
+from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.resources.workspaces import retention
-from workspaced.settings.model import Limits, Settings
+from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.factory import transact
 
 _ID = "123e4567-e89b-12d3-a456-426614174000"
@@ -230,7 +230,7 @@ async def test_a_deleted_public_workspace_is_closed(http: httpx.AsyncClient) -> 
 
 
 async def test_a_restored_workspace_has_all_that_was_in_it(
-    http: httpx.AsyncClient, path: str, sink: str, settings: Settings, make_key: Callable[..., str]
+    http: httpx.AsyncClient, path: str, sink: str, settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract W7
     await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})
@@ -242,17 +242,17 @@ async def test_a_restored_workspace_has_all_that_was_in_it(
         assert (await http.get(f"{sink}/k", headers={"x-api-key": key})).json()["value"] == "v"
     restored = (await http.get(path)).json()
     assert {**restored, "updatedAt": ""} == {**record, "updatedAt": ""}
-    with pytest.raises(Conflict, match="is not deleted"):
+    with pytest.raises(ConflictProblem, match="is not deleted"):
         transact(settings.database, lambda tx: retention.restore(tx, record["id"], now=_now()))
-    with pytest.raises(NotFound, match="deleted or not"):
+    with pytest.raises(NotFoundProblem, match="deleted or not"):
         transact(settings.database, lambda tx: retention.restore(tx, _ID, now=_now()))
 
 
 async def test_a_workspace_is_purged_when_its_time_is_over_and_nothing_of_it_stays(
-    settings: Settings, make_key: Callable[..., str]
+    settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract G25, W7
-    brief = Settings(data=settings.data, postgres=settings.postgres, limits=Limits(deleted_days=0))
+    brief = WorkspacedSettings(data=settings.data, postgres=settings.postgres, limits=Limits(deleted_days=0))
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     async with (
         running(brief) as app,

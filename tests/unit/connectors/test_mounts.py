@@ -2,7 +2,7 @@
 
 import pytest
 
-from connectors.mounts import Mount, mount_of
+from connectors.mounts import Mount, find_mount
 
 TABLE = """\
 21 1 254:0 / / rw,relatime - ext4 /dev/vda rw
@@ -25,17 +25,17 @@ nonsense
     ],
 )
 def test_the_innermost_and_last_mount_counts(path: str, point: str, kind: str) -> None:
-    assert mount_of(path, TABLE) == Mount(point=point, kind=kind)
+    assert find_mount(path, TABLE) == Mount(point=point, kind=kind)
 
 
 def test_what_others_change_unseen_is_known_by_its_kind() -> None:
     remote = {
         kind
         for kind in ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "virtiofs")
-        if Mount(point="/", kind=kind).remote
+        if Mount(point="/", kind=kind).is_remote
     }
     assert len(remote) == 7
     assert not any(
-        Mount(point="/", kind=kind).remote for kind in ("ext4", "xfs", "btrfs", "tmpfs", "overlay", "fuseblk")
+        Mount(point="/", kind=kind).is_remote for kind in ("ext4", "xfs", "btrfs", "tmpfs", "overlay", "fuseblk")
     )
-    assert Mount(point="/", kind="overlay").layered
+    assert Mount(point="/", kind="overlay").is_layered

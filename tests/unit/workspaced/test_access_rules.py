@@ -5,7 +5,7 @@ import random
 import pytest
 
 from workspaced.security.key_format import digest, key_id_of, new_key, new_key_id
-from workspaced.security.permissions import DATA_SINKS_PUSH, DATA_SINKS_WRITE, ROLES, Grant, principal_of
+from workspaced.security.permissions import DATA_SINKS_PUSH, DATA_SINKS_WRITE, ROLES, WorkspaceGrant, principal_of
 
 A, B = "00000000-0000-4000-8000-00000000000a", "00000000-0000-4000-8000-00000000000b"
 
@@ -31,7 +31,7 @@ def test_what_holds_is_what_both_the_key_and_a_grant_allow() -> None:
         name="x",
         key_id="k",
         key_scopes=ROLES["editor"],
-        grants=(Grant(workspace_id=A, role="owner"), Grant(workspace_id=B, role="reader")),
+        grants=(WorkspaceGrant(workspace_id=A, role="owner"), WorkspaceGrant(workspace_id=B, role="reader")),
     )
     assert principal.may(DATA_SINKS_WRITE, A)
     assert not principal.may("workspaces:delete", A)
@@ -44,7 +44,7 @@ def test_what_holds_is_what_both_the_key_and_a_grant_allow() -> None:
 
 def test_writing_includes_pushing() -> None:
     # contract A5
-    grants = (Grant(workspace_id="", role="owner"),)
+    grants = (WorkspaceGrant(workspace_id="", role="owner"),)
     principal = principal_of(name="x", key_id="k", key_scopes=frozenset({DATA_SINKS_WRITE}), grants=grants)
     assert principal.may(DATA_SINKS_PUSH, A)
     assert not principal.may("data_sinks:read", A)
@@ -57,6 +57,6 @@ def test_a_greater_role_holds_all_of_the_lesser(less: str, more: str) -> None:
 
 def test_an_unknown_role_in_the_database_allows_nothing() -> None:
     principal = principal_of(
-        name="x", key_id="k", key_scopes=ROLES["owner"], grants=(Grant(workspace_id="", role="emperor"),)
+        name="x", key_id="k", key_scopes=ROLES["owner"], grants=(WorkspaceGrant(workspace_id="", role="emperor"),)
     )
     assert not principal.may("workspaces:read")

@@ -7,7 +7,7 @@ from workspaced.resources.cloud_storage.conversion_rules import Next, after_fail
 from workspaced.resources.cloud_storage.converters.registry import kind_of
 from workspaced.resources.cloud_storage.disposition import attachment
 from workspaced.resources.cloud_storage.links import LinkRefused, UploadLinks
-from workspaced.resources.cloud_storage.ranges import Stretch, stretch
+from workspaced.resources.cloud_storage.ranges import ByteRange, stretch
 from workspaced.resources.cloud_storage.rules import read_metadata, read_one_shot, read_upload_link, type_of
 from workspaced.security.trusted_proxies import Proxies
 from workspaced.settings.model import Limits, public_url
@@ -31,14 +31,14 @@ TAG = '"abc"'
     ],
 )
 def test_a_range_is_cut_to_what_there_is(header: str, start: int, length: int) -> None:
-    assert stretch(header, None, etag=TAG, size=10) == Stretch(start=start, length=length, whole=False)
+    assert stretch(header, None, etag=TAG, size=10) == ByteRange(start=start, length=length, whole=False)
 
 
 @pytest.mark.parametrize(
     "header", [None, "", "bytes=4-2", "bytes=a-b", "bytes=0-1,4-5", "lines=0-1", "bytes=-", "bytes 0-1"]
 )
 def test_what_is_no_single_range_gets_the_whole(header: str | None) -> None:
-    assert stretch(header, None, etag=TAG, size=10) == Stretch(start=0, length=10, whole=True)
+    assert stretch(header, None, etag=TAG, size=10) == ByteRange(start=0, length=10, whole=True)
 
 
 @pytest.mark.parametrize(

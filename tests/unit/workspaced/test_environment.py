@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from workspaced.settings.environment import settings_from
-from workspaced.settings.model import Limits, Settings
+from workspaced.settings.model import Limits, WorkspacedSettings
 
 # What is made of several variables, or has a form of its own, by one variable that changes it.
 PARTS = {
@@ -21,11 +21,11 @@ PARTS = {
     "proxies": ("WORKSPACED_TRUSTED_PROXIES", "10.0.0.0/8"),
     "public_url": ("WORKSPACED_PUBLIC_URL", "https://data.example.org"),
 }
-DEFAULTS = Settings(data=Path("data"))
+DEFAULTS = WorkspacedSettings(data=Path("data"))
 ELSEWHERE = {"data", "postgres"}  # of the command line, whose options have variables
 
 
-@pytest.mark.parametrize("name", sorted({field.name for field in dataclasses.fields(Settings)} - ELSEWHERE))
+@pytest.mark.parametrize("name", sorted({field.name for field in dataclasses.fields(WorkspacedSettings)} - ELSEWHERE))
 def test_every_setting_can_be_set_by_its_variable(name: str) -> None:
     default = getattr(DEFAULTS, name)
     plain = {bool: str(not default).lower(), int: "7", float: "7.5"}.get(type(default), "")

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from workspaced.events.catalogue import EVENT_TYPES, is_well_formed, picks, unknown
-from workspaced.events.payload import BODY_BYTES, Event, body_of, with_previous
+from workspaced.events.payload import BODY_BYTES, DomainEvent, body_of, with_previous
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +17,7 @@ class _Someone:
     now: int = 1_700_000_000_123
 
 
-def _body(event: Event) -> bytes:
+def _body(event: DomainEvent) -> bytes:
     return body_of(event, event_id=f"evt_{'0' * 32}", origin=_Someone(), workspace_id="w", sequence=7)
 
 
@@ -73,7 +73,7 @@ def test_a_subscription_may_hold_names_of_other_services(pattern: str, *, good: 
 def test_a_body_says_what_when_where_and_by_whom() -> None:
     # contract H8
     body = msgspec.json.decode(
-        _body(Event(type="block.updated", id="b", record={"id": "b", "label": "new"}, previous={"label": "old"}))
+        _body(DomainEvent(type="block.updated", id="b", record={"id": "b", "label": "new"}, previous={"label": "old"}))
     )
     assert body == {
         "id": f"evt_{'0' * 32}",
@@ -90,7 +90,9 @@ def test_a_body_says_what_when_where_and_by_whom() -> None:
 def test_a_large_record_is_reduced_to_what_identifies_it() -> None:
     # contract H8
     record = {"id": "e", "dataSinkId": "s", "key": "k", "value": "x" * BODY_BYTES, "hugeId": "y" * 300}
-    body = _body(Event(type="data_sink.entry.updated", id="e", record=record, previous={"value": "z" * BODY_BYTES}))
+    body = _body(
+        DomainEvent(type="data_sink.entry.updated", id="e", record=record, previous={"value": "z" * BODY_BYTES})
+    )
     assert len(body) < 1_000
     assert msgspec.json.decode(body)["data"] == {
         "object": {"id": "e", "dataSinkId": "s"},
@@ -100,11 +102,13 @@ def test_a_large_record_is_reduced_to_what_identifies_it() -> None:
 
 
 def test_an_update_that_replaces_another_tells_the_difference_to_what_was_told_before() -> None:
-    first = _body(Event(type="t", id="e", record={"value": "2", "kind": "a"}, previous={"value": "1"}))
-    second = _body(Event(type="t", id="e", record={"value": "3", "kind": "b"}, previous={"value": "2", "kind": "a"}))
+    first = _body(DomainEvent(type="t", id="e", record={"value": "2", "kind": "a"}, previous={"value": "1"}))
+    second = _body(
+        DomainEvent(type="t", id="e", record={"value": "3", "kind": "b"}, previous={"value": "2", "kind": "a"})
+    )
     assert msgspec.json.decode(with_previous(second, first, event_id="evt_2"))["data"]["previous"] == {
         "value": "1",
         "kind": "a",
     }
-    back = _body(Event(type="t", id="e", record={"value": "1", "kind": "a"}, previous={"value": "2"}))
+    back = _body(DomainEvent(type="t", id="e", record={"value": "1", "kind": "a"}, previous={"value": "2"}))
     assert msgspec.json.decode(with_previous(back, first, event_id="evt_3"))["data"]["previous"] == {}

@@ -113,7 +113,7 @@ def test_the_number_of_items_is_bounded_both_ways(count: int) -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 9).map(str)), max_size=12))
 def test_rounds_keep_the_order_of_each_key_and_have_no_key_twice(pairs: list[tuple[str, str]]) -> None:
-    changes: list[Change] = [(key, value, None, None, None, False) for key, value in pairs]
+    changes = [Change(key, value, None, None, None, remove=False) for key, value in pairs]
     parts = rounds(changes)
     for part in parts:
         keys = [change[0] for change in part]

@@ -10,18 +10,18 @@ import pytest
 from workspaced.app import Application, create_app
 from workspaced.http.openapi.document import MissingDescription, document
 from workspaced.resources.api_sections import api_sections
-from workspaced.settings.model import Limits, Settings
+from workspaced.settings.model import Limits, WorkspacedSettings
 
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
 @pytest.fixture(scope="module")
-def settings() -> Settings:
-    return Settings(data=Path("unused"))
+def settings() -> WorkspacedSettings:
+    return WorkspacedSettings(data=Path("unused"))
 
 
 @pytest.fixture(scope="module")
-def app(settings: Settings) -> Application:
+def app(settings: WorkspacedSettings) -> Application:
     return create_app(settings)
 
 
@@ -44,7 +44,7 @@ def test_every_operation_of_the_table_is_described_and_no_other(app: Application
 
 
 def test_an_operation_without_a_description_keeps_the_document_from_being_made(
-    app: Application, settings: Settings
+    app: Application, settings: WorkspacedSettings
 ) -> None:
     more = (*app.operations, dataclasses.replace(app.operations[0], name="blocks.rename"))
     with pytest.raises(MissingDescription, match=r"Without a description: \['blocks.rename'\]"):
@@ -52,7 +52,7 @@ def test_an_operation_without_a_description_keeps_the_document_from_being_made(
 
 
 def test_a_description_without_an_operation_keeps_the_document_from_being_made(
-    app: Application, settings: Settings
+    app: Application, settings: WorkspacedSettings
 ) -> None:
     fewer = [operation for operation in app.operations if operation.name != "blocks.get"]
     with pytest.raises(MissingDescription, match=r"in no table: \['blocks.get'\]"):
@@ -83,7 +83,7 @@ def test_every_link_leads_to_an_operation_and_fills_its_path(made: dict[str, Any
         assert in_path <= set(link["parameters"]) <= {one["name"] for one in parameters}
 
 
-def test_limits_are_published_as_they_are_set(settings: Settings) -> None:
+def test_limits_are_published_as_they_are_set(settings: WorkspacedSettings) -> None:
     # contract G8
     limits = Limits(key_length=17, bulk_items=3, client_id_length=9, page_length=50)
     made = create_app(dataclasses.replace(settings, limits=limits)).publication.document
@@ -111,7 +111,7 @@ def test_the_four_rows_whose_400_the_document_shows_have_it_beside_the_problem(m
         )
 
 
-def test_what_is_switched_off_is_not_described(settings: Settings) -> None:
+def test_what_is_switched_off_is_not_described(settings: WorkspacedSettings) -> None:
     made = create_app(dataclasses.replace(settings, docs=False)).publication.document
     assert "/docs" not in made["paths"]
     assert "/openapi.json" in made["paths"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workspaced.core.problems import PreconditionFailed
+from workspaced.core.problems import PreconditionFailedProblem
 from workspaced.core.text import as_uuid, has_controls
 from workspaced.core.timestamps import microseconds, stamp
 from workspaced.http.conditions import not_modified, require_match
@@ -88,7 +88,7 @@ def test_conditions_compare_versions() -> None:
     require_match('"2"', 2)
     require_match(None, 2)
     for wrong in ('W/"2"', '"1"', "2"):
-        with pytest.raises(PreconditionFailed):
+        with pytest.raises(PreconditionFailedProblem):
             require_match(wrong, 2)
 
 

@@ -8,13 +8,13 @@ import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from workspaced.core.members import read_body
-from workspaced.core.problems import Invalid, Unavailable, Unprocessable
+from workspaced.core.problems import Invalid, UnavailableProblem, UnprocessableProblem
 from workspaced.resources.webhooks.rules import merged_oauth, read_new_webhook
 from workspaced.resources.webhooks.signature import key_of, masked, new_secret, signature_headers
 from workspaced.resources.webhooks.values import GivenOAuth, OAuth, SecretRotation, header_of
 from workspaced.security.egress.rules import EgressRules
 from workspaced.security.secret_box import SecretBox, encryption_key
-from workspaced.settings.model import Limits, Settings
+from workspaced.settings.model import Limits, WorkspacedSettings
 
 URL = "https://hooks.example/in"
 
@@ -75,7 +75,7 @@ def test_what_is_wrong_is_pointed_at(body: object, pointer: str) -> None:
 )
 def test_an_unsafe_url_is_well_formed_and_impossible(body: object) -> None:
     # contract H15
-    with pytest.raises(Unprocessable) as refused:
+    with pytest.raises(UnprocessableProblem) as refused:
         _read(body)
     assert refused.value.code == "unsafe_url"
 
@@ -153,7 +153,7 @@ def test_what_is_sealed_opens_with_its_key_and_purpose_only() -> None:
     assert b"secret" not in sealed
     assert secret_box.open(sealed, purpose="a") == b"secret"
     for other, purpose in ((secret_box, "b"), (SecretBox(os.urandom(32)), "a"), (SecretBox(None), "a")):
-        with pytest.raises(Unavailable, match="WORKSPACED_ENCRYPTION_KEY"):
+        with pytest.raises(UnavailableProblem, match="WORKSPACED_ENCRYPTION_KEY"):
             other.open(sealed, purpose=purpose)
 
 
@@ -182,5 +182,5 @@ def test_no_repr_tells_a_secret(tmp_path: object) -> None:
     new, _ = read_new_webhook(body, Limits(), EgressRules())
     assert "hidden" not in repr(new)
     assert str(body["signingSecret"]) not in repr(new)
-    settings = Settings(data=tmp_path, encryption_key=b"k" * 32)  # type: ignore[arg-type]
+    settings = WorkspacedSettings(data=tmp_path, encryption_key=b"k" * 32)  # type: ignore[arg-type]
     assert "kkk" not in repr(settings)

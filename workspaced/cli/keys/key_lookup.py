@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from workspaced.cli.failure import Failure
 from workspaced.security import key_store
-from workspaced.storage.port import Reader
+from workspaced.storage.port import ReadTransaction
 
 
-def the_key(reader: Reader, name: str) -> str:
+def the_key(reader: ReadTransaction, name: str) -> str:
     """The id of the one key with this id or name.
 
     Raises:

@@ -7,7 +7,7 @@ import click
 from workspaced.cli.database import address_option, in_transaction
 from workspaced.cli.failure import Failure
 from workspaced.core.clock import now_ms
-from workspaced.core.problems import Conflict, NotFound
+from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.core.text import as_uuid
 from workspaced.resources.workspaces import retention
 from workspaced.storage.address import Address
@@ -26,7 +26,7 @@ def restore(workspace: str, address: Address) -> None:
     def work(tx: Transaction) -> None:
         try:
             retention.restore(tx, workspace_id, now=now_ms())
-        except (NotFound, Conflict) as problem:
+        except (NotFoundProblem, ConflictProblem) as problem:
             raise Failure(f"{problem.detail} `workspaced workspaces list --deleted` shows what can be.", 1) from problem
 
     in_transaction(address, work)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from workspaced.core.json_schema import Schema, string
-from workspaced.events.catalogue import EVENT_TYPES, EventType
+from workspaced.events.catalogue import EVENT_TYPES, DomainEventType
 from workspaced.events.schemas import schema_of
 
 _TAG: Final = "Events"
@@ -20,7 +20,7 @@ def webhooks() -> dict[str, Any]:
     return {kind.name: {"post": _delivery(kind)} for kind in EVENT_TYPES.values()}
 
 
-def _delivery(kind: EventType) -> dict[str, Any]:
+def _delivery(kind: DomainEventType) -> dict[str, Any]:
     schema = {name: value for name, value in schema_of(kind).items() if name != "$schema"}
     needed = f" Sent to webhooks whose owner has `{kind.scope}` on the workspace." if kind.scope else ""
     return {

@@ -8,20 +8,20 @@ from typing import Any, Final
 from ingestd.wire import bulk, names
 from workspaced.core.json_schema import COUNT, STRING, Schema, array, choice, ref, response, string
 from workspaced.core.problems import (
-    Conflict,
-    Forbidden,
+    ConflictProblem,
+    ForbiddenProblem,
     Invalid,
     MethodNotAllowed,
-    NotFound,
-    PreconditionFailed,
+    NotFoundProblem,
+    PreconditionFailedProblem,
     Problem,
     RangeNotSatisfiable,
-    TooLarge,
+    TooLargeProblem,
     TooManyRequests,
-    Unauthenticated,
-    Unavailable,
-    Unprocessable,
-    UnsupportedMediaType,
+    UnauthenticatedProblem,
+    UnavailableProblem,
+    UnprocessableProblem,
+    UnsupportedMediaTypeProblem,
 )
 from workspaced.http.openapi.description import Parameter
 from workspaced.http.pagination import CURSOR_LENGTH
@@ -34,19 +34,19 @@ _ETAGS: Final = 'One or more entity tags as in ETag, or `*`: `"3"`.'
 
 _REFUSALS: Final[tuple[type[Problem], ...]] = (
     Invalid,
-    Unauthenticated,
-    Forbidden,
-    NotFound,
+    UnauthenticatedProblem,
+    ForbiddenProblem,
+    NotFoundProblem,
     MethodNotAllowed,
-    Conflict,
-    PreconditionFailed,
-    TooLarge,
-    UnsupportedMediaType,
+    ConflictProblem,
+    PreconditionFailedProblem,
+    TooLargeProblem,
+    UnsupportedMediaTypeProblem,
     RangeNotSatisfiable,
-    Unprocessable,
+    UnprocessableProblem,
     TooManyRequests,
     Problem,
-    Unavailable,
+    UnavailableProblem,
 )
 
 REFUSALS: Final[Mapping[int, str]] = {
@@ -71,7 +71,7 @@ REFUSALS: Final[Mapping[int, str]] = {
 def component(status: int) -> str:
     """Return the name of an error among the document's components: ``NotFound``."""
     kind = next(kind for kind in _REFUSALS if kind.status == status)
-    return "InternalError" if kind is Problem else kind.__name__
+    return "InternalError" if kind is Problem else kind.__name__.removesuffix("Problem")
 
 
 def request_headers(limits: Limits) -> dict[str, dict[str, Any]]:

@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 from workspaced.core.json_schema import Timestamp, Uuid
 from workspaced.core.timestamps import stamp
 from workspaced.security.key_store import StoredKey
-from workspaced.security.permissions import Grant
+from workspaced.security.permissions import WorkspaceGrant
 
 
 class GrantRecord(msgspec.Struct, kw_only=True, rename="camel"):
@@ -46,7 +46,7 @@ class ShownApiKeyRecord(ApiKeyRecord, kw_only=True, rename="camel"):
     ) = UNSET
 
 
-def key_members(key: StoredKey, grants: Iterable[Grant]) -> dict[str, Any]:
+def key_members(key: StoredKey, grants: Iterable[WorkspaceGrant]) -> dict[str, Any]:
     """Return the members of an `ApiKeyRecord`; ``grants`` are those of its principal."""
     return {
         "id": key.id,

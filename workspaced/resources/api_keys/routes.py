@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from workspaced.core.json_body import encode
 from workspaced.core.members import read_body
-from workspaced.core.problems import Conflict, NotFound, Unprocessable
+from workspaced.core.problems import ConflictProblem, NotFoundProblem, UnprocessableProblem
 from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.pagination import read_page
 from workspaced.http.responses import Response, json_response
@@ -19,7 +19,7 @@ from workspaced.security.key_format import key_id_of
 from workspaced.security.key_store import StoredKey
 from workspaced.security.permissions import ADMIN
 from workspaced.settings.model import Limits
-from workspaced.storage.port import Reader, Transaction
+from workspaced.storage.port import ReadTransaction, Transaction
 
 SORTABLE: Final = frozenset({"createdAt", "name", "id"})
 _COLLECTION = "/v1/api-keys"
@@ -50,7 +50,7 @@ async def list_keys(call: Call) -> Response:
     """Every key, oldest first; the revoked ones too."""
     page = read_page(call.query, longest=call.settings.limits.page_length, sortable=SORTABLE)
 
-    def question(reader: Reader) -> tuple[int, list[ApiKeyRecord]]:
+    def question(reader: ReadTransaction) -> tuple[int, list[ApiKeyRecord]]:
         found = key_store.list_keys(reader)
         if page.sorted_by in {"name", "id"}:
             found.sort(key=lambda key: (getattr(key, page.sorted_by), key.id))
@@ -74,7 +74,7 @@ def create_key(call: Call) -> Work:
 
     def act(tx: Transaction) -> Response:
         if new.workspace_id and not key_store.workspace_is_there(tx, new.workspace_id):
-            raise Unprocessable("workspace_not_found", "workspaceId must be the id of a workspace.")
+            raise UnprocessableProblem("workspace_not_found", "workspaceId must be the id of a workspace.")
         key = key_store.create_key(
             tx,
             name=new.name,
@@ -102,7 +102,7 @@ def rotate_key(call: Call) -> Work:
     def act(tx: Transaction) -> Response:
         found = _found(tx, call)
         if found.revoked_at is not None:
-            raise Conflict("key_revoked", "A revoked key can't be rotated: create another one.")
+            raise ConflictProblem("key_revoked", "A revoked key can't be rotated: create another one.")
         key = key_store.rotate_key(tx, key_id=found.id, now=call.now, overlap_ms=rotation.seconds * 1_000)
         call.note(tx, AuditAction(action="api_key.rotated", resource_id=found.id))
         return json_response(ShownApiKeyRecord(**_members(tx, _stored(tx, found.id)), key=key), headers=_SECRET)
@@ -116,7 +116,7 @@ def revoke_key(call: Call) -> Work:
     def act(tx: Transaction) -> Response:
         found = _found(tx, call)
         if found.revoked_at is not None:
-            raise NotFound("key_revoked", "This API key is revoked already.")
+            raise NotFoundProblem("key_revoked", "This API key is revoked already.")
         key_store.revoke_key(tx, key_id=found.id, now=call.now)
         call.note(tx, AuditAction(action="api_key.revoked", resource_id=found.id))
         return json_response(_record(tx, _stored(tx, found.id)))
@@ -124,22 +124,22 @@ def revoke_key(call: Call) -> Work:
     return Work(act=act)
 
 
-def _found(reader: Reader, call: Call) -> StoredKey:
+def _found(reader: ReadTransaction, call: Call) -> StoredKey:
     return _stored(reader, call.names["key"])
 
 
-def _stored(reader: Reader, key_id: str) -> StoredKey:
+def _stored(reader: ReadTransaction, key_id: str) -> StoredKey:
     key = key_store.find_key(reader, key_id)
     if key is None:
-        raise NotFound("key_not_found", "There is no API key with this id.")
+        raise NotFoundProblem("key_not_found", "There is no API key with this id.")
     return key
 
 
-def _record(reader: Reader, key: StoredKey) -> ApiKeyRecord:
+def _record(reader: ReadTransaction, key: StoredKey) -> ApiKeyRecord:
     return ApiKeyRecord(**_members(reader, key))
 
 
-def _members(reader: Reader, key: StoredKey) -> dict[str, Any]:
+def _members(reader: ReadTransaction, key: StoredKey) -> dict[str, Any]:
     return key_members(key, key_store.all_grants(reader, key.principal))
 
 

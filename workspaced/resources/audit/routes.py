@@ -9,14 +9,14 @@ from collections.abc import Mapping
 import msgspec
 
 from workspaced.core.json_schema import Count, Timestamp, Uuid
-from workspaced.core.problems import Forbidden, Invalid
+from workspaced.core.problems import ForbiddenProblem, Invalid
 from workspaced.core.text import as_uuid
 from workspaced.core.timestamps import microseconds, stamp
 from workspaced.http.operations import Call, Operation
 from workspaced.http.pagination import Cursor, read_page
 from workspaced.http.responses import Response, json_response
 from workspaced.security import audit_log
-from workspaced.security.audit_log import AuditRow, Place, Wanted
+from workspaced.security.audit_log import Place, StoredAuditRow, Wanted
 from workspaced.security.permissions import AUDIT_READ
 
 _ACTION = re.compile(r"[a-z_]+(?:\.[a-z_]+)*(?:\.\*)?", re.ASCII)
@@ -80,14 +80,14 @@ def _workspace(call: Call) -> str | None:
     """The workspace asked for; None for all.
 
     Raises:
-        Forbidden: the key may not read its log.
+        ForbiddenProblem: the key may not read its log.
     """
     text = call.query.get("workspaceId")
     workspace_id = as_uuid(text) if text is not None else None
     if text is not None and workspace_id is None:
         raise Invalid("bad_workspace_id", "workspaceId must be a UUID.")
     if call.principal is None or not call.principal.may(AUDIT_READ, workspace_id):
-        raise Forbidden
+        raise ForbiddenProblem
     return workspace_id
 
 
@@ -109,7 +109,7 @@ def _instant(query: Mapping[str, str], name: str, default: int) -> int:
         raise Invalid(f"bad_{name}", f"{name} must be an RFC 3339 date-time with an offset.") from error
 
 
-def _record(row: AuditRow) -> AuditRowRecord:
+def _record(row: StoredAuditRow) -> AuditRowRecord:
     return AuditRowRecord(
         id=str(row.number),
         time=stamp(row.at),

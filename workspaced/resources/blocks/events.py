@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from workspaced.events.outbox import emit
-from workspaced.events.payload import Event
+from workspaced.events.payload import DomainEvent
 from workspaced.http.operations import Call
 from workspaced.resources.blocks.records import BlockRecord, record
 from workspaced.resources.blocks.values import Placed
@@ -22,7 +22,7 @@ def emit_created(tx: Transaction, call: Call, placed: Placed) -> None:
     """A block is there."""
     block = placed.block
     call.note(tx, AuditAction(action="block.created", resource_id=block.id, workspace_id=block.workspace_id))
-    emit(tx, call, block.workspace_id, Event(type="block.created", id=block.id, record=record(placed)))
+    emit(tx, call, block.workspace_id, DomainEvent(type="block.created", id=block.id, record=record(placed)))
 
 
 def emit_updated(tx: Transaction, call: Call, *, before: Placed, after: Placed) -> None:
@@ -40,7 +40,7 @@ def emit_updated(tx: Transaction, call: Call, *, before: Placed, after: Placed) 
         action="block.updated", resource_id=block.id, workspace_id=block.workspace_id, changed=tuple(previous)
     )
     call.note(tx, action)
-    emit(tx, call, block.workspace_id, Event(type="block.updated", id=block.id, record=shown, previous=previous))
+    emit(tx, call, block.workspace_id, DomainEvent(type="block.updated", id=block.id, record=shown, previous=previous))
 
 
 def emit_deleted(tx: Transaction, call: Call, block_id: str, *, count: int, gone: Sequence[Placed]) -> None:
@@ -50,7 +50,7 @@ def emit_deleted(tx: Transaction, call: Call, block_id: str, *, count: int, gone
         action="block.deleted", resource_id=block_id, workspace_id=workspace_id, counts={"deleted": count}
     )
     call.note(tx, action)
-    events = [Event(type="block.deleted", id=placed.block.id, record=record(placed)) for placed in gone]
+    events = [DomainEvent(type="block.deleted", id=placed.block.id, record=record(placed)) for placed in gone]
     emit(tx, call, workspace_id, *events)
 
 

@@ -23,7 +23,7 @@ from workspaced.resources.blocks.tree import Place, Tree
 from workspaced.resources.blocks.values import BlockChanges, NewBlock, Placed
 from workspaced.security.permissions import BLOCKS_READ, BLOCKS_WRITE
 from workspaced.settings.model import Limits
-from workspaced.storage.port import Reader, Transaction
+from workspaced.storage.port import ReadTransaction, Transaction
 
 SORTABLE: Final = frozenset({"orderIndex", "label", "createdAt", "updatedAt", "id"})
 _FIELDS: Final = {"orderIndex": "order_index", "createdAt": "created_at", "updatedAt": "updated_at"}
@@ -39,7 +39,7 @@ async def list_blocks(call: Call) -> Response:
     if parent is not None and (parent := as_uuid(parent)) is None:
         raise Invalid("bad_parent_block", "parentBlock must be a UUID.")
 
-    def contents(reader: Reader) -> Contents:
+    def contents(reader: ReadTransaction) -> Contents:
         tree = store.get_tree(reader, store.get_home(reader, call.workspace_id))
         found = [place for place in tree if _passes(place, parent, kind)]
         shown = _paged(found, page)
@@ -110,7 +110,7 @@ def update_block(call: Call) -> Work:
     return Work(act=act, ignored=ignored)
 
 
-def _found(reader: Reader, call: Call) -> Placed:
+def _found(reader: ReadTransaction, call: Call) -> Placed:
     """The block that the path names; what is no UUID names none."""
     return store.get_placed(reader, call.workspace_id, as_uuid(call.names["block"]) or "")
 
@@ -131,7 +131,7 @@ def _paged(places: list[Place], page: Page) -> Sequence[Place]:
     return page.of(places)
 
 
-def _parts(reader: Reader, tree: Tree, places: Sequence[Place], workspace_id: str) -> Iterator[bytes]:
+def _parts(reader: ReadTransaction, tree: Tree, places: Sequence[Place], workspace_id: str) -> Iterator[bytes]:
     yield b"["
     for start in range(0, len(places), _CHUNK):
         records = [

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ingestd.process.statements import load_statements
-from workspaced.core.problems import Conflict, NotFound, Unprocessable
+from workspaced.core.problems import ConflictProblem, NotFoundProblem, UnprocessableProblem
 from workspaced.resources.blocks.tree import Place, Tree
 from workspaced.resources.blocks.values import Content, NewBlock, Placed, StoredBlock
 from workspaced.settings.model import Limits
-from workspaced.storage.port import Reader, Transaction
+from workspaced.storage.port import ReadTransaction, Transaction
 
 _SQL = load_statements("workspaced.resources.blocks", "queries.sql")
 _CONTENT = tuple(field.name for field in dataclasses.fields(Content))
@@ -26,37 +26,37 @@ class Home:
     root_block: str
 
 
-def get_home(reader: Reader, workspace_id: str) -> Home:
+def get_home(reader: ReadTransaction, workspace_id: str) -> Home:
     """The workspace with this id.
 
     Raises:
-        NotFound: there is none.
+        NotFoundProblem: there is none.
     """
     return _home(reader.one(_SQL["find_workspace"], {"workspace_id": workspace_id}))
 
 
-def get_tree(reader: Reader, home: Home) -> Tree:
+def get_tree(reader: ReadTransaction, home: Home) -> Tree:
     """The shape of the whole tree."""
     return Tree(Place._make(row) for row in reader.all(_SQL["places"], {"workspace": home.number}))
 
 
-def get_block(reader: Reader, workspace_id: str, block_id: str) -> StoredBlock:
+def get_block(reader: ReadTransaction, workspace_id: str, block_id: str) -> StoredBlock:
     """The block with this id in that workspace.
 
     Raises:
-        NotFound: there is none.
+        NotFoundProblem: there is none.
     """
     row = reader.one(_SQL["find_block"], {"workspace_id": workspace_id, "id": block_id})
     if row is None:
-        raise NotFound("block_not_found", "There is no such block in this workspace.")
+        raise NotFoundProblem("block_not_found", "There is no such block in this workspace.")
     return StoredBlock._make(row)
 
 
-def get_placed(reader: Reader, workspace_id: str, block_id: str) -> Placed:
+def get_placed(reader: ReadTransaction, workspace_id: str, block_id: str) -> Placed:
     """The block with what follows from the tree.
 
     Raises:
-        NotFound: there is none.
+        NotFoundProblem: there is none.
     """
     block = get_block(reader, workspace_id, block_id)
     home = get_home(reader, workspace_id)
@@ -70,17 +70,17 @@ def create_block(
     """The block as the last child of its parent, which is the root block where none is named.
 
     Raises:
-        NotFound: there is no such workspace.
-        Conflict: the id is in use, or the quota is reached.
-        Unprocessable: the parent is no block of this workspace, is the block itself, or is as deep as may be.
+        NotFoundProblem: there is no such workspace.
+        ConflictProblem: the id is in use, or the quota is reached.
+        UnprocessableProblem: the parent is no block of this workspace, is the block itself, or is as deep as may be.
     """
     grown = {"workspace_id": workspace_id, "added": 1, "actor": actor, "now": now}
     row = tx.one(_SQL["grow_workspace"], grown)
     home = _home(row)
     if tx.one(_SQL["id_in_use"], {"id": block_id}):
-        raise Conflict("id_in_use", "This id is in use.")
+        raise ConflictProblem("id_in_use", "This id is in use.")
     if row and limits.blocks_per_workspace and row[2] > limits.blocks_per_workspace:
-        raise Conflict("quota_exceeded", f"A workspace may have {limits.blocks_per_workspace} blocks.")
+        raise ConflictProblem("quota_exceeded", f"A workspace may have {limits.blocks_per_workspace} blocks.")
     parent_id = new.parent_id or home.root_block
     _require_place(tx, home, parent_id, below=block_id, height=1, limits=limits)
     tx.run(
@@ -105,7 +105,7 @@ def update_block(
     """The block after the changes, and the names of the fields that are others now; equal values change nothing.
 
     Raises:
-        Unprocessable: the new parent is no block of this workspace, is below the block, or is too deep for its subtree.
+        UnprocessableProblem: the new parent is no block of this workspace, is below the block, or is too deep for its subtree.
     """
     content = {name: changes[name] for name in changes if name in _CONTENT and getattr(block, name) != changes[name]}
     parent_id, order_index = block.parent_id, block.order_index
@@ -139,30 +139,32 @@ def update_block(
     return get_block(tx, block.workspace_id, block.id), (*content, *moved)
 
 
-def require_block(reader: Reader, workspace_id: str, block_id: str) -> None:
+def require_block(reader: ReadTransaction, workspace_id: str, block_id: str) -> None:
     """Refuse what is no block of the workspace as its root.
 
     Raises:
-        Unprocessable: it is none.
+        UnprocessableProblem: it is none.
     """
     if not _path(reader, get_home(reader, workspace_id), block_id):
-        raise Unprocessable("root_block_not_found", "The root block must be a block of this workspace.")
+        raise UnprocessableProblem("root_block_not_found", "The root block must be a block of this workspace.")
 
 
 def require_deletable(tx: Transaction, placed: Placed, *, force: bool) -> None:
     """Hold a delete back that would take more than was asked for (contract B6); the workspace is locked from here on.
 
     Raises:
-        Conflict: it is the root block, or it has children and ``force`` was not asked for.
+        ConflictProblem: it is the root block, or it has children and ``force`` was not asked for.
     """
     home = _home(tx.one(_SQL["lock_workspace"], {"workspace_id": placed.block.workspace_id}))
     if placed.block.id == home.root_block:
-        raise Conflict("root_block", "The root block goes with its workspace only; another block can be made the root.")
+        raise ConflictProblem(
+            "root_block", "The root block goes with its workspace only; another block can be made the root."
+        )
     if placed.children and not force:
-        raise Conflict("has_children", "The block has children. Delete them first, or ask for force=true.")
+        raise ConflictProblem("has_children", "The block has children. Delete them first, or ask for force=true.")
 
 
-def get_subtree(reader: Reader, block: StoredBlock) -> tuple[str, ...]:
+def get_subtree(reader: ReadTransaction, block: StoredBlock) -> tuple[str, ...]:
     """The ids of a block and all below it, children before parents."""
     home = get_home(reader, block.workspace_id)
     return tuple(row[0] for row in reader.all(_SQL["subtree"], {"workspace": home.number, "id": block.id}))
@@ -188,7 +190,7 @@ def promote(tx: Transaction, workspace_id: str, block_id: str, *, actor: str, no
     """Make a block the root; the old root becomes its last child (contract W5). The root itself stays what it is.
 
     Raises:
-        Unprocessable: the old root's subtree would be too deep below it.
+        UnprocessableProblem: the old root's subtree would be too deep below it.
     """
     home = _home(tx.one(_SQL["lock_workspace"], {"workspace_id": workspace_id}))
     if block_id == home.root_block:
@@ -209,30 +211,32 @@ def promote(tx: Transaction, workspace_id: str, block_id: str, *, actor: str, no
     tx.run(_SQL["show_subtree_anew"], {"workspace": home.number, "id": block_id})
 
 
-def _require_place(reader: Reader, home: Home, parent_id: str, *, below: str, height: int, limits: Limits) -> None:
+def _require_place(
+    reader: ReadTransaction, home: Home, parent_id: str, *, below: str, height: int, limits: Limits
+) -> None:
     """Let a block, with ``height`` levels from itself down, go below a parent.
 
     Raises:
-        Unprocessable: it can't.
+        UnprocessableProblem: it can't.
     """
     path = _path(reader, home, parent_id)
     if parent_id == below or below in path:
-        raise Unprocessable("cycle", "A block can't be below itself.")
+        raise UnprocessableProblem("cycle", "A block can't be below itself.")
     if not path:
-        raise Unprocessable("parent_not_found", "parentBlock must be a block of this workspace.")
+        raise UnprocessableProblem("parent_not_found", "parentBlock must be a block of this workspace.")
     _require_depth(len(path) + height, limits)
 
 
 def _require_depth(depth: int, limits: Limits) -> None:
     if depth > limits.block_depth:
-        raise Unprocessable("too_deep", f"A tree of blocks may be {limits.block_depth} levels deep.")
+        raise UnprocessableProblem("too_deep", f"A tree of blocks may be {limits.block_depth} levels deep.")
 
 
-def _path(reader: Reader, home: Home, block_id: str) -> tuple[str, ...]:
+def _path(reader: ReadTransaction, home: Home, block_id: str) -> tuple[str, ...]:
     return tuple(row[0] for row in reader.all(_SQL["path"], {"workspace": home.number, "id": block_id}))
 
 
-def _last(reader: Reader, home: Home, parent_id: str) -> float:
+def _last(reader: ReadTransaction, home: Home, parent_id: str) -> float:
     """The orderIndex after the last child (contract B5)."""
     row = reader.one(_SQL["last_order_index"], {"workspace": home.number, "parent_id": parent_id})
     return 0.0 if row is None or row[0] is None else float(row[0]) + 1
@@ -240,5 +244,5 @@ def _last(reader: Reader, home: Home, parent_id: str) -> float:
 
 def _home(row: Sequence[object] | None) -> Home:
     if row is None:
-        raise NotFound("workspace_not_found", "There is no such workspace.")
+        raise NotFoundProblem("workspace_not_found", "There is no such workspace.")
     return Home(number=int(str(row[0])), root_block=str(row[1]))

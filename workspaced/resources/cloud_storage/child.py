@@ -18,7 +18,7 @@ from typing import cast
 import msgspec
 
 from ingestd.process.child_limits import limit_process, limit_work
-from workspaced.resources.cloud_storage.converters.results import Convert, Refused
+from workspaced.resources.cloud_storage.converters.results import ConversionRefused, Convert
 
 RESULT = "result.json"
 _PR_SET_PDEATHSIG = 1
@@ -76,7 +76,7 @@ def _judged(error: BaseException, order: Order) -> tuple[str, str]:
     number = error.errno if isinstance(error, OSError) else None
     if number == errno.EFBIG or f"os error {errno.EFBIG}" in str(error):  # the latter is how Rust says it
         return "unsupported", _too_much_made(order)
-    if isinstance(error, Refused):
+    if isinstance(error, ConversionRefused):
         return error.error_class, str(error)
     if isinstance(error, MemoryError):
         return "unsupported", too_much_memory(order.memory_bytes)

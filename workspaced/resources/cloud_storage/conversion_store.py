@@ -11,7 +11,7 @@ from workspaced.resources.cloud_storage.conversion_rules import ErrorClass, Next
 from workspaced.resources.cloud_storage.converters.registry import kind_of
 from workspaced.resources.cloud_storage.values import StoredFile, StoredOutput
 from workspaced.settings.workers import ConversionSettings
-from workspaced.storage.port import Reader, Transaction
+from workspaced.storage.port import ReadTransaction, Transaction
 
 _SQL = load_statements("workspaced.resources.cloud_storage", "conversions.sql")
 
@@ -31,7 +31,7 @@ class System:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class ConversionClaim:
     """A conversion that is ours for as long as we renew its lease."""
 
     number: int
@@ -63,18 +63,18 @@ def ask_again(tx: Transaction, conversion: int, *, force: bool, now: int) -> boo
     return bool(changed)
 
 
-def is_due(reader: Reader, *, now: int) -> bool:
+def is_due(reader: ReadTransaction, *, now: int) -> bool:
     """Whether there is anything to claim."""
     return reader.one(_SQL["due"], {"now": now, "most": 1}) is not None
 
 
-def next_due(reader: Reader, *, now: int) -> int | None:
+def next_due(reader: ReadTransaction, *, now: int) -> int | None:
     """The next instant after ``now`` at which something is due."""
     row = reader.one(_SQL["next_due"], {"now": now})
     return None if row is None or row[0] is None else int(row[0])
 
 
-def claim(tx: Transaction, *, lease: str, pace: ConversionSettings, now: int) -> Claim | None:
+def claim(tx: Transaction, *, lease: str, pace: ConversionSettings, now: int) -> ConversionClaim | None:
     """The conversion that has been due longest, ours from now on; None where none is.
 
     One whose holder's time is over is taken from him; if that happened too often, it has failed.
@@ -91,7 +91,7 @@ def claim(tx: Transaction, *, lease: str, pace: ConversionSettings, now: int) ->
         current = row[5] == row[6]
         # the current version goes by the name and type that the file has by now
         file_name, content_type = (row[7], row[8]) if current else (row[0], row[1])
-        claimed = Claim(
+        claimed = ConversionClaim(
             number=number,
             lease=lease,
             file_id=row[4],
@@ -123,19 +123,19 @@ def _take_over(tx: Transaction, number: int, *, pace: ConversionSettings, now: i
     return step.due_at is not None
 
 
-def beat(tx: Transaction, claimed: Claim, *, pace: ConversionSettings, now: int) -> bool:
+def beat(tx: Transaction, claimed: ConversionClaim, *, pace: ConversionSettings, now: int) -> bool:
     """Renew the lease; whether it is still ours, and the file still there."""
     until = now + int(pace.lease_seconds * 1_000)
     renewed = tx.run(_SQL["beat"], {"number": claimed.number, "lease": claimed.lease, "until": until})
     return bool(renewed) and is_held(tx, claimed)
 
 
-def is_held(reader: Reader, claimed: Claim) -> bool:
+def is_held(reader: ReadTransaction, claimed: ConversionClaim) -> bool:
     """Whether a conversion is still ours, and its file still there."""
     return reader.one(_SQL["is_held"], {"number": claimed.number, "lease": claimed.lease}) is not None
 
 
-def succeed(tx: Transaction, claimed: Claim, outputs: Sequence[StoredOutput], *, now: int) -> bool:
+def succeed(tx: Transaction, claimed: ConversionClaim, outputs: Sequence[StoredOutput], *, now: int) -> bool:
     """It is done, and this is what it made; False where it is not ours any more, and nothing changed."""
     if not tx.run(_SQL["succeed"], {"number": claimed.number, "lease": claimed.lease, "now": now}):
         return False
@@ -147,7 +147,13 @@ def succeed(tx: Transaction, claimed: Claim, outputs: Sequence[StoredOutput], *,
 
 
 def fail(
-    tx: Transaction, claimed: Claim, error_class: ErrorClass, sentence: str, *, pace: ConversionSettings, now: int
+    tx: Transaction,
+    claimed: ConversionClaim,
+    error_class: ErrorClass,
+    sentence: str,
+    *,
+    pace: ConversionSettings,
+    now: int,
 ) -> str | None:
     """It failed: the state that it has now, or None where it is not ours any more."""
     row = tx.one(_SQL["failures_of"], {"number": claimed.number, "lease": claimed.lease})
@@ -162,7 +168,7 @@ def fail(
     return "pending"
 
 
-def release(tx: Transaction, claimed: Claim, *, now: int) -> None:
+def release(tx: Transaction, claimed: ConversionClaim, *, now: int) -> None:
     """Give it back, to be begun again: who held it is stopping, or the file is gone for now."""
     if tx.run(_SQL["release"], {"number": claimed.number, "lease": claimed.lease, "now": now}):
         tx.run(_SQL["touch_file"], {"number": claimed.number})
@@ -186,7 +192,7 @@ def _end(
         tx.run(_SQL["put_off"], {**values, "due_at": step.due_at})
 
 
-def _tell(tx: Transaction, claimed: Claim, verb: str, *, now: int) -> None:
+def _tell(tx: Transaction, claimed: ConversionClaim, verb: str, *, now: int) -> None:
     tx.run(_SQL["touch_file"], {"number": claimed.number})
     if claimed.current:  # the record shows the conversion of the current version only
         _tell_file(tx, claimed.file_id, verb, now=now)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ingestd.process.statements import load_statements
-from workspaced.core.problems import Conflict, NotFound
+from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.security.audit_log import SYSTEM, AuditAction, note
-from workspaced.storage.port import Reader, Transaction
+from workspaced.storage.port import ReadTransaction, Transaction
 
 _SQL = load_statements("workspaced.resources.cloud_storage", "deleted_files.sql")
 
@@ -24,7 +24,7 @@ class Known(NamedTuple):
     deleted_at: int | None
 
 
-def every_file(reader: Reader, *, workspace_id: str = "") -> list[Known]:
+def every_file(reader: ReadTransaction, *, workspace_id: str = "") -> list[Known]:
     """All of them, or those of one workspace, the deleted ones too, oldest first."""
     return [Known._make(row) for row in reader.all(_SQL["all_files"], {"workspace_id": workspace_id})]
 
@@ -33,21 +33,21 @@ def restore(tx: Transaction, file_id: str, *, now: int) -> None:
     """A deleted file is there again, with all its versions and what was made of them. What was still to be converted goes on.
 
     Raises:
-        NotFound: there is none, or it is purged already.
-        Conflict: it is not deleted, or its workspace is.
+        NotFoundProblem: there is none, or it is purged already.
+        ConflictProblem: it is not deleted, or its workspace is.
     """
     row = tx.one(_SQL["find_any"], {"id": file_id})
     if row is None:
-        raise NotFound("file_not_found", f"There is no file {file_id}, deleted or not.")
+        raise NotFoundProblem("file_not_found", f"There is no file {file_id}, deleted or not.")
     workspace, workspace_id, deleted_at, workspace_deleted_at = row
     if workspace_deleted_at is not None:
-        raise Conflict(
+        raise ConflictProblem(
             "workspace_deleted",
             f"File {file_id} is in workspace {workspace_id}, which is deleted. Restore that first: "
             f"`workspaced workspaces restore {workspace_id}`.",
         )
     if deleted_at is None:
-        raise Conflict("not_deleted", f"File {file_id} is not deleted.")
+        raise ConflictProblem("not_deleted", f"File {file_id} is not deleted.")
     values = {"now": now, "actor": SYSTEM.principal}
     tx.run(_SQL["restore"], {"id": file_id, **values})
     tx.run(_SQL["show_workspace_anew"], {"workspace": workspace, **values})

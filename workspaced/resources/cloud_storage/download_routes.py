@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from workspaced.core.problems import Forbidden
+from workspaced.core.problems import ForbiddenProblem
 from workspaced.core.text import as_uuid
 from workspaced.http.operations import Call, Operation
 from workspaced.http.responses import Response, etag
@@ -17,10 +17,10 @@ from workspaced.resources.cloud_storage.upload_routes import COLLECTION
 from workspaced.resources.cloud_storage.values import StoredFile
 from workspaced.security.permissions import FILES_READ
 from workspaced.storage.blobs.port import Blobs
-from workspaced.storage.port import Reader
+from workspaced.storage.port import ReadTransaction
 
 
-class ExportsDisabled(Forbidden):
+class ExportsDisabled(ForbiddenProblem):
     """The workspace gives no files away (contract A7)."""
 
     def __init__(self) -> None:
@@ -80,12 +80,12 @@ async def _after(first: bytes, others: AsyncGenerator[bytes, None]) -> AsyncGene
             yield part
 
 
-def _wanted(reader: Reader, call: Call) -> _Wanted:
+def _wanted(reader: ReadTransaction, call: Call) -> _Wanted:
     """What the path and the query mean.
 
     Raises:
         Unauthenticated: the caller has no key, and the file is not public.
-        Forbidden: there is no such file, version or output for this caller; or files may not be downloaded at all.
+        ForbiddenProblem: there is no such file, version or output for this caller; or files may not be downloaded at all.
     """
     file = permission.readable_file(reader, call)
     if not file.exports_enabled:
@@ -99,20 +99,20 @@ def _wanted(reader: Reader, call: Call) -> _Wanted:
             return _Wanted(
                 file_name=output.name, content_type=output.content_type, sha256=output.sha256, size=output.size
             )
-    raise Forbidden
+    raise ForbiddenProblem
 
 
-def _version(reader: Reader, call: Call, file: StoredFile) -> tuple[int, _Wanted]:
+def _version(reader: ReadTransaction, call: Call, file: StoredFile) -> tuple[int, _Wanted]:
     """The version that is asked for, by its number, and its bytes; the current one has the name that the file has now."""
     version_id = call.query.get("versionId")
     if version_id is None or as_uuid(version_id) == file.version_id:
         if file.version_number is None or file.sha256 is None or file.size is None:
-            raise Forbidden
+            raise ForbiddenProblem
         current = _Wanted(file_name=file.file_name, content_type=file.content_type, sha256=file.sha256, size=file.size)
         return file.version_number, current
     version = store.find_version(reader, file, as_uuid(version_id) or "")
     if version is None:
-        raise Forbidden
+        raise ForbiddenProblem
     former = _Wanted(
         file_name=version.file_name, content_type=version.content_type, sha256=version.sha256, size=version.size
     )

@@ -7,18 +7,18 @@ from typing import Any
 import msgspec
 
 from workspaced.events.outbox import emit
-from workspaced.events.payload import Event, Origin
+from workspaced.events.payload import DomainEvent, Origin
 from workspaced.http.operations import Call
 from workspaced.resources.cloud_storage import store
 from workspaced.resources.cloud_storage.records import FileRecord, file_record, metadata_record
 from workspaced.resources.cloud_storage.values import StoredFile
 from workspaced.security.audit_log import AuditAction
-from workspaced.storage.port import Reader, Transaction
+from workspaced.storage.port import ReadTransaction, Transaction
 
 _NOTHING_BY_THEMSELVES = frozenset({"updatedAt", "updatedBy", "conversion"})
 
 
-def shown(reader: Reader, file: StoredFile) -> FileRecord:
+def shown(reader: ReadTransaction, file: StoredFile) -> FileRecord:
     """The record of a file."""
     return file_record(file, store.list_outputs(reader, file.version_number))
 
@@ -49,7 +49,7 @@ def emit_deleted(tx: Transaction, call: Call, file: StoredFile) -> None:
 def emit_metadata(tx: Transaction, call: Call, *, before: StoredFile, after: StoredFile) -> None:
     """The metadata of a file was replaced."""
     call.note(tx, _deed("metadata.updated", after, "metadata"))
-    event = Event(
+    event = DomainEvent(
         type="cloud_storage.metadata.updated",
         id=after.id,
         record=metadata_record(after),
@@ -75,7 +75,7 @@ def _deed(action: str, file: StoredFile, *changed: str) -> AuditAction:
 
 
 def _emit(tx: Transaction, origin: Origin, kind: str, file: StoredFile, **previous: object) -> None:
-    event = Event(type=f"cloud_storage.{kind}", id=file.id, record=shown(tx, file), previous=previous)
+    event = DomainEvent(type=f"cloud_storage.{kind}", id=file.id, record=shown(tx, file), previous=previous)
     emit(tx, origin, file.workspace_id, event)
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from ingestd.wire import names
 from workspaced.core.members import read_changes
-from workspaced.core.problems import Forbidden, Unauthenticated
+from workspaced.core.problems import ForbiddenProblem, UnauthenticatedProblem
 from workspaced.core.text import as_uuid
 from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.pagination import read_page
@@ -18,7 +18,7 @@ from workspaced.resources.cloud_storage.upload_routes import COLLECTION
 from workspaced.resources.cloud_storage.values import StoredFile, StoredVersion
 from workspaced.security.permissions import FILES_READ, FILES_WRITE
 from workspaced.settings.model import Limits
-from workspaced.storage.port import Reader, Transaction
+from workspaced.storage.port import ReadTransaction, Transaction
 
 _ONE = f"{COLLECTION}/{{file}}"
 _METADATA = f"{COLLECTION}/metadata/{{file}}"
@@ -41,7 +41,7 @@ def delete_file(call: Call) -> Work:
     def act(tx: Transaction) -> Response:
         file = permission.writable_file(tx, call)
         if file.workspace_id != workspace_id:
-            raise Forbidden
+            raise ForbiddenProblem
         call.require_match(file.version)
         events.emit_deleted(tx, call, file)
         store.delete_file(tx, file, actor=call.actor, now=call.now)
@@ -98,7 +98,7 @@ def replace_metadata(call: Call) -> Work:
 async def get_file(call: Call) -> Response:
     """The storage information; also of a file that is still to be uploaded, for whoever uploads it."""
 
-    def question(reader: Reader) -> tuple[StoredFile, FileRecord]:
+    def question(reader: ReadTransaction) -> tuple[StoredFile, FileRecord]:
         file = permission.readable_file(reader, call, uploading=True)
         return file, events.shown(reader, file)
 
@@ -111,7 +111,7 @@ async def get_file(call: Call) -> Response:
 async def list_files(call: Call) -> Response:
     """The available files of the workspace in the query, oldest first unless another order is asked for."""
 
-    def question(reader: Reader) -> tuple[int, list[FileRecord]]:
+    def question(reader: ReadTransaction) -> tuple[int, list[FileRecord]]:
         home = permission.readable_home(reader, call, workspace_id)
         found = store.list_files(reader, home)
         if page.sorted_by:
@@ -122,7 +122,7 @@ async def list_files(call: Call) -> Response:
         return len(found), [events.shown(reader, file) for file in stretch]
 
     if call.principal is None and as_uuid(call.query.get("workspaceId", "")) is None:
-        raise Unauthenticated  # before anything is said about the request
+        raise UnauthenticatedProblem  # before anything is said about the request
     workspace_id = read_workspace_id(call.query)
     page = read_page(call.query, longest=call.settings.limits.page_length, sortable=SORTABLE)
     total, records = await call.store.read(question)
@@ -133,7 +133,7 @@ async def list_versions(call: Call) -> Response:
     """The versions of a file, the newest first unless another order is asked for."""
     page = read_page(call.query, longest=call.settings.limits.page_length, sortable=SORTABLE_VERSIONS)
 
-    def question(reader: Reader) -> tuple[int, list[FileVersionRecord]]:
+    def question(reader: ReadTransaction) -> tuple[int, list[FileVersionRecord]]:
         file = permission.readable_file(reader, call)
         found = store.list_versions(reader, file)
         if page.sorted_by:

@@ -8,7 +8,7 @@ import hmac
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from workspaced.core.problems import Problem, Unavailable
+from workspaced.core.problems import Problem, UnavailableProblem
 
 PATH: Final = "/v1/cloud-storage/upload"
 SIGNATURE: Final = "&signature="
@@ -53,11 +53,11 @@ class UploadLinks:
         """Return what a link of this upload ends with; ``expires`` is the text in the link.
 
         Raises:
-            Unavailable: what links are signed with can't be read now.
+            UnavailableProblem: what links are signed with can't be read now.
         """
         digest = hmac.new(self._secret(), f"PUT\n{upload_id}\n{expires}".encode(), hashlib.sha256).digest()
         return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 def _not_yet() -> bytes:
-    raise Unavailable("starting", "The service is starting.")
+    raise UnavailableProblem("starting", "The service is starting.")

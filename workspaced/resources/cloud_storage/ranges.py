@@ -12,7 +12,7 @@ _RANGE = re.compile(
 )
 
 
-class Stretch(NamedTuple):
+class ByteRange(NamedTuple):
     """The bytes from ``start``, so many; ``whole``: it is all of them, asked for without a range."""
 
     start: int
@@ -20,13 +20,13 @@ class Stretch(NamedTuple):
     whole: bool
 
 
-def stretch(range_header: str | None, if_range: str | None, *, etag: str, size: int) -> Stretch:
+def stretch(range_header: str | None, if_range: str | None, *, etag: str, size: int) -> ByteRange:
     """What is to be sent of ``size`` bytes. Several ranges, other units and what can't be read are as if not asked for.
 
     Raises:
         RangeNotSatisfiable: the range begins after the end.
     """
-    all_of_it = Stretch(start=0, length=size, whole=True)
+    all_of_it = ByteRange(start=0, length=size, whole=True)
     match = _RANGE.fullmatch(range_header or "")
     # A date in If-Range can't be compared exactly, and a weak tag may not: both get the whole.
     if not match or (if_range is not None and if_range.strip() != etag):
@@ -35,11 +35,11 @@ def stretch(range_header: str | None, if_range: str | None, *, etag: str, size: 
         length = min(int(match["suffix"]), size)
         if not length:
             raise RangeNotSatisfiable(size)
-        return Stretch(start=size - length, length=length, whole=False)
+        return ByteRange(start=size - length, length=length, whole=False)
     first = int(match["first"])
     last = min(int(match["last"]), size - 1) if match["last"] is not None else size - 1
     if match["last"] is not None and int(match["last"]) < first:
         return all_of_it
     if first >= size:
         raise RangeNotSatisfiable(size)
-    return Stretch(start=first, length=last - first + 1, whole=False)
+    return ByteRange(start=first, length=last - first + 1, whole=False)

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Sequence
 
 from ingestd.process.statements import load_statements
-from workspaced.core.problems import Conflict, Forbidden
+from workspaced.core.problems import ConflictProblem, ForbiddenProblem
 from workspaced.resources.cloud_storage.rules import NewUpload
 from workspaced.resources.cloud_storage.values import (
     Content,
@@ -17,40 +17,40 @@ from workspaced.resources.cloud_storage.values import (
     StoredVersion,
 )
 from workspaced.settings.model import Limits
-from workspaced.storage.port import Reader, Transaction
+from workspaced.storage.port import ReadTransaction, Transaction
 
 _SQL = load_statements("workspaced.resources.cloud_storage", "queries.sql")
 
 
-def find_home(reader: Reader, workspace_id: str) -> Home | None:
+def find_home(reader: ReadTransaction, workspace_id: str) -> Home | None:
     """The workspace, unless it is deleted."""
     row = reader.one(_SQL["find_home"], {"workspace_id": workspace_id})
     return Home._make(row) if row else None
 
 
-def find_file(reader: Reader, file_id: str) -> StoredFile | None:
+def find_file(reader: ReadTransaction, file_id: str) -> StoredFile | None:
     """The file, whatever has been uploaded, unless it is deleted."""
     row = reader.one(_SQL["find_file"], {"id": file_id})
     return StoredFile._make(row) if row else None
 
 
-def list_files(reader: Reader, home: Home) -> list[StoredFile]:
+def list_files(reader: ReadTransaction, home: Home) -> list[StoredFile]:
     """The available files of a workspace, oldest first."""
     return [StoredFile._make(row) for row in reader.all(_SQL["list_files"], {"workspace": home.number})]
 
 
-def list_versions(reader: Reader, file: StoredFile) -> list[StoredVersion]:
+def list_versions(reader: ReadTransaction, file: StoredFile) -> list[StoredVersion]:
     """Every version, the newest first."""
     return [StoredVersion._make(row) for row in reader.all(_SQL["list_versions"], {"file": file.number})]
 
 
-def find_version(reader: Reader, file: StoredFile, version_id: str) -> StoredVersion | None:
+def find_version(reader: ReadTransaction, file: StoredFile, version_id: str) -> StoredVersion | None:
     """The version of this file with this id."""
     row = reader.one(_SQL["find_version"], {"file": file.number, "id": version_id})
     return StoredVersion._make(row) if row else None
 
 
-def list_outputs(reader: Reader, version: int | None) -> list[StoredOutput]:
+def list_outputs(reader: ReadTransaction, version: int | None) -> list[StoredOutput]:
     """What the conversion of a version, by its number, made; nothing of None."""
     if version is None:
         return []
@@ -61,19 +61,19 @@ def locked_home(tx: Transaction, workspace_id: str) -> Home:
     """The workspace, held against others who add to it.
 
     Raises:
-        Forbidden: there is none (contract C9).
+        ForbiddenProblem: there is none (contract C9).
     """
     row = tx.one(_SQL["lock_home"], {"workspace_id": workspace_id})
     if row is None:
-        raise Forbidden
+        raise ForbiddenProblem
     return Home._make(row)
 
 
-def target(reader: Reader, new: NewUpload) -> StoredFile | None:
+def target(reader: ReadTransaction, new: NewUpload) -> StoredFile | None:
     """The file that an upload adds a version to; None where it begins one.
 
     Raises:
-        Conflict: the id is that of something else, which is not told (contract G2).
+        ConflictProblem: the id is that of something else, which is not told (contract G2).
     """
     if new.id is None:
         return None
@@ -81,26 +81,26 @@ def target(reader: Reader, new: NewUpload) -> StoredFile | None:
     if (file is None and reader.one(_SQL["id_in_use"], {"id": new.id})) or (
         file is not None and file.workspace_id != new.workspace_id
     ):
-        raise Conflict("id_in_use", "This id is in use.")
+        raise ConflictProblem("id_in_use", "This id is in use.")
     return file
 
 
-def require_room(reader: Reader, home: Home, file: StoredFile | None, *, size: int, limits: Limits) -> None:
+def require_room(reader: ReadTransaction, home: Home, file: StoredFile | None, *, size: int, limits: Limits) -> None:
     """Hold an upload back that would go over a quota (contract G35).
 
     Raises:
-        Conflict: it would.
+        ConflictProblem: it would.
     """
     if file is None and limits.files_per_workspace:
         row = reader.one(_SQL["count_files"], {"workspace": home.number})
         if row and row[0] >= limits.files_per_workspace:
-            raise Conflict("quota_exceeded", f"A workspace may have {limits.files_per_workspace} files.")
+            raise ConflictProblem("quota_exceeded", f"A workspace may have {limits.files_per_workspace} files.")
     if file is not None and limits.versions_per_file and file.current_version >= limits.versions_per_file:
-        raise Conflict("quota_exceeded", f"A file may have {limits.versions_per_file} versions.")
+        raise ConflictProblem("quota_exceeded", f"A file may have {limits.versions_per_file} versions.")
     if limits.file_bytes_per_workspace:
         row = reader.one(_SQL["sum_bytes"], {"workspace": home.number})
         if row and row[0] + size > limits.file_bytes_per_workspace:
-            raise Conflict(
+            raise ConflictProblem(
                 "quota_exceeded", f"The files of a workspace may have {limits.file_bytes_per_workspace} bytes together."
             )
 
@@ -165,7 +165,7 @@ def purge(tx: Transaction, workspace: int, most: int) -> int:
     return tx.run(_SQL["purge_workspace"], {"workspace": workspace, "most": most})
 
 
-def referenced(reader: Reader, digests: Sequence[str]) -> frozenset[str]:
+def referenced(reader: ReadTransaction, digests: Sequence[str]) -> frozenset[str]:
     """Of these bytes, by their SHA-256, those that a version, an output or an upload names."""
     return frozenset(sha256 for sha256 in digests if reader.one(_SQL["is_referenced"], {"sha256": sha256}))
 

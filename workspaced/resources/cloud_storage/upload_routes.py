@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 
 from workspaced.core.members import read_body
-from workspaced.core.problems import Forbidden, Unprocessable
+from workspaced.core.problems import ForbiddenProblem, UnprocessableProblem
 from workspaced.core.text import as_uuid
 from workspaced.core.timestamps import stamp
 from workspaced.http.bodies import StreamedBody
@@ -22,7 +22,7 @@ from workspaced.resources.cloud_storage.values import Content, StoredFile, Store
 from workspaced.security.permissions import FILES_WRITE
 from workspaced.settings.model import Limits
 from workspaced.storage.blobs.port import Blobs, Incoming
-from workspaced.storage.port import Reader, Transaction
+from workspaced.storage.port import ReadTransaction, Transaction
 
 COLLECTION = "/v1/cloud-storage"
 _SECRET = ("Cache-Control", "no-store")
@@ -115,7 +115,7 @@ class _Uploads:
 
         async with self._taken(body) as incoming:
             if new.sha256 not in {None, incoming.sha256}:
-                raise Unprocessable(
+                raise UnprocessableProblem(
                     "sha256_mismatch", f"The bytes that came have the SHA-256 {incoming.sha256}, not {new.sha256}."
                 )
             file_id = new.id or str(uuid.uuid4())
@@ -146,24 +146,24 @@ class _Uploads:
             yield incoming
 
 
-def _offered(reader: Reader, upload_id: str) -> StoredUpload:
+def _offered(reader: ReadTransaction, upload_id: str) -> StoredUpload:
     """The upload of a link that is ours.
 
     Raises:
-        Forbidden: its file is gone by now.
+        ForbiddenProblem: its file is gone by now.
         Conflict: bytes have come by it before.
     """
     upload = upload_store.find(reader, upload_id)
     if upload is None:
-        raise Forbidden
+        raise ForbiddenProblem
     upload_store.require_unused(upload)
     return upload
 
 
-def _require_possible(reader: Reader, new: NewUpload, limits: Limits) -> None:
+def _require_possible(reader: ReadTransaction, new: NewUpload, limits: Limits) -> None:
     home = store.find_home(reader, new.workspace_id)
     if home is None:
-        raise Forbidden
+        raise ForbiddenProblem
     store.require_room(reader, home, store.target(reader, new), size=0, limits=limits)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ingestd.process.statements import load_statements
-from workspaced.core.problems import Conflict, Unprocessable
+from workspaced.core.problems import ConflictProblem, UnprocessableProblem
 from workspaced.resources.cloud_storage.rules import NewUpload
 from workspaced.resources.cloud_storage.values import StoredFile, StoredUpload
-from workspaced.storage.port import Reader, Transaction
+from workspaced.storage.port import ReadTransaction, Transaction
 
 _SQL = load_statements("workspaced.resources.cloud_storage", "queries.sql")
 
@@ -25,7 +25,7 @@ def offer(tx: Transaction, file: StoredFile, new: NewUpload, *, upload_id: str, 
     tx.run(_SQL["insert_upload"], values)
 
 
-def find(reader: Reader, upload_id: str) -> StoredUpload | None:
+def find(reader: ReadTransaction, upload_id: str) -> StoredUpload | None:
     """The upload, unless its file is deleted."""
     row = reader.one(_SQL["find_upload"], {"id": upload_id})
     return StoredUpload._make(row) if row else None
@@ -35,44 +35,46 @@ def require_unused(upload: StoredUpload) -> None:
     """A link is for one upload.
 
     Raises:
-        Conflict: it has come already.
+        ConflictProblem: it has come already.
     """
     if upload.sha256 is not None:
-        raise Conflict("upload_link_used", "Bytes were sent by this link before: ask for another link.")
+        raise ConflictProblem("upload_link_used", "Bytes were sent by this link before: ask for another link.")
 
 
 def receive(tx: Transaction, upload: StoredUpload, *, sha256: str, size: int, now: int) -> None:
     """The bytes are here.
 
     Raises:
-        Conflict: others came first.
+        ConflictProblem: others came first.
     """
     values = {"number": upload.number, "sha256": sha256, "size": size, "now": now}
     if not tx.run(_SQL["receive_upload"], values):
         require_unused(upload._replace(sha256=sha256))
 
 
-def to_complete(reader: Reader, file: StoredFile, *, upload_id: str | None, sha256: str | None) -> StoredUpload:
+def to_complete(
+    reader: ReadTransaction, file: StoredFile, *, upload_id: str | None, sha256: str | None
+) -> StoredUpload:
     """The upload that the caller means: the one that he names, else the newest whose bytes are here.
 
     One that is completed is found, too, if it is the last: asking twice is harmless.
 
     Raises:
-        Conflict: no bytes have come.
-        Unprocessable: those that came are not those that were announced.
+        ConflictProblem: no bytes have come.
+        UnprocessableProblem: those that came are not those that were announced.
     """
     uploads = [StoredUpload._make(row) for row in reader.all(_SQL["uploads_of_file"], {"file": file.number})]
     come = [one for one in uploads if one.sha256 is not None and upload_id in {None, one.id}]
     upload = next((one for one in come if one.completed_at is None), come[0] if come else None)
     if upload is None:
-        raise Conflict("not_uploaded", "No bytes have come for this file: send them to uploadUrl first.")
+        raise ConflictProblem("not_uploaded", "No bytes have come for this file: send them to uploadUrl first.")
     if upload.expected_size not in {None, upload.size}:
-        raise Unprocessable(
+        raise UnprocessableProblem(
             "size_mismatch", f"{upload.expected_size} bytes were announced, and {upload.size} came: upload again."
         )
     for expected in (upload.expected_sha256, sha256):
         if expected not in {None, upload.sha256}:
-            raise Unprocessable(
+            raise UnprocessableProblem(
                 "sha256_mismatch",
                 f"The bytes that came have the SHA-256 {upload.sha256}, not {expected}: upload again.",
             )

@@ -20,7 +20,7 @@ import structlog
 from workspaced.core.clock import Clock
 from workspaced.core.problems import Problem
 from workspaced.resources.cloud_storage import conversion_store, job
-from workspaced.resources.cloud_storage.conversion_store import CONVERSIONS, Claim
+from workspaced.resources.cloud_storage.conversion_store import CONVERSIONS, ConversionClaim
 from workspaced.resources.cloud_storage.converters.registry import kind_of
 from workspaced.resources.cloud_storage.job import Done, Failed
 from workspaced.resources.cloud_storage.values import StoredOutput
@@ -43,7 +43,7 @@ class ConversionWorker:
         self._wake = asyncio.Event()
         self._stopping = False
         self._postponed = False
-        self._claiming: dict[str, asyncio.Future[Claim | None]] = {}
+        self._claiming: dict[str, asyncio.Future[ConversionClaim | None]] = {}
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._holders: set[asyncio.Event] = set()
         self._name = f"{os.getpid()}-{secrets.token_hex(4)}"
@@ -73,7 +73,7 @@ class ConversionWorker:
         for event in (self._wake, *self._holders):
             event.set()
 
-    async def _next(self, now: int) -> Claim | None:
+    async def _next(self, now: int) -> ConversionClaim | None:
         """What is due at ``now``, claimed, as far as there is room."""
         self._postponed = False
         if self._stopping or len(self._under_way) >= self._pace.at_once:
@@ -91,7 +91,7 @@ class ConversionWorker:
         self._postponed = True
         return None
 
-    async def _claim(self, lease: str) -> Claim | None:
+    async def _claim(self, lease: str) -> ConversionClaim | None:
         """Who cancels this does not cancel the claim, which is on its way to the database already."""
         claiming = asyncio.ensure_future(
             self._store.write(
@@ -119,7 +119,7 @@ class ConversionWorker:
             return now + _BUSY_MS
         return sweep if due is None else min(due, sweep)
 
-    async def _carry(self, claimed: Claim) -> None:
+    async def _carry(self, claimed: ConversionClaim) -> None:
         """One conversion from its claim to its end; whoever takes it from us ends it."""
         del self._claiming[claimed.lease]
         log = structlog.get_logger().bind(file=claimed.file_id, lease=claimed.lease)
@@ -144,7 +144,7 @@ class ConversionWorker:
                 await asyncio.wait([ending])
                 raise
 
-    async def _end(self, claimed: Claim, *tasks: asyncio.Task[Any]) -> None:
+    async def _end(self, claimed: ConversionClaim, *tasks: asyncio.Task[Any]) -> None:
         """Nothing of it runs any more; what was not settled is given back."""
         given_up = not tasks[0].done()
         for task in tasks:
@@ -155,7 +155,7 @@ class ConversionWorker:
         self._under_way.pop(claimed.lease, None)
         self._wake.set()
 
-    async def _convert(self, claimed: Claim) -> str | None:
+    async def _convert(self, claimed: ConversionClaim) -> str | None:
         """The state that it ended in; None where it was not ours any more."""
         try:
             return await self._attempt(claimed)
@@ -166,7 +166,7 @@ class ConversionWorker:
             sentence = "Something failed in the service; its log has it."
             return await self._fail(claimed, Failed(error_class="internal", sentence=sentence))
 
-    async def _attempt(self, claimed: Claim) -> str | None:
+    async def _attempt(self, claimed: ConversionClaim) -> str | None:
         kind = kind_of(claimed.file_name, claimed.content_type)
         if kind is None:
             sentence = f"There is no converter for {claimed.content_type}."
@@ -179,7 +179,7 @@ class ConversionWorker:
                 return await self._fail(claimed, outcome)
             return await self._keep(claimed, outcome, folder / "made")
 
-    async def _keep(self, claimed: Claim, done: Done, folder: Path) -> str | None:
+    async def _keep(self, claimed: ConversionClaim, done: Done, folder: Path) -> str | None:
         async with AsyncExitStack() as held:
             incoming = []
             for one in done.made:
@@ -195,7 +195,7 @@ class ConversionWorker:
             )
             return "succeeded" if settled else None
 
-    async def _fail(self, claimed: Claim, failed: Failed) -> str | None:
+    async def _fail(self, claimed: ConversionClaim, failed: Failed) -> str | None:
         structlog.get_logger().info(
             "conversion_failed", file=claimed.file_id, error_class=failed.error_class, error=failed.sentence
         )
@@ -205,7 +205,7 @@ class ConversionWorker:
             )
         )
 
-    async def _hold(self, claimed: Claim) -> None:
+    async def _hold(self, claimed: ConversionClaim) -> None:
         """Renew the lease until it is not ours any more, or nobody wants the file; a commit that may say so is heard."""
         wake = asyncio.Event()
         self._holders.add(wake)
@@ -214,7 +214,7 @@ class ConversionWorker:
         finally:
             self._holders.discard(wake)
 
-    async def _hold_until(self, claimed: Claim, wake: asyncio.Event) -> None:
+    async def _hold_until(self, claimed: ConversionClaim, wake: asyncio.Event) -> None:
         beat_ms = int(self._pace.heartbeat_seconds * 1_000)
         due = self._clock.now() + beat_ms
         while True:
@@ -239,7 +239,7 @@ class ConversionWorker:
                 if claimed := await claiming:
                     await self._give_back(claimed)
 
-    async def _give_back(self, claimed: Claim) -> None:
+    async def _give_back(self, claimed: ConversionClaim) -> None:
         try:
             await self._store.write(lambda tx: conversion_store.release(tx, claimed, now=self._clock.now()))
         except Problem as problem:

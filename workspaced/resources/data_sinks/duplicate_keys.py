@@ -16,7 +16,7 @@ def least_of(changes: Sequence[Change], before: StoredEntry | None) -> tuple[lis
 
     ``before`` is the entry that has the key, if there is one.
     """
-    key = changes[0][0]
+    key = changes[0].key
     value, data_type, observed_at = (before.value, before.data_type, before.observed_at) if before else (None, "", None)
     entry_id: str | None = None
     there, kept, written = before is not None, before is not None, False
@@ -38,7 +38,7 @@ def least_of(changes: Sequence[Change], before: StoredEntry | None) -> tuple[lis
             there, entry_id, observed_at = True, new_id, new_observed_at
     least: list[Change] = []
     if before and not kept:
-        least.append((key, None, None, None, None, True))
+        least.append(Change(key, None, None, None, None, remove=True))
     if there and written:
-        least.append((key, value, data_type, entry_id, observed_at, False))
+        least.append(Change(key, value, data_type, entry_id, observed_at, remove=False))
     return least, tally

@@ -23,7 +23,7 @@ from workspaced.resources.data_sinks.sink_address import id_digits, row_number
 from workspaced.resources.data_sinks.values import StoredEntry, StoredSink
 from workspaced.settings.model import Limits
 from workspaced.storage.bounded_walk import Walked, walk
-from workspaced.storage.port import Reader, Row
+from workspaced.storage.port import ReadTransaction, Row
 
 SORTABLE: Final = frozenset({"key", "createdAt", "updatedAt"})
 FORMATS: Final = ("json", "csv")
@@ -99,7 +99,7 @@ def read_listing(query: Mapping[str, str], limits: Limits) -> Listing:
     return Listing(page=page, search=search, form=form, walk=limits.walked_rows)
 
 
-def read_entries(reader: Reader, sink: StoredSink, listing: Listing) -> EntryPage:
+def read_entries(reader: ReadTransaction, sink: StoredSink, listing: Listing) -> EntryPage:
     """The page; without ``take``, every entry from the cursor on.
 
     Raises:
@@ -130,7 +130,7 @@ def read_entries(reader: Reader, sink: StoredSink, listing: Listing) -> EntryPag
     return EntryPage(rows=iter([rows] if rows else []), records=len(rows), total=total, next=following)
 
 
-def _search(reader: Reader, listing: Listing, name: str, values: Mapping[str, object]) -> Walked[int | str]:
+def _search(reader: ReadTransaction, listing: Listing, name: str, values: Mapping[str, object]) -> Walked[int | str]:
     def matching(after: int | str, count: int, most: int) -> list[Row]:
         return reader.all(_SQL[f"{name}_search"], {**values, "after": after, "walk": count, "take": most, "skip": 0})
 
@@ -155,14 +155,14 @@ def _place(listing: Listing, row: Row) -> int | str:
     return entry.number if listing.order == "created" else entry.key
 
 
-def _count(reader: Reader, sink: StoredSink, listing: Listing) -> int:
+def _count(reader: ReadTransaction, sink: StoredSink, listing: Listing) -> int:
     if listing.pattern is None:
         return sink.entry_count
     row = reader.one(_SQL["count"], {"sink": sink.number, "pattern": listing.pattern})
     return int(row[0]) if row else 0
 
 
-def _values(reader: Reader, sink: StoredSink, listing: Listing) -> dict[str, object]:
+def _values(reader: ReadTransaction, sink: StoredSink, listing: Listing) -> dict[str, object]:
     """The parameters of every statement of the order, but for ``take`` and ``walk``."""
     page = listing.page
     values: dict[str, object] = {"sink": sink.number, "pattern": listing.pattern, "skip": page.skip}
@@ -183,7 +183,7 @@ def _values(reader: Reader, sink: StoredSink, listing: Listing) -> dict[str, obj
             return {**values, "instant": int(instant), "after": key}
 
 
-def _number(reader: Reader, position: tuple[str, ...]) -> int:
+def _number(reader: ReadTransaction, position: tuple[str, ...]) -> int:
     (digits,) = _texts(position, 1)
     if len(digits) != 12 or not digits.isascii() or not all(digit in "0123456789abcdef" for digit in digits):
         raise Cursor.refused()
@@ -196,7 +196,7 @@ def _texts(position: tuple[str, ...], count: int) -> tuple[str, ...]:
     return position
 
 
-def _cursor(reader: Reader, listing: Listing, row: Row) -> str:
+def _cursor(reader: ReadTransaction, listing: Listing, row: Row) -> str:
     """The cursor behind an entry."""
     entry = StoredEntry._make(row)
     if listing.order == "updated":
@@ -204,7 +204,7 @@ def _cursor(reader: Reader, listing: Listing, row: Row) -> str:
     return _cursor_at(reader, listing, _place(listing, row))
 
 
-def _cursor_at(reader: Reader, listing: Listing, place: int | str) -> str:
+def _cursor_at(reader: ReadTransaction, listing: Listing, place: int | str) -> str:
     """The cursor behind a number or a key. A number is written as ids write it, so that it says nothing of other sinks."""
     if isinstance(place, int):
         place = id_digits(place, id_offset=read_id_offset(reader))

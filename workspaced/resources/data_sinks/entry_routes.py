@@ -15,7 +15,7 @@ from workspaced.resources.data_sinks.records import entry_record
 from workspaced.resources.data_sinks.rules import DataSinkEntryChanges, NewDataSinkEntry
 from workspaced.resources.data_sinks.sink_routes import named
 from workspaced.resources.data_sinks.values import StoredEntry, StoredSink, written
-from workspaced.storage.port import Reader, Transaction
+from workspaced.storage.port import ReadTransaction, Transaction
 
 
 async def get_entry(call: Call) -> Response:
@@ -74,6 +74,6 @@ def delete_entry(call: Call) -> Work:
     return Work(act=act)
 
 
-def _found(reader: Reader, call: Call) -> tuple[StoredSink, StoredEntry]:
+def _found(reader: ReadTransaction, call: Call) -> tuple[StoredSink, StoredEntry]:
     sink = store.get_sink(reader, call.workspace_id, named(call))
     return sink, entry_store.get_entry(reader, sink, call.names["key"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ingestd.process.statements import load_statements
-from workspaced.core.problems import Conflict, NotFound
+from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.core.text import as_uuid
 from workspaced.resources.data_sinks.rules import NewDataSinkEntry
 from workspaced.resources.data_sinks.sink_address import ID_MULTIPLIER, row_number
@@ -17,23 +17,23 @@ from workspaced.resources.data_sinks.values import (
     StoredSink,
 )
 from workspaced.settings.model import Limits
-from workspaced.storage.port import Reader, Row, Transaction
+from workspaced.storage.port import ReadTransaction, Row, Transaction
 
 _SQL = load_statements("workspaced.resources.data_sinks", "queries.sql")
 CHUNK_ROWS = 1_000
 
 
-def find_entry(reader: Reader, sink: StoredSink, key: str) -> StoredEntry | None:
+def find_entry(reader: ReadTransaction, sink: StoredSink, key: str) -> StoredEntry | None:
     """The entry with this key."""
     row = reader.one(_SQL["find_entry"], {"sink": sink.number, "key": key})
     return StoredEntry._make(row) if row else None
 
 
-def get_entry(reader: Reader, sink: StoredSink, segment: str) -> StoredEntry:
+def get_entry(reader: ReadTransaction, sink: StoredSink, segment: str) -> StoredEntry:
     """The entry that a path's segment names: by key or, where no entry has it as key, by id (contract S7).
 
     Raises:
-        NotFound: there is none.
+        NotFoundProblem: there is none.
     """
     found = find_entry(reader, sink, segment)
     entry_id = None if found else as_uuid(segment)
@@ -42,11 +42,11 @@ def get_entry(reader: Reader, sink: StoredSink, segment: str) -> StoredEntry:
         if owner and owner[1] == sink.number and not owner[3]:
             found = find_entry(reader, sink, owner[2])
     if found is None:
-        raise NotFound("entry_not_found", "There is no such entry in this data sink.")
+        raise NotFoundProblem("entry_not_found", "There is no such entry in this data sink.")
     return found
 
 
-def read_id_offset(reader: Reader) -> int:
+def read_id_offset(reader: ReadTransaction) -> int:
     """This database's own offset in the digits of entries' ids."""
     row = reader.one(_SQL["read_id_offset"])
     if row is None:
@@ -54,7 +54,7 @@ def read_id_offset(reader: Reader) -> int:
     return int(row[0])
 
 
-def owner_of_id(reader: Reader, entry_id: str) -> Row | None:
+def owner_of_id(reader: ReadTransaction, entry_id: str) -> Row | None:
     """Number, sink's number and key of the entry with this id, in any sink, and whether that sink is deleted."""
     number = row_number(entry_id, id_offset=read_id_offset(reader))
     return reader.one(_SQL["find_entry_number_by_id"], {"id": entry_id, "number": number})
@@ -69,7 +69,7 @@ def is_id_in_use(tx: Transaction, entry_id: str) -> bool:
     return owner is not None
 
 
-def entry_chunks(reader: Reader, sink: StoredSink) -> Iterator[list[Row]]:
+def entry_chunks(reader: ReadTransaction, sink: StoredSink) -> Iterator[list[Row]]:
     """Every entry in the order of creation; rows in `StoredEntry`'s order."""
     return reader.chunks(_SQL["list_entries"], {"sink": sink.number}, CHUNK_ROWS)
 
@@ -92,10 +92,10 @@ def require_room(sink: StoredSink, added: int, limits: Limits) -> None:
     """Hold the quota.
 
     Raises:
-        Conflict: the sink would have more entries than allowed.
+        ConflictProblem: the sink would have more entries than allowed.
     """
     if added > 0 and limits.entries_per_sink and sink.entry_count + added > limits.entries_per_sink:
-        raise Conflict("quota_exceeded", f"A data sink may have {limits.entries_per_sink} entries.")
+        raise ConflictProblem("quota_exceeded", f"A data sink may have {limits.entries_per_sink} entries.")
 
 
 def create_entry(
@@ -104,10 +104,12 @@ def create_entry(
     """A new entry.
 
     Raises:
-        Conflict: the key or the id is in use, or the quota is reached.
+        ConflictProblem: the key or the id is in use, or the quota is reached.
     """
     if existing := find_entry(tx, sink, new.key):
-        raise Conflict("duplicate_key", "This data sink has an entry with this key already.", existingId=existing.id)
+        raise ConflictProblem(
+            "duplicate_key", "This data sink has an entry with this key already.", existingId=existing.id
+        )
     return upsert_entry(tx, sink, new.as_change(), None, actor=actor, now=now, limits=limits)
 
 
@@ -124,13 +126,13 @@ def upsert_entry(
     """Write one entry, new or ``existing`` (as just read); an older observation changes nothing (contract M6).
 
     Raises:
-        Conflict: the id is in use, or the quota is reached.
+        ConflictProblem: the id is in use, or the quota is reached.
     """
     key, value, data_type, entry_id, observed_at, _ = change
     if existing is None:
         require_room(sink, 1, limits)
         if entry_id and is_id_in_use(tx, entry_id):
-            raise Conflict("id_in_use", "This id is in use.")
+            raise ConflictProblem("id_in_use", "This id is in use.")
         before, id_offset = take_numbers(tx, 1)
         number: int | None = before + 1
     else:

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 import msgspec
 
 from workspaced.events.outbox import emit, has_subscribers, listening
-from workspaced.events.payload import Event, Origin
+from workspaced.events.payload import DomainEvent, Origin
 from workspaced.events.resource import entry_resource
 from workspaced.resources.data_sinks.mass_store import entries_of
 from workspaced.resources.data_sinks.records import entry_record, sink_record
 from workspaced.resources.data_sinks.values import Change, StoredEntry, StoredSink
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage.port import Transaction
 
 _ENTRY = "data_sink.entry"
@@ -53,11 +53,11 @@ def emit_entry_changes(tx: Transaction, origin: Origin, sink: StoredSink, change
 
 def emit_new_sink(tx: Transaction, origin: Origin, sink: StoredSink, record: bytes) -> None:
     """``record`` is the JSON of the sink with its entries; they are told with it and not one by one (contract S14)."""
-    emit(tx, origin, sink.workspace_id, Event(type="data_sink.created", id=sink.id, record=msgspec.Raw(record)))
+    emit(tx, origin, sink.workspace_id, DomainEvent(type="data_sink.created", id=sink.id, record=msgspec.Raw(record)))
 
 
 def emit_changed_sink(
-    tx: Transaction, origin: Origin, *, before: StoredSink, after: StoredSink, settings: Settings
+    tx: Transaction, origin: Origin, *, before: StoredSink, after: StoredSink, settings: WorkspacedSettings
 ) -> None:
     """A sink whose own members changed; an entry written to it is told as an entry."""
     record, former = sink_record(after, settings), sink_record(before, settings)
@@ -67,17 +67,17 @@ def emit_changed_sink(
         if getattr(before, name) != getattr(after, name)
     }
     if previous:
-        event = Event(type="data_sink.updated", id=after.id, record=record, previous=previous)
+        event = DomainEvent(type="data_sink.updated", id=after.id, record=record, previous=previous)
         emit(tx, origin, after.workspace_id, event)
 
 
-def emit_deleted_sink(tx: Transaction, origin: Origin, sink: StoredSink, settings: Settings) -> None:
+def emit_deleted_sink(tx: Transaction, origin: Origin, sink: StoredSink, settings: WorkspacedSettings) -> None:
     """A sink that is gone with its entries, as it was, without them."""
-    event = Event(type="data_sink.deleted", id=sink.id, record=sink_record(sink, settings))
+    event = DomainEvent(type="data_sink.deleted", id=sink.id, record=sink_record(sink, settings))
     emit(tx, origin, sink.workspace_id, event)
 
 
-def _entry_events(sink: StoredSink, before: StoredEntry | None, after: StoredEntry | None) -> list[Event]:
+def _entry_events(sink: StoredSink, before: StoredEntry | None, after: StoredEntry | None) -> list[DomainEvent]:
     if before and after and before.id == after.id:
         previous: dict[str, object] = {}
         if before.value != after.value:
@@ -91,8 +91,8 @@ def _entry_events(sink: StoredSink, before: StoredEntry | None, after: StoredEnt
     return gone + come
 
 
-def _event(verb: str, sink: StoredSink, entry: StoredEntry, previous: Mapping[str, object]) -> Event:
-    return Event(
+def _event(verb: str, sink: StoredSink, entry: StoredEntry, previous: Mapping[str, object]) -> DomainEvent:
+    return DomainEvent(
         type=f"{_ENTRY}.{verb}",
         id=entry.id,
         record=entry_record(entry, sink.id),

@@ -34,7 +34,7 @@ def update_mass(call: Call) -> Work:
 
 def _single(call: Call, single: Single, *, may_create: bool) -> Work:
     change = single.change
-    if change[5]:
+    if change.remove:
         raise Invalid.at("/delete", "delete_needs_bulk", "Only an item of the bulk form can delete.")
 
     return Work(act=SingleUpsert(call, change, may_create), ignored=single.ignored)
@@ -115,7 +115,7 @@ def _counts(tally: Tally) -> dict[str, int]:
 
 def _shown(by_key: Mapping[str, StoredEntry], change: Change, sink: StoredSink) -> object:
     """The final record of an item's key; null where the entry is gone."""
-    entry = by_key.get(change[0])
+    entry = by_key.get(change.key)
     return entry_record(entry, sink.id) if entry else None
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 
 from ingestd.process.statements import load_statements
-from workspaced.core.problems import Conflict, NotFound, Problem
+from workspaced.core.problems import ConflictProblem, NotFoundProblem, Problem
 from workspaced.resources.data_sinks.duplicate_keys import least_of
 from workspaced.resources.data_sinks.entry_store import find_entry, is_id_in_use, require_room, take_numbers, touch_sink
 from workspaced.resources.data_sinks.sink_address import ID_MULTIPLIER
 from workspaced.resources.data_sinks.values import DEFAULT_DATA_TYPE, Change, StoredEntry, StoredSink, Tally
 from workspaced.settings.model import Limits
-from workspaced.storage.port import Reader, Transaction
+from workspaced.storage.port import ReadTransaction, Transaction
 
 _SQL = load_statements("workspaced.resources.data_sinks", "queries.sql")
 
@@ -22,17 +23,17 @@ def rounds(changes: Sequence[Change]) -> list[list[Change]]:
     Sorted, since neighbours in the index are then written together, and since two bulks that lock rows in one order
     can't deadlock (contract M4).
     """
-    if len({change[0] for change in changes}) == len(changes):
-        return [sorted(changes, key=_key)]
+    if len({change.key for change in changes}) == len(changes):
+        return [sorted(changes, key=attrgetter("key"))]
     seen: dict[str, int] = {}
     by_round: list[list[Change]] = []
     for change in changes:
-        turn = seen.get(change[0], 0)
-        seen[change[0]] = turn + 1
+        turn = seen.get(change.key, 0)
+        seen[change.key] = turn + 1
         if turn == len(by_round):
             by_round.append([])
         by_round[turn].append(change)
-    return [sorted(part, key=_key) for part in by_round]
+    return [sorted(part, key=attrgetter("key")) for part in by_round]
 
 
 def apply_changes(
@@ -41,17 +42,17 @@ def apply_changes(
     """Apply all changes in order; the sink's own row follows.
 
     Raises:
-        Conflict: the quota is reached; what was done so far is for the transaction to undo.
+        ConflictProblem: the quota is reached; what was done so far is for the transaction to undo.
     """
     least, total = _least(tx, sink, changes)
     for turn, part in enumerate(rounds(least) if least else ()):
         _stage(tx, part)
         met = Tally(accepted=len(part))
-        upserts = sum(1 for change in part if not change[5])
+        upserts = sum(1 for change in part if not change.remove)
         existing = 0
         if sink.entry_count or turn:
             met, existing = _compare(tx, sink, len(part))
-            if any(change[2] is None for change in part):
+            if any(change.data_type is None for change in part):
                 tx.run(_SQL["keep_data_types"], {"sink": sink.number})
         created = upserts - existing
         added = created - met.deleted
@@ -68,8 +69,8 @@ def apply_changes(
 
 def entries_of(tx: Transaction, sink: StoredSink, changes: Sequence[Change]) -> Mapping[str, StoredEntry]:
     """The entries that the changes' keys have now."""
-    keys = dict.fromkeys(change[0] for change in changes)
-    _stage(tx, [(key, None, None, None, None, False) for key in sorted(keys)])
+    keys = dict.fromkeys(change.key for change in changes)
+    _stage(tx, [Change(key, None, None, None, None, remove=False) for key in sorted(keys)])
     return _staged_entries(tx, sink)
 
 
@@ -80,13 +81,13 @@ def upsert_each(
 
     An older observation changes nothing (contract M6).
     """
-    _stage(tx, sorted(changes, key=_key))
+    _stage(tx, sorted(changes, key=attrgetter("key")))
     before = _staged_entries(tx, sink) if sink.entry_count else {}
-    if any(change[2] is None for change in changes):
+    if any(change.data_type is None for change in changes):
         tx.run(_SQL["keep_data_types"], {"sink": sink.number})
     _upsert(tx, sink, len(changes), actor=actor, now=now)
     after = _staged_entries(tx, sink)
-    states = [(before.get(change[0]), after[change[0]]) for change in changes]
+    states = [(before.get(change.key), after[change.key]) for change in changes]
     if any(former is None or former.version != entry.version for former, entry in states):
         touch_sink(tx, sink, added=len(after) - len(before), actor=actor, now=now)
     return states
@@ -104,13 +105,13 @@ def faults_of(
 
     An id on a change of an entry that exists is ignored. Nothing is asked where nothing can be wrong.
     """
-    doubtful = {change[0] for change in changes if change[3]} if may_create else {change[0] for change in changes}
+    doubtful = {change.key for change in changes if change.id} if may_create else {change.key for change in changes}
     if not doubtful:
         return
     present: dict[str, bool] = {}
     ids: set[str] = set()
     for index, change in enumerate(changes):
-        key, entry_id, remove = change[0], change[3], change[5]
+        key, entry_id, remove = change.key, change.id, change.remove
         if key not in doubtful:
             continue
         if key not in present:
@@ -119,10 +120,13 @@ def faults_of(
             present[key] = False
         elif not present[key]:
             if not may_create:
-                yield index, NotFound("entry_not_found", f"There is no entry '{key}', and create=false was asked for.")
+                yield (
+                    index,
+                    NotFoundProblem("entry_not_found", f"There is no entry '{key}', and create=false was asked for."),
+                )
                 continue
             if entry_id and (entry_id in ids or is_id_in_use(tx, entry_id)):
-                yield index, Conflict("id_in_use", f"The id of entry '{key}' is in use.")
+                yield index, ConflictProblem("id_in_use", f"The id of entry '{key}' is in use.")
                 continue
             if entry_id:
                 ids.add(entry_id)
@@ -133,7 +137,7 @@ def _least(tx: Transaction, sink: StoredSink, changes: Sequence[Change]) -> tupl
     """The changes with as few of each key as end the same, and what the others are to be counted as."""
     by_key: dict[str, list[Change]] = {}
     for change in changes:
-        by_key.setdefault(change[0], []).append(change)
+        by_key.setdefault(change.key, []).append(change)
     if len(by_key) == len(changes):
         return changes, Tally()
     repeated = {key: own for key, own in by_key.items() if len(own) > 1}
@@ -147,7 +151,7 @@ def _least(tx: Transaction, sink: StoredSink, changes: Sequence[Change]) -> tupl
     return least, left_out
 
 
-def _is_there(reader: Reader, sink: StoredSink, key: str) -> bool:
+def _is_there(reader: ReadTransaction, sink: StoredSink, key: str) -> bool:
     return bool(sink.entry_count) and find_entry(reader, sink, key) is not None
 
 
@@ -185,7 +189,3 @@ def _upsert(tx: Transaction, sink: StoredSink, count: int, *, actor: str, now: i
             "actor": actor,
         },
     )
-
-
-def _key(change: Change) -> str:
-    return change[0]

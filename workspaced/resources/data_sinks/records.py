@@ -13,7 +13,7 @@ from workspaced.core.json_schema import Timestamp, Uuid, ref
 from workspaced.core.timestamps import stamp
 from workspaced.resources.data_sinks.sink_address import visible_id
 from workspaced.resources.data_sinks.values import StoredEntry, StoredSink
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage.port import Row
 
 
@@ -65,7 +65,7 @@ def entry_record(row: Row | StoredEntry, sink_id: str) -> DataSinkEntryRecord:
     )
 
 
-def sink_record(sink: StoredSink, settings: Settings) -> DataSinkOnlyRecord:
+def sink_record(sink: StoredSink, settings: WorkspacedSettings) -> DataSinkOnlyRecord:
     """A sink."""
     icon: msgspec.Raw | str | None = sink.icon
     if sink.icon is not None and not settings.icon_as_text:
@@ -86,7 +86,7 @@ def sink_record(sink: StoredSink, settings: Settings) -> DataSinkOnlyRecord:
     )
 
 
-def open_sink(sink: StoredSink, settings: Settings) -> bytes:
+def open_sink(sink: StoredSink, settings: WorkspacedSettings) -> bytes:
     """The JSON of a sink up to the opened list of its entries; ``]}`` closes both."""
     return encode(sink_record(sink, settings))[:-1] + b',"entries":['
 
@@ -96,6 +96,6 @@ def joined_entries(rows: Iterable[Row | StoredEntry], sink_id: str) -> bytes:
     return encode([entry_record(row, sink_id) for row in rows])[1:-1]
 
 
-def whole_sink(sink: StoredSink, entries: Iterable[StoredEntry], settings: Settings) -> bytes:
+def whole_sink(sink: StoredSink, entries: Iterable[StoredEntry], settings: WorkspacedSettings) -> bytes:
     """The JSON of a sink with these entries."""
     return open_sink(sink, settings) + joined_entries(entries, sink.id) + b"]}"

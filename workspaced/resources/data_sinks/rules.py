@@ -134,7 +134,7 @@ class NewDataSinkEntry:
 
     def as_change(self) -> Change:
         """Return the same as an item of a mass update."""
-        return (self.key, self.value, self.data_type, self.id, None, False)
+        return Change(self.key, self.value, self.data_type, self.id, None, remove=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

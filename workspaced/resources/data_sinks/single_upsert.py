@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from workspaced.core.problems import NotFound
+from workspaced.core.problems import NotFoundProblem
 from workspaced.events.outbox import has_subscribers
 from workspaced.http.operations import Call
 from workspaced.http.responses import Headers, Response, etag, json_response
@@ -39,14 +39,14 @@ class SingleUpsert(BatchableWork[Response]):
         """Alone.
 
         Raises:
-            NotFound: there is no such sink, or no such entry and none may be made.
+            NotFoundProblem: there is no such sink, or no such entry and none may be made.
             Conflict: the id is in use, or the quota is reached.
         """
         call = self.call
         sink = store.get_sink(tx, call.workspace_id, named(call))
-        existing = entry_store.find_entry(tx, sink, self.change[0])
+        existing = entry_store.find_entry(tx, sink, self.change.key)
         if existing is None and not self.may_create:
-            raise NotFound("entry_not_found", "There is no such entry, and create=false was asked for.")
+            raise NotFoundProblem("entry_not_found", "There is no such entry, and create=false was asked for.")
         entry = entry_store.upsert_entry(
             tx, sink, self.change, existing, actor=call.actor, now=call.now, limits=call.settings.limits
         )
@@ -57,13 +57,13 @@ class SingleUpsert(BatchableWork[Response]):
         """The first of each key, where nothing can be wrong with it.
 
         Raises:
-            NotFound: there is no such sink.
+            NotFoundProblem: there is no such sink.
         """
         nothing = [None] * len(pieces)
         first: dict[str, int] = {}
         for place, piece in enumerate(pieces):
-            if piece.change[3] is None:  # an id may be in use
-                first.setdefault(piece.change[0], place)
+            if piece.change.id is None:  # an id may be in use
+                first.setdefault(piece.change.key, place)
         if not self.may_create or len(first) < 2:
             return nothing
         sink = store.get_sink(tx, self.call.workspace_id, named(self.call))

@@ -20,7 +20,7 @@ from workspaced.resources.data_sinks.records import joined_entries, open_sink, s
 from workspaced.resources.data_sinks.rules import DataSinkChanges, NewDataSink
 from workspaced.resources.data_sinks.sink_address import SinkName, sink_name
 from workspaced.resources.data_sinks.values import StoredSink
-from workspaced.storage.port import Reader, Row, Transaction
+from workspaced.storage.port import ReadTransaction, Row, Transaction
 
 SORTABLE = frozenset({"serial", "label", "createdAt", "updatedAt", "id"})
 
@@ -29,7 +29,7 @@ async def get_sink(call: Call) -> Response:
     """Get a sink (contract DS1): with every entry, as documented, or with those that the query asks for."""
     listing = read_listing(call.query, call.settings.limits)
 
-    def contents(reader: Reader) -> Contents:
+    def contents(reader: ReadTransaction) -> Contents:
         sink = store.get_sink(reader, call.workspace_id, named(call))
         tag = etag(sink.version)
         if call.has_seen(sink.version):
@@ -57,7 +57,7 @@ async def list_whole_sinks(call: Call) -> Response:
     """List sinks with their entries (contract DS2)."""
     page = read_page(call.query, longest=call.settings.limits.page_length, sortable=SORTABLE)
 
-    def contents(reader: Reader) -> Contents:
+    def contents(reader: ReadTransaction) -> Contents:
         total, sinks = _listed(reader, call, page)
         return Contents(
             headers=page.headers(total=total, path=call.path, query=call.query),
@@ -138,7 +138,7 @@ def named(call: Call) -> SinkName | None:
     return sink_name(call.names["sink"], prefix=call.settings.visible_id_prefix)
 
 
-def _listed(reader: Reader, call: Call, page: Page) -> tuple[int, Sequence[StoredSink]]:
+def _listed(reader: ReadTransaction, call: Call, page: Page) -> tuple[int, Sequence[StoredSink]]:
     sinks = store.list_sinks(reader, call.workspace_id)
     if page.sorted_by:
         attribute = {"createdAt": "created_at", "updatedAt": "updated_at"}.get(page.sorted_by, page.sorted_by)
@@ -148,7 +148,7 @@ def _listed(reader: Reader, call: Call, page: Page) -> tuple[int, Sequence[Store
     return len(sinks), page.of(sinks)
 
 
-def _sink_parts(reader: Reader, sink: StoredSink, call: Call) -> Iterator[bytes]:
+def _sink_parts(reader: ReadTransaction, sink: StoredSink, call: Call) -> Iterator[bytes]:
     return _parts(entry_store.entry_chunks(reader, sink), sink, call)
 
 
@@ -159,7 +159,7 @@ def _parts(chunks_of_rows: Iterator[list[Row]], sink: StoredSink, call: Call) ->
     yield b"]}"
 
 
-def _list_parts(reader: Reader, sinks: Sequence[StoredSink], call: Call) -> Iterator[bytes]:
+def _list_parts(reader: ReadTransaction, sinks: Sequence[StoredSink], call: Call) -> Iterator[bytes]:
     yield b"["
     for index, sink in enumerate(sinks):
         if index:

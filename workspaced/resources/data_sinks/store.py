@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ingestd.process.statements import load_statements
-from workspaced.core.problems import Conflict, NotFound
+from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.resources.data_sinks.mass_store import apply_changes, fault_of
 from workspaced.resources.data_sinks.rules import NewDataSink
 from workspaced.resources.data_sinks.sink_address import SinkName
 from workspaced.resources.data_sinks.values import DELETED_SINKS, SINKS, StoredSink
 from workspaced.settings.model import Limits
-from workspaced.storage.port import Reader, Row, Transaction
+from workspaced.storage.port import ReadTransaction, Row, Transaction
 
 _SQL = load_statements("workspaced.resources.data_sinks", "queries.sql")
 
 
-def get_sink(reader: Reader, workspace_id: str, name: SinkName | None) -> StoredSink:
+def get_sink(reader: ReadTransaction, workspace_id: str, name: SinkName | None) -> StoredSink:
     """The sink of that name in that workspace.
 
     Raises:
-        NotFound: there is none.
+        NotFoundProblem: there is none.
     """
     row = None
     if name and name.id:
@@ -28,15 +28,15 @@ def get_sink(reader: Reader, workspace_id: str, name: SinkName | None) -> Stored
     elif name:
         row = reader.one(_SQL["find_sink_by_serial"], {"workspace_id": workspace_id, "serial": name.serial})
     if row is None:
-        raise NotFound("data_sink_not_found", "There is no such data sink in this workspace.")
+        raise NotFoundProblem("data_sink_not_found", "There is no such data sink in this workspace.")
     return StoredSink._make(row)
 
 
-def list_sinks(reader: Reader, workspace_id: str) -> list[StoredSink]:
+def list_sinks(reader: ReadTransaction, workspace_id: str) -> list[StoredSink]:
     """Every sink of a workspace by serial.
 
     Raises:
-        NotFound: there is no such workspace.
+        NotFoundProblem: there is no such workspace.
     """
     rows = reader.all(_SQL["list_sinks"], {"workspace_id": workspace_id})
     if not rows and not reader.one(_SQL["workspace_is_there"], {"workspace_id": workspace_id}):
@@ -50,17 +50,17 @@ def create_sink(
     """The sink with its entries.
 
     Raises:
-        NotFound: there is no such workspace.
-        Conflict: an id is in use, or a quota is reached.
+        NotFoundProblem: there is no such workspace.
+        ConflictProblem: an id is in use, or a quota is reached.
     """
     taken = tx.one(_SQL["take_serial"], {"workspace_id": workspace_id})
     if taken is None:
         raise _no_workspace()
     workspace, serial, count = taken
     if tx.one(_SQL["sink_id_in_use"], {"id": sink_id}):
-        raise Conflict("id_in_use", "This id is in use.")
+        raise ConflictProblem("id_in_use", "This id is in use.")
     if limits.sinks_per_workspace and count > limits.sinks_per_workspace:
-        raise Conflict("quota_exceeded", f"A workspace may have {limits.sinks_per_workspace} data sinks.")
+        raise ConflictProblem("quota_exceeded", f"A workspace may have {limits.sinks_per_workspace} data sinks.")
     tx.run(
         _SQL["insert_sink"],
         {
@@ -103,7 +103,7 @@ def delete_sink(tx: Transaction, sink: StoredSink) -> None:
     tx.notify(DELETED_SINKS)
 
 
-def any_deleted(reader: Reader) -> bool:
+def any_deleted(reader: ReadTransaction) -> bool:
     """Whether `remove_deleted` has anything to do."""
     return reader.one(_SQL["any_deleted_sink"]) is not None
 
@@ -132,5 +132,5 @@ def _remove(tx: Transaction, sink: Row | None, most: int) -> int:
     return len(gone) + tx.run(_SQL["remove_sink"], {"sink": number})
 
 
-def _no_workspace() -> NotFound:
-    return NotFound("workspace_not_found", "There is no such workspace.")
+def _no_workspace() -> NotFoundProblem:
+    return NotFoundProblem("workspace_not_found", "There is no such workspace.")

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
-
-Change: TypeAlias = tuple[str, str | None, str | None, str | None, int | None, bool]
-"""One item of a mass update: key, value, data type (None: keep, or the default), id for a new entry, observed at
-(microseconds since 1970), remove. A plain tuple in the staging table's order: there are thousands a request."""
+from typing import Final, NamedTuple
 
 DEFAULT_DATA_TYPE = "scalar"
 
@@ -16,6 +12,21 @@ SINKS = "data_sinks"
 """The channel on which a commit says that a sink or an entry is another now."""
 DELETED_SINKS = "deleted_sinks"
 """The channel on which a commit says that a sink was deleted, and its rows are to be removed."""
+
+
+class Change(NamedTuple):
+    """One item of a mass update, in the column order of the staging table.
+
+    ``data_type`` None: keep the stored one, or use the default. ``id`` is for a new entry. ``observed_at`` is in
+    microseconds since 1970.
+    """
+
+    key: str
+    value: str | None
+    data_type: str | None
+    id: str | None
+    observed_at: int | None
+    remove: bool
 
 
 class StoredSink(NamedTuple):

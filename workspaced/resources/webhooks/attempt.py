@@ -11,12 +11,12 @@ import structlog
 from ingestd.wire.retry_after import retry_after_seconds
 from workspaced import __version__
 from workspaced.events.payload import batch_of
-from workspaced.resources.webhooks.delivery_store import Claim, Outcome
+from workspaced.resources.webhooks.delivery_store import AttemptOutcome, DeliveryClaim
 from workspaced.resources.webhooks.oauth import Tokens
 from workspaced.resources.webhooks.retry_rules import RETRY_AFTER_CAP_SECONDS
 from workspaced.resources.webhooks.signature import signature_headers
 from workspaced.resources.webhooks.values import header_of
-from workspaced.security.egress.client import EgressClient, Reply, Unreachable
+from workspaced.security.egress.client import EgressClient, ReceiverResponse, ReceiverUnreachable
 from workspaced.settings.workers import DeliverySettings
 
 
@@ -29,7 +29,7 @@ class Attempts:
         self._pace = pace
         self._now = now
 
-    async def make(self, claim: Claim) -> Outcome:
+    async def make(self, claim: DeliveryClaim) -> AttemptOutcome:
         """Send once and return what became of it, before the lease ends.
 
         An exception of any kind is a failed attempt: one that was raised instead would never be recorded, so the delivery
@@ -39,14 +39,14 @@ class Attempts:
         loop = asyncio.get_running_loop()
         begun = loop.time()
 
-        def failed(error: str) -> Outcome:
+        def failed(error: str) -> AttemptOutcome:
             milliseconds = round((loop.time() - begun) * 1_000)
-            return Outcome(at=at, milliseconds=milliseconds, status_code=None, error=error)
+            return AttemptOutcome(at=at, milliseconds=milliseconds, status_code=None, error=error)
 
         try:
             async with asyncio.timeout(self._pace.lease_seconds * 0.9):
                 reply = await self._send(claim)
-            return Outcome(
+            return AttemptOutcome(
                 at=at,
                 milliseconds=round((loop.time() - begun) * 1_000),
                 status_code=reply.status,
@@ -56,7 +56,7 @@ class Attempts:
                     reply.headers.get("retry-after"), now=self._now() / 1_000, cap_seconds=RETRY_AFTER_CAP_SECONDS
                 ),
             )
-        except Unreachable as unreachable:
+        except ReceiverUnreachable as unreachable:
             return failed(f"{unreachable.code}: {unreachable}")
         except TimeoutError:
             return failed("timeout: The attempt took longer than its lease.")
@@ -66,7 +66,7 @@ class Attempts:
                 f"internal: The attempt failed within the service ({type(error).__name__}); its log says more."
             )
 
-    async def _send(self, claim: Claim) -> Reply:
+    async def _send(self, claim: DeliveryClaim) -> ReceiverResponse:
         oauth = claim.webhook.definition.oauth
         if oauth is None:
             return await self._post(claim, token=None)
@@ -77,7 +77,7 @@ class Attempts:
             reply = await self._post(claim, token=await self._tokens.token(oauth))
         return reply
 
-    async def _post(self, claim: Claim, *, token: str | None) -> Reply:
+    async def _post(self, claim: DeliveryClaim, *, token: str | None) -> ReceiverResponse:
         message_id, body = self._message(claim)
         own = [header for text in claim.webhook.definition.headers if (header := header_of(text))]
         if token is not None:
@@ -89,7 +89,7 @@ class Attempts:
         headers = (("Content-Type", "application/json"), *agent, *signed, *own)
         return await self._client.post(claim.webhook.definition.url, headers=headers, body=body)
 
-    def _message(self, claim: Claim) -> tuple[str, bytes]:
+    def _message(self, claim: DeliveryClaim) -> tuple[str, bytes]:
         """What is sent, and its id: for one event its own; a batch is never repeated as such, so its id is new."""
         if not claim.is_batch:
             (single,) = claim.deliveries

@@ -8,10 +8,10 @@ from typing import Final, get_args
 import msgspec
 from msgspec import UNSET
 
-from workspaced.core.problems import Conflict, Invalid, NotFound
+from workspaced.core.problems import ConflictProblem, Invalid, NotFoundProblem
 from workspaced.core.text import as_uuid
 from workspaced.events.outbox import emit_to
-from workspaced.events.payload import Event
+from workspaced.events.payload import DomainEvent
 from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.pagination import Cursor, read_page
 from workspaced.http.responses import Response, json_response
@@ -27,7 +27,7 @@ from workspaced.resources.webhooks.records import (
 from workspaced.resources.webhooks.routes import ONE, READ, WRITE, found
 from workspaced.resources.webhooks.values import StoredWebhook
 from workspaced.security.secret_box import SecretBox
-from workspaced.storage.port import Reader, Transaction
+from workspaced.storage.port import ReadTransaction, Transaction
 
 _STATUSES: Final = get_args(Status)
 _LOG: Final = f"{ONE}/deliveries"
@@ -44,7 +44,7 @@ async def list_deliveries(secret_box: SecretBox, call: Call) -> Response:
     if status and status not in _STATUSES:
         raise Invalid("bad_status", f"status must be one of {', '.join(_STATUSES)}.")
 
-    def question(reader: Reader) -> DeliveryPage:
+    def question(reader: ReadTransaction) -> DeliveryPage:
         webhook = found(reader, secret_box, call)
         try:
             return delivery_store.list_deliveries(
@@ -56,7 +56,7 @@ async def list_deliveries(secret_box: SecretBox, call: Call) -> Response:
                 behind=behind,
                 most=limits.walked_rows,
             )
-        except NotFound:  # dropped since the page before, with all that are older
+        except NotFoundProblem:  # dropped since the page before, with all that are older
             raise Cursor.refused() from None
 
     listed = await call.store.read(question)
@@ -84,7 +84,7 @@ def _behind(cursor: Cursor) -> str:
 async def get_delivery(secret_box: SecretBox, call: Call) -> Response:
     """With its attempts; what was sent and what came back is shown to the owner only (contract H13)."""
 
-    def question(reader: Reader) -> DeliveryWithAttemptsRecord:
+    def question(reader: ReadTransaction) -> DeliveryWithAttemptsRecord:
         webhook, delivery = _found(reader, secret_box, call)
         owned = call.actor == webhook.owner
         attempts = [attempt_record(one, owned=owned) for one in delivery_store.attempts_of(reader, delivery)]
@@ -112,7 +112,7 @@ def test_webhook(secret_box: SecretBox, call: Call) -> Work:
     def act(tx: Transaction) -> Response:
         webhook = found(tx, secret_box, call)
         _require_enabled(webhook)
-        event = Event(type="webhook.test", id=webhook.id, record={"webhookId": webhook.id})
+        event = DomainEvent(type="webhook.test", id=webhook.id, record={"webhookId": webhook.id})
         delivery_id = emit_to(tx, call, webhook.number, event)
         return _accepted(webhook, delivery_store.get_delivery(tx, webhook, delivery_id))
 
@@ -126,10 +126,12 @@ def _accepted(webhook: StoredWebhook, delivery: StoredDelivery) -> Response:
 
 def _require_enabled(webhook: StoredWebhook) -> None:
     if not webhook.definition.enabled:
-        raise Conflict("webhook_disabled", f"The webhook is disabled ({webhook.disabled_reason}): enable it first.")
+        raise ConflictProblem(
+            "webhook_disabled", f"The webhook is disabled ({webhook.disabled_reason}): enable it first."
+        )
 
 
-def _found(reader: Reader, secret_box: SecretBox, call: Call) -> tuple[StoredWebhook, StoredDelivery]:
+def _found(reader: ReadTransaction, secret_box: SecretBox, call: Call) -> tuple[StoredWebhook, StoredDelivery]:
     webhook = found(reader, secret_box, call)
     return webhook, delivery_store.get_delivery(reader, webhook, as_uuid(call.names["delivery"]))
 

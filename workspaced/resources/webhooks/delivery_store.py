@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import structlog
-
 from ingestd.process.statements import load_statements
-from workspaced.core.problems import NotFound
+from workspaced.core.problems import NotFoundProblem
 from workspaced.events.fan_out import DELIVERIES
 from workspaced.events.resource import sink_of_entry
 from workspaced.resources.webhooks import store
@@ -21,7 +19,7 @@ from workspaced.security.audit_log import SYSTEM, AuditAction
 from workspaced.security.secret_box import SecretBox
 from workspaced.settings.workers import DeliverySettings
 from workspaced.storage.bounded_walk import walk
-from workspaced.storage.port import Reader, Row, Store, Transaction
+from workspaced.storage.port import ReadTransaction, Row, Store, Transaction
 
 _SQL = load_statements("workspaced.resources.webhooks", "deliveries.sql")
 _DROPPED_AT_ONCE = 50
@@ -44,7 +42,7 @@ class Claimed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class DeliveryClaim:
     """What goes in one request and is ours until the lease ends: one delivery, or several in their order."""
 
     lease: str
@@ -60,7 +58,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class AttemptOutcome:
     """What became of one attempt. ``status_code`` None: no answer. Instants and lengths of time are milliseconds."""
 
     at: int
@@ -79,6 +77,17 @@ class Outcome:
     def gone(self) -> bool:
         """The receiver wants nothing more."""
         return self.status_code == 410
+
+
+class RecordedAttempt(NamedTuple):
+    """What the outcome of an attempt changed.
+
+    ``statuses``: the new status of each delivery of the claim; None if its lease was lost, so that nothing was written.
+    ``disabled``: why the webhook was disabled; None if it was not.
+    """
+
+    statuses: Sequence[str | None]
+    disabled: str | None
 
 
 class StoredDelivery(NamedTuple):
@@ -115,12 +124,12 @@ class _Plan(NamedTuple):
     deliveries: Sequence[int]
 
 
-def is_due(reader: Reader, pace: DeliverySettings, *, now: int) -> bool:
+def is_due(reader: ReadTransaction, pace: DeliverySettings, *, now: int) -> bool:
     """Whether `claim` would find anything."""
     return next(_plans(reader, pace, now=now), None) is not None
 
 
-def next_due(reader: Reader, *, now: int) -> int | None:
+def next_due(reader: ReadTransaction, *, now: int) -> int | None:
     """The next instant after ``now`` at which something will be due."""
     row = reader.one(_SQL["next_due"], {"now": now})
     return None if row is None else row[0]
@@ -128,9 +137,9 @@ def next_due(reader: Reader, *, now: int) -> int | None:
 
 def claim(
     tx: Transaction, secret_box: SecretBox, pace: DeliverySettings, *, now: int, most: int, new_lease: Callable[[], str]
-) -> list[Claim]:
+) -> list[DeliveryClaim]:
     """Take what is due for at most ``most`` requests, first attempts before retries; ours until the leases end."""
-    claims: list[Claim] = []
+    claims: list[DeliveryClaim] = []
     for plan in _plans(tx, pace, now=now):
         if len(claims) == most:
             break
@@ -140,7 +149,7 @@ def claim(
     return claims
 
 
-def _plans(reader: Reader, pace: DeliverySettings, *, now: int) -> Iterator[_Plan]:
+def _plans(reader: ReadTransaction, pace: DeliverySettings, *, now: int) -> Iterator[_Plan]:
     waiting = reader.all(_SQL["webhooks_waiting"], {"now": now})
     # With many receivers each has a part of the places, so that none has to wait until the first ones have everything.
     share = max(1, min(pace.at_once_to_one, pace.at_once // max(1, len(waiting))))
@@ -161,14 +170,14 @@ def _plans(reader: Reader, pace: DeliverySettings, *, now: int) -> Iterator[_Pla
             yield _Plan(webhook, chosen)
 
 
-def _window(reader: Reader, statement: str, webhook: int, *, most: int, **values: int) -> list[Waiting]:
+def _window(reader: ReadTransaction, statement: str, webhook: int, *, most: int, **values: int) -> list[Waiting]:
     rows = reader.all(_SQL[statement], {"webhook": webhook, "most": most, **values})
     return [Waiting._make(row) for row in rows]
 
 
 def _claim(
     tx: Transaction, secret_box: SecretBox, pace: DeliverySettings, plan: _Plan, *, now: int, lease: str
-) -> Claim | None:
+) -> DeliveryClaim | None:
     claimed: list[Claimed] = []
     size = 0
     for number in plan.deliveries:
@@ -197,7 +206,7 @@ def _claim(
     webhook = store.find_by_number(tx, secret_box, plan.webhook) if claimed else None
     if webhook is None:
         return None
-    return Claim(
+    return DeliveryClaim(
         lease=lease,
         webhook=webhook,
         secrets=store.signing_secrets(tx, secret_box, webhook, now=now),
@@ -206,20 +215,19 @@ def _claim(
 
 
 def settle(
-    tx: Transaction, claim: Claim, outcome: Outcome, *, pace: DeliverySettings, now: int, jitter: float
-) -> Sequence[str | None]:
-    """Write what became of each delivery; the new status of each, None where its lease was lost and nothing is written."""
+    tx: Transaction, claim: DeliveryClaim, outcome: AttemptOutcome, *, pace: DeliverySettings, now: int, jitter: float
+) -> RecordedAttempt:
+    """Write the outcome of each delivery of the claim, and its effect on the webhook."""
     statuses = [_settle(tx, claim, one, outcome, pace=pace, now=now, jitter=jitter) for one in claim.deliveries]
-    if any(status is not None for status in statuses):
-        _note_health(tx, claim.webhook, outcome, now=now)
-    return statuses
+    is_recorded = any(status is not None for status in statuses)
+    return RecordedAttempt(statuses, _note_health(tx, claim.webhook, outcome, now=now) if is_recorded else None)
 
 
 def _settle(
     tx: Transaction,
-    claim: Claim,
+    claim: DeliveryClaim,
     claimed: Claimed,
-    outcome: Outcome,
+    outcome: AttemptOutcome,
     *,
     pace: DeliverySettings,
     now: int,
@@ -249,24 +257,28 @@ def _settle(
     return status
 
 
-def _note_health(tx: Transaction, webhook: StoredWebhook, outcome: Outcome, *, now: int) -> None:
+def _note_health(tx: Transaction, webhook: StoredWebhook, outcome: AttemptOutcome, *, now: int) -> str | None:
+    """Record a success or a failure of the webhook. Return the reason if it is disabled for it."""
     if outcome.succeeded:
         tx.run(_SQL["note_success"], {"number": webhook.number})
-        return
+        return None
     row = tx.one(_SQL["note_failure"], {"number": webhook.number, "now": now})
     if outcome.gone:
-        _disable(tx, webhook, "the receiver answered 410 Gone", now=now)
-    elif row and is_given_up(failing_since=row[0], failures=row[1], now=now):
-        _disable(tx, webhook, "every attempt failed for five days", now=now)
+        return _disable(tx, webhook, "the receiver answered 410 Gone", now=now)
+    if row and is_given_up(failing_since=row[0], failures=row[1], now=now):
+        return _disable(tx, webhook, "every attempt failed for five days", now=now)
+    return None
 
 
-def _disable(tx: Transaction, webhook: StoredWebhook, reason: str, *, now: int) -> None:
-    if tx.run(_SQL["disable"], {"number": webhook.number, "reason": reason, "now": now}):
-        audit.note(tx, SYSTEM, AuditAction(action="webhook.disabled", resource_id=webhook.id), now=now)
-        structlog.get_logger().warning("webhook_disabled", webhook=webhook.id, owner=webhook.owner, reason=reason)
+def _disable(tx: Transaction, webhook: StoredWebhook, reason: str, *, now: int) -> str | None:
+    """Return the reason; None if the webhook was disabled before."""
+    if not tx.run(_SQL["disable"], {"number": webhook.number, "reason": reason, "now": now}):
+        return None
+    audit.note(tx, SYSTEM, AuditAction(action="webhook.disabled", resource_id=webhook.id), now=now)
+    return reason
 
 
-def release(tx: Transaction, claim: Claim, *, now: int) -> None:
+def release(tx: Transaction, claim: DeliveryClaim, *, now: int) -> None:
     """Give a claim back as if it had not been tried: due at once, for any process."""
     for claimed in claim.deliveries:
         tx.run(_SQL["release"], {"number": claimed.number, "lease": claim.lease, "now": now})
@@ -286,14 +298,14 @@ class DeliveryPage:
 
 
 def list_deliveries(
-    reader: Reader, webhook: StoredWebhook, *, status: str, take: int, skip: int, behind: str | None, most: int
+    reader: ReadTransaction, webhook: StoredWebhook, *, status: str, take: int, skip: int, behind: str | None, most: int
 ) -> DeliveryPage:
     """A page of those with this status (empty: any), found by passing over ``most`` deliveries at the most.
 
     ``behind``: the id of the delivery behind which it begins; None: at the newest.
 
     Raises:
-        NotFound: there is no delivery ``behind``.
+        NotFoundProblem: there is no delivery ``behind``.
         Invalid: ``skip`` passes over more than ``most``.
     """
     wanted = {"webhook": webhook.number, "status": status}
@@ -318,24 +330,24 @@ def list_deliveries(
     return DeliveryPage(deliveries=[StoredDelivery._make(row) for row in found.rows], total=total, behind=found.behind)
 
 
-def get_delivery(reader: Reader, webhook: StoredWebhook, delivery_id: str | None) -> StoredDelivery:
+def get_delivery(reader: ReadTransaction, webhook: StoredWebhook, delivery_id: str | None) -> StoredDelivery:
     """One delivery of the webhook.
 
     Raises:
-        NotFound: there is none.
+        NotFoundProblem: there is none.
     """
     row = reader.one(_SQL["find_delivery"], {"webhook": webhook.number, "id": delivery_id}) if delivery_id else None
     if row is None:
-        raise NotFound("delivery_not_found", "This webhook has no such delivery.")
+        raise NotFoundProblem("delivery_not_found", "This webhook has no such delivery.")
     return StoredDelivery._make(row)
 
 
-def attempts_of(reader: Reader, delivery: StoredDelivery) -> list[StoredAttempt]:
+def attempts_of(reader: ReadTransaction, delivery: StoredDelivery) -> list[StoredAttempt]:
     """Its attempts, in their order."""
     return [StoredAttempt._make(row) for row in reader.all(_SQL["attempts_of"], {"delivery": delivery.number})]
 
 
-def body_of(reader: Reader, delivery: StoredDelivery) -> bytes:
+def body_of(reader: ReadTransaction, delivery: StoredDelivery) -> bytes:
     """What was sent, or is to be."""
     row = reader.one(_SQL["body_of"], {"delivery": delivery.number})
     if row is None:

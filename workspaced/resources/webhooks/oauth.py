@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from workspaced.resources.webhooks.values import OAuth
-from workspaced.security.egress.client import EgressClient, Unreachable
+from workspaced.security.egress.client import EgressClient, ReceiverUnreachable
 
 _EARLY_MS = 60_000
 _DEFAULT_SECONDS = 300
@@ -43,7 +43,7 @@ class Tokens:
         """A token that is good now.
 
         Raises:
-            Unreachable: there is none to be had.
+            ReceiverUnreachable: there is none to be had.
         """
         # One at a time: deliveries that begin together share the token that the first of them fetches.
         async with self._fetching.setdefault(oauth, asyncio.Lock()):
@@ -80,11 +80,11 @@ class Tokens:
             body=urlencode({name: text for name, text in form.items() if text}).encode(),
         )
         if reply.status != 200:
-            raise Unreachable("no_token", f"The token server answered {reply.status}.")
+            raise ReceiverUnreachable("no_token", f"The token server answered {reply.status}.")
         try:
             answer = msgspec.json.decode(reply.body, type=_Answer)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise Unreachable("no_token", "The token server's answer holds no access_token.") from error
+            raise ReceiverUnreachable("no_token", "The token server's answer holds no access_token.") from error
         if not answer.access_token.isascii() or not answer.access_token.isprintable():
-            raise Unreachable("no_token", "The token server's answer holds no access_token that can be sent.")
+            raise ReceiverUnreachable("no_token", "The token server's answer holds no access_token that can be sent.")
         return answer

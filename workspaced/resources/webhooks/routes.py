@@ -24,7 +24,7 @@ from workspaced.security.audit_log import AuditAction
 from workspaced.security.permissions import ADMIN
 from workspaced.security.secret_box import SecretBox
 from workspaced.settings.model import Limits
-from workspaced.storage.port import Reader, Transaction
+from workspaced.storage.port import ReadTransaction, Transaction
 
 READ: Final = "webhooks:read"
 WRITE: Final = "webhooks:write"
@@ -52,7 +52,7 @@ def sees_secrets(call: Call, webhook: StoredWebhook) -> bool:
     return principal is not None and webhook.owner == principal.name and principal.may_somewhere(WRITE)
 
 
-def found(reader: Reader, secret_box: SecretBox, call: Call) -> StoredWebhook:
+def found(reader: ReadTransaction, secret_box: SecretBox, call: Call) -> StoredWebhook:
     """The webhook that the path names, if the caller may know of it.
 
     Raises:
@@ -68,7 +68,7 @@ async def list_webhooks(secret_box: SecretBox, call: Call) -> Response:
     page = read_page(query, longest=call.settings.limits.page_length, sortable=SORTABLE)
     wanted = call.query.get("search", "").casefold()
 
-    def question(reader: Reader) -> list[StoredWebhook]:
+    def question(reader: ReadTransaction) -> list[StoredWebhook]:
         return store.list_webhooks(reader, secret_box, owner=owner_of(call), everybody=sees_all(call))
 
     matching = [

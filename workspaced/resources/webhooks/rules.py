@@ -7,7 +7,7 @@ from typing import Any
 
 from workspaced.core.fields import Fields
 from workspaced.core.members import read_body, read_given
-from workspaced.core.problems import Invalid, Unprocessable
+from workspaced.core.problems import Invalid, UnprocessableProblem
 from workspaced.resources.webhooks.values import GivenOAuth, NewWebhook, OAuth, WebhookChanges
 from workspaced.security.egress.rules import EgressRules, UnsafeTarget
 from workspaced.settings.model import Limits
@@ -18,7 +18,7 @@ def read_new_webhook(body: object, limits: Limits, egress: EgressRules) -> tuple
 
     Raises:
         Invalid: something is wrong with it.
-        Unprocessable: a URL may not be reached.
+        UnprocessableProblem: a URL may not be reached.
     """
     new, ignored = read_body(NewWebhook, body, limits)
     require_safe(new.url, new.oauth, egress)
@@ -33,7 +33,7 @@ def read_webhook_changes(body: object, limits: Limits, egress: EgressRules) -> t
 
     Raises:
         Invalid: something is wrong with it.
-        Unprocessable: a URL may not be reached.
+        UnprocessableProblem: a URL may not be reached.
     """
     fields = Fields(body)
     given = read_given(WebhookChanges, fields, limits)
@@ -47,7 +47,7 @@ def require_safe(url: str | None, oauth: GivenOAuth | None, egress: EgressRules)
     """Accept URLs that may be tried at all. What their names resolve to is checked at each attempt.
 
     Raises:
-        Unprocessable: one may not.
+        UnprocessableProblem: one may not.
     """
     urls = {"url": url, "oauthConnection/tokenUrl": oauth.token_url if oauth else None}
     for name, one in urls.items():
@@ -56,7 +56,7 @@ def require_safe(url: str | None, oauth: GivenOAuth | None, egress: EgressRules)
         try:
             egress.target(one)
         except UnsafeTarget as error:
-            raise Unprocessable("unsafe_url", f"The URL in {name} can't be used. {error}") from error
+            raise UnprocessableProblem("unsafe_url", f"The URL in {name} can't be used. {error}") from error
 
 
 def default_label(url: str, egress: EgressRules) -> str:

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from ingestd.process.statements import load_statements
-from workspaced.core.problems import Conflict, NotFound
+from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.events.fan_out import DELIVERIES
 from workspaced.resources.webhooks.signature import new_secret
 from workspaced.resources.webhooks.values import Definition, NewWebhook, OAuth, StoredWebhook
 from workspaced.security.secret_box import SecretBox
 from workspaced.settings.model import Limits
-from workspaced.storage.port import Reader, Row, Transaction
+from workspaced.storage.port import ReadTransaction, Row, Transaction
 
 _SQL = load_statements("workspaced.resources.webhooks", "queries.sql")
 _MOST_SECRETS = 5
@@ -23,29 +23,31 @@ DELETED_WEBHOOKS: Final = "deleted_webhooks"
 """The channel on which a commit says that a webhook was deleted, and its deliveries are to be removed."""
 
 
-def list_webhooks(reader: Reader, secret_box: SecretBox, *, owner: str, everybody: bool) -> list[StoredWebhook]:
+def list_webhooks(
+    reader: ReadTransaction, secret_box: SecretBox, *, owner: str, everybody: bool
+) -> list[StoredWebhook]:
     """Those of an owner, or all, oldest first."""
     rows = reader.all(_SQL["list_webhooks"], {"owner": owner, "everybody": int(everybody)})
     return [opened(row, secret_box) for row in rows]
 
 
 def get_webhook(
-    reader: Reader, secret_box: SecretBox, webhook_id: str | None, *, owner: str, everybody: bool
+    reader: ReadTransaction, secret_box: SecretBox, webhook_id: str | None, *, owner: str, everybody: bool
 ) -> StoredWebhook:
     """The one with this id, where it is the owner's or everybody's are open (contract H2).
 
     Raises:
-        NotFound: there is none.
+        NotFoundProblem: there is none.
     """
     row = None
     if webhook_id:
         row = reader.one(_SQL["find_webhook"], {"id": webhook_id, "owner": owner, "everybody": int(everybody)})
     if row is None:
-        raise NotFound("webhook_not_found", "There is no such webhook.")
+        raise NotFoundProblem("webhook_not_found", "There is no such webhook.")
     return opened(row, secret_box)
 
 
-def find_by_number(reader: Reader, secret_box: SecretBox, number: int) -> StoredWebhook | None:
+def find_by_number(reader: ReadTransaction, secret_box: SecretBox, number: int) -> StoredWebhook | None:
     """The one with this number."""
     row = reader.one(_SQL["find_webhook_by_number"], {"number": number})
     return opened(row, secret_box) if row else None
@@ -57,14 +59,14 @@ def create_webhook(
     """The webhook, which belongs to who makes it, with its first secret.
 
     Raises:
-        Conflict: the id is in use, or the quota is reached.
+        ConflictProblem: the id is in use, or the quota is reached.
     """
     if tx.one(_SQL["id_in_use"], {"id": webhook_id}):
-        raise Conflict("id_in_use", "This id is in use.")
+        raise ConflictProblem("id_in_use", "This id is in use.")
     tx.one(_SQL["queue_for_owner"], {"owner": actor})
     (count,) = tx.one(_SQL["count_of_owner"], {"owner": actor}) or (0,)
     if limits.webhooks_per_owner and count >= limits.webhooks_per_owner:
-        raise Conflict("quota_exceeded", f"One owner may have {limits.webhooks_per_owner} webhooks.")
+        raise ConflictProblem("quota_exceeded", f"One owner may have {limits.webhooks_per_owner} webhooks.")
     reason = "" if new.enabled else BY_REQUEST
     values = {**_columns(new, secret_box, webhook_id), "disabled_reason": reason, "now": now, "actor": actor}
     row = tx.one(_SQL["insert_webhook"], {**values, "id": webhook_id, "owner": actor})
@@ -115,7 +117,7 @@ def delete_webhook(tx: Transaction, webhook: StoredWebhook) -> None:
     tx.notify(DELETED_WEBHOOKS)
 
 
-def any_deleted(reader: Reader) -> bool:
+def any_deleted(reader: ReadTransaction) -> bool:
     """Whether `remove_deleted` has anything to do."""
     return reader.one(_SQL["any_deleted_webhook"]) is not None
 
@@ -132,7 +134,9 @@ def remove_deleted(tx: Transaction, most: int) -> int:
     return len(gone) + tx.run(_SQL["remove_webhook"], {"webhook": number})
 
 
-def signing_secrets(reader: Reader, secret_box: SecretBox, webhook: StoredWebhook, *, now: int) -> tuple[str, ...]:
+def signing_secrets(
+    reader: ReadTransaction, secret_box: SecretBox, webhook: StoredWebhook, *, now: int
+) -> tuple[str, ...]:
     """All that sign now, the newest first."""
     rows = reader.all(_SQL["signing_secrets"], {"webhook": webhook.number, "now": now})
     return tuple(secret_box.open(row[0], purpose=_purpose("secret", webhook.id)).decode() for row in rows)

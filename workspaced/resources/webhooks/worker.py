@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import count
 
 import structlog
@@ -19,7 +19,7 @@ from workspaced.core.problems import Problem
 from workspaced.events.fan_out import DELIVERIES
 from workspaced.resources.webhooks import delivery_store
 from workspaced.resources.webhooks.attempt import Attempts
-from workspaced.resources.webhooks.delivery_store import Claim
+from workspaced.resources.webhooks.delivery_store import DeliveryClaim, RecordedAttempt
 from workspaced.security.egress.backend import Resolver, system_resolver
 from workspaced.security.egress.client import Bounds, EgressClient
 from workspaced.security.egress.rules import EgressRules
@@ -57,7 +57,7 @@ class Worker:
         self._wake = asyncio.Event()
         self._stopping = False
         self._postponed = False
-        self._under_way: dict[str, Claim] = {}
+        self._under_way: dict[str, DeliveryClaim] = {}
         self._name = f"{os.getpid()}-{secrets.token_hex(4)}"
         self._leases = count(1)
 
@@ -90,7 +90,7 @@ class Worker:
         self._stopping = True
         self._wake.set()
 
-    async def _due(self, now: int) -> list[Claim]:
+    async def _due(self, now: int) -> list[DeliveryClaim]:
         """What is due at ``now``, claimed, as far as there is room."""
         self._postponed = False
         free = self._pace.at_once - len(self._under_way)
@@ -108,7 +108,7 @@ class Worker:
         self._postponed = True
         return []
 
-    def _claim(self, tx: Transaction, most: int) -> list[Claim]:
+    def _claim(self, tx: Transaction, most: int) -> list[DeliveryClaim]:
         return delivery_store.claim(
             tx,
             self._secret_box,
@@ -118,16 +118,15 @@ class Worker:
             new_lease=lambda: f"{self._name}/{next(self._leases)}",
         )
 
-    def _following(self, tx: Transaction) -> list[Claim]:
-        """The next to be carried; what keeps it from being claimed must not undo what was settled before."""
+    def _claim_next(self, tx: Transaction) -> tuple[list[DeliveryClaim], Problem | None]:
+        """Claim the next delivery, or return what prevents it: that must not undo what was recorded before."""
         if self._stopping:
-            return []
+            return [], None
         try:
             with tx.nested():
-                return self._claim(tx, 1)
+                return self._claim(tx, 1), None
         except Problem as problem:
-            structlog.get_logger().warning("deliveries_postponed", reason=problem.detail)
-            return []
+            return [], problem
 
     async def _next_look(self, now: int) -> int:
         """The instant after ``now`` at which something is due, or might be."""
@@ -140,9 +139,9 @@ class Worker:
         sweep = now + int(self._pace.sweep_seconds * 1_000)
         return sweep if due is None else min(due, sweep)
 
-    async def _carry(self, attempts: Attempts, claimed: Claim) -> None:
+    async def _carry(self, attempts: Attempts, claimed: DeliveryClaim) -> None:
         """One delivery after the other, as long as there are any; each is settled and the next claimed in one commit."""
-        under_way: Claim | None = claimed
+        under_way: DeliveryClaim | None = claimed
         while under_way is not None:
             current = under_way
             try:
@@ -158,19 +157,26 @@ class Worker:
             self._under_way.pop(current.lease, None)
         self._wake.set()
 
-    async def _deliver(self, attempts: Attempts, claimed: Claim) -> Claim | None:
+    async def _deliver(self, attempts: Attempts, claimed: DeliveryClaim) -> DeliveryClaim | None:
         outcome = await attempts.make(claimed)
         jitter = self._jitter()
 
-        def settle(tx: Transaction) -> tuple[Sequence[str | None], list[Claim]]:
+        def record(tx: Transaction) -> tuple[RecordedAttempt, list[DeliveryClaim], Problem | None]:
             now = self._clock.now()
-            statuses = delivery_store.settle(tx, claimed, outcome, pace=self._pace, now=now, jitter=jitter)
-            return statuses, self._following(tx)
+            recorded = delivery_store.settle(tx, claimed, outcome, pace=self._pace, now=now, jitter=jitter)
+            return recorded, *self._claim_next(tx)
 
-        statuses, following = await self._store.write(settle, weight=len(claimed.deliveries))
-        for delivery, status in zip(claimed.deliveries, statuses, strict=True):
+        # The work may be rerun, so what it did is logged after the commit.
+        recorded, following, problem = await self._store.write(record, weight=len(claimed.deliveries))
+        log = structlog.get_logger()
+        if problem is not None:
+            log.warning("deliveries_postponed", reason=problem.detail)
+        if recorded.disabled is not None:
+            webhook = claimed.webhook
+            log.warning("webhook_disabled", webhook=webhook.id, owner=webhook.owner, reason=recorded.disabled)
+        for delivery, status in zip(claimed.deliveries, recorded.statuses, strict=True):
             self._observer(status or "lease_lost", outcome.milliseconds / 1_000)
-            structlog.get_logger().info(
+            log.info(
                 "delivery_attempted",
                 delivery=delivery.id,
                 webhook=claimed.webhook.id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from workspaced.events.outbox import emit
-from workspaced.events.payload import Event
+from workspaced.events.payload import DomainEvent
 from workspaced.http.operations import Call
 from workspaced.resources.blocks import events as blocks
 from workspaced.resources.blocks.store import get_placed
@@ -45,4 +45,6 @@ def _deed(verb: str, workspace: StoredWorkspace, *changed: str) -> AuditAction:
 
 def _emit(tx: Transaction, call: Call, verb: str, workspace: StoredWorkspace, **previous: object) -> None:
     shown = record(workspace, store.collections(tx, workspace))
-    emit(tx, call, workspace.id, Event(type=f"workspace.{verb}", id=workspace.id, record=shown, previous=previous))
+    emit(
+        tx, call, workspace.id, DomainEvent(type=f"workspace.{verb}", id=workspace.id, record=shown, previous=previous)
+    )

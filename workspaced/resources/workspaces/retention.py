@@ -8,9 +8,9 @@ from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from ingestd.process.statements import load_statements
-from workspaced.core.problems import Conflict, NotFound
+from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.security.audit_log import SYSTEM, AuditAction, note
-from workspaced.storage.port import Reader, Store, Transaction, Values
+from workspaced.storage.port import ReadTransaction, Store, Transaction, Values
 
 _SQL = load_statements("workspaced.resources.workspaces", "queries.sql")
 _PORTION = 1_000
@@ -35,7 +35,7 @@ class _Due:
     id: str
 
 
-def every_workspace(reader: Reader) -> list[Known]:
+def every_workspace(reader: ReadTransaction) -> list[Known]:
     """All of them, oldest first, the deleted ones too."""
     return [Known._make(row) for row in reader.all(_SQL["all_workspaces"])]
 
@@ -44,16 +44,16 @@ def restore(tx: Transaction, workspace_id: str, *, now: int) -> None:
     """A deleted workspace is there again, with all that was in it.
 
     Raises:
-        NotFound: there is none, or it is purged already.
-        Conflict: it is not deleted, or its purge has begun.
+        NotFoundProblem: there is none, or it is purged already.
+        ConflictProblem: it is not deleted, or its purge has begun.
     """
     row = tx.one(_SQL["find_any"], {"id": workspace_id})
     if row is None:
-        raise NotFound("workspace_not_found", f"There is no workspace {workspace_id}, deleted or not.")
+        raise NotFoundProblem("workspace_not_found", f"There is no workspace {workspace_id}, deleted or not.")
     if row[0] is None:
-        raise Conflict("not_deleted", f"Workspace {workspace_id} is not deleted.")
+        raise ConflictProblem("not_deleted", f"Workspace {workspace_id} is not deleted.")
     if row[1]:
-        raise Conflict("purge_begun", f"Workspace {workspace_id} can't be restored: its purge has begun.")
+        raise ConflictProblem("purge_begun", f"Workspace {workspace_id} can't be restored: its purge has begun.")
     tx.run(_SQL["restore"], {"id": workspace_id, "now": now, "actor": SYSTEM.principal})
     note(
         tx,

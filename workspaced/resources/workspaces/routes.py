@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping
 
 from workspaced.core.members import read_body, read_changes
-from workspaced.core.problems import Forbidden
+from workspaced.core.problems import ForbiddenProblem
 from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.pagination import read_page
 from workspaced.http.responses import Response, etag, json_response
@@ -25,7 +25,7 @@ from workspaced.security.permissions import (
     WORKSPACES_WRITE,
 )
 from workspaced.settings.model import Limits
-from workspaced.storage.port import Reader, Store, Transaction
+from workspaced.storage.port import ReadTransaction, Store, Transaction
 
 _COLLECTION = "/v1/workspace"
 _ONE = "/v1/workspace/{workspace}"
@@ -37,7 +37,7 @@ async def list_workspaces(call: Call) -> Response:
     accepts = read_filters(call.query.get("filters"))
     principal = call.principal
 
-    def question(reader: Reader) -> tuple[int, list[WorkspaceRecord]]:
+    def question(reader: ReadTransaction) -> tuple[int, list[WorkspaceRecord]]:
         found = [
             workspace
             for workspace in store.list_workspaces(reader)
@@ -75,7 +75,7 @@ def create_workspace(call: Call) -> Work:
 async def get_workspace(call: Call) -> Response:
     """Get a workspace (contract WS3)."""
 
-    def question(reader: Reader) -> tuple[store.StoredWorkspace, store.Collections]:
+    def question(reader: ReadTransaction) -> tuple[store.StoredWorkspace, store.Collections]:
         workspace = store.get_workspace(reader, call.workspace_id)
         return workspace, store.collections(reader, workspace)
 
@@ -126,10 +126,10 @@ def _require_ownership(call: Call, changed: Mapping[str, object]) -> None:
     """Who may change what is in a workspace may not therefore open it to others.
 
     Raises:
-        Forbidden: a flag would change, and the key does not own the workspace.
+        ForbiddenProblem: a flag would change, and the key does not own the workspace.
     """
     if FLAGS & changed.keys() and not (call.principal and call.principal.may(ADMIN, call.workspace_id)):
-        raise Forbidden
+        raise ForbiddenProblem
 
 
 async def is_public(service_store: Store, workspace_id: str) -> bool:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ingestd.process.statements import load_statements
-from workspaced.core.problems import Conflict, NotFound
+from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.resources.workspaces.rules import NewWorkspace
-from workspaced.storage.port import Reader, Row, Transaction
+from workspaced.storage.port import ReadTransaction, Row, Transaction
 
 _SQL = load_statements("workspaced.resources.workspaces", "queries.sql")
 
@@ -48,10 +48,10 @@ def create_workspace(
     """The workspace with its root block.
 
     Raises:
-        Conflict: the id is in use.
+        ConflictProblem: the id is in use.
     """
     if tx.one(_SQL["id_in_use"], {"id": workspace_id}):
-        raise Conflict("id_in_use", "This id is in use.")
+        raise ConflictProblem("id_in_use", "This id is in use.")
     values = {
         "id": workspace_id,
         "label": new.label,
@@ -75,15 +75,15 @@ def create_workspace(
     return _workspace(row)
 
 
-def get_workspace(reader: Reader, workspace_id: str) -> StoredWorkspace:
+def get_workspace(reader: ReadTransaction, workspace_id: str) -> StoredWorkspace:
     """The workspace with this id, unless it is deleted.
 
     Raises:
-        NotFound: there is none.
+        NotFoundProblem: there is none.
     """
     workspace = find_workspace(reader, workspace_id)
     if workspace is None:
-        raise NotFound("workspace_not_found", "There is no such workspace.")
+        raise NotFoundProblem("workspace_not_found", "There is no such workspace.")
     return workspace
 
 
@@ -102,18 +102,18 @@ def delete_workspace(tx: Transaction, workspace: StoredWorkspace, *, actor: str,
     tx.run(_SQL["delete_workspace"], {"number": workspace.number, "now": now, "actor": actor})
 
 
-def find_workspace(reader: Reader, workspace_id: str) -> StoredWorkspace | None:
+def find_workspace(reader: ReadTransaction, workspace_id: str) -> StoredWorkspace | None:
     """The workspace with this id, unless it is deleted."""
     row = reader.one(_SQL["find_workspace"], {"id": workspace_id})
     return _workspace(row) if row else None
 
 
-def list_workspaces(reader: Reader) -> list[StoredWorkspace]:
+def list_workspaces(reader: ReadTransaction) -> list[StoredWorkspace]:
     """Every workspace, oldest first."""
     return [_workspace(row) for row in reader.all(_SQL["list_workspaces"])]
 
 
-def collections(reader: Reader, workspace: StoredWorkspace) -> Collections:
+def collections(reader: ReadTransaction, workspace: StoredWorkspace) -> Collections:
     """The ids of what is in it."""
     blocks, attachments = (
         tuple(row[0] for row in reader.all(_SQL[name], {"number": workspace.number}))

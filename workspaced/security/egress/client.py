@@ -15,7 +15,7 @@ from workspaced.security.egress.backend import GuardedBackend, Resolver, system_
 from workspaced.security.egress.rules import EgressRules, UnsafeTarget
 
 
-class Unreachable(Exception):
+class ReceiverUnreachable(Exception):
     """There was no whole answer. The text is a sentence; ``code`` is stable."""
 
     def __init__(self, code: str, sentence: str) -> None:
@@ -24,7 +24,7 @@ class Unreachable(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class ReceiverResponse:
     """What came back: at most as many bytes of the body as were asked for. Header names are in lower case."""
 
     status: int
@@ -73,11 +73,11 @@ class EgressClient:
     ) -> None:
         await self._pool.__aexit__(kind, error, trace)
 
-    async def post(self, url: str, *, headers: Sequence[tuple[str, str]], body: bytes) -> Reply:
-        """Send; whatever status comes back is a `Reply`, a redirection too.
+    async def post(self, url: str, *, headers: Sequence[tuple[str, str]], body: bytes) -> ReceiverResponse:
+        """Send; whatever status comes back is a `ReceiverResponse`, a redirection too.
 
         Raises:
-            Unreachable: the guard refuses, or no answer came in time.
+            ReceiverUnreachable: the guard refuses, or no answer came in time.
         """
         try:
             target = self._rules.target(url)
@@ -88,17 +88,17 @@ class EgressClient:
                     body,
                 )
         except UnsafeTarget as error:
-            raise Unreachable("unsafe_url", f"The URL may not be reached. {error}") from error
+            raise ReceiverUnreachable("unsafe_url", f"The URL may not be reached. {error}") from error
         except (TimeoutError, httpcore.TimeoutException) as error:
-            raise Unreachable("timeout", f"No answer within {self._bounds.total_seconds:g} seconds.") from error
+            raise ReceiverUnreachable("timeout", f"No answer within {self._bounds.total_seconds:g} seconds.") from error
         except (httpcore.NetworkError, ssl.SSLError) as error:
-            raise Unreachable(
+            raise ReceiverUnreachable(
                 "connection_failed", f"The connection failed ({str(error) or type(error).__name__})."
             ) from error
         except (httpcore.ProtocolError, httpcore.UnsupportedProtocol) as error:
-            raise Unreachable("bad_answer", f"The answer is not HTTP that can be read ({error}).") from error
+            raise ReceiverUnreachable("bad_answer", f"The answer is not HTTP that can be read ({error}).") from error
 
-    async def _exchange(self, url: httpcore.URL, headers: Sequence[tuple[str, str]], body: bytes) -> Reply:
+    async def _exchange(self, url: httpcore.URL, headers: Sequence[tuple[str, str]], body: bytes) -> ReceiverResponse:
         sent = [(name.encode("ascii"), value.encode("utf-8")) for name, value in headers]
         timeouts = {"timeout": {"connect": self._bounds.connect_seconds}}
         async with self._pool.stream("POST", url, headers=sent, content=body, extensions=timeouts) as answer:
@@ -108,4 +108,6 @@ class EgressClient:
                 if len(read) >= self._bounds.answer_bytes:
                     break
             received = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in answer.headers}
-            return Reply(status=answer.status, headers=received, body=bytes(read[: self._bounds.answer_bytes]))
+            return ReceiverResponse(
+                status=answer.status, headers=received, body=bytes(read[: self._bounds.answer_bytes])
+            )

@@ -23,7 +23,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, supp
 from pathlib import Path
 from typing import BinaryIO, ParamSpec, TypeVar
 
-from workspaced.core.problems import Unavailable
+from workspaced.core.problems import UnavailableProblem
 from workspaced.storage.blobs.port import Incoming, Referenced
 
 P = ParamSpec("P")
@@ -94,7 +94,7 @@ class DiskBlobs:
             with _as_problem():
                 file = await self._do(_open, self.as_file(sha256))
         except FileNotFoundError as error:
-            raise Unavailable(
+            raise UnavailableProblem(
                 "bytes_missing", "The bytes of this file are not where they were kept.", retry_seconds=60
             ) from error
         try:
@@ -104,7 +104,9 @@ class DiskBlobs:
                 with _as_problem():
                     part = await self._do(file.read, min(left, _READ_BYTES))
                 if not part:
-                    raise Unavailable("storage_failed", "The stored bytes are fewer than were kept.", retry_seconds=60)
+                    raise UnavailableProblem(
+                        "storage_failed", "The stored bytes are fewer than were kept.", retry_seconds=60
+                    )
                 left -= len(part)
                 yield part
         finally:
@@ -201,16 +203,16 @@ def _as_problem() -> Iterator[None]:
     """What a caller is told when the disk can't.
 
     Raises:
-        Unavailable: so it is.
+        UnavailableProblem: so it is.
     """
     try:
         yield
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise Unavailable("storage_full", "The disk that holds files is full.", retry_seconds=30) from error
+            raise UnavailableProblem("storage_full", "The disk that holds files is full.", retry_seconds=30) from error
         if isinstance(error, FileNotFoundError):
             raise
-        raise Unavailable(
+        raise UnavailableProblem(
             "storage_failed", f"The folder that holds files can't be used ({error.strerror}).", retry_seconds=5
         ) from error
 

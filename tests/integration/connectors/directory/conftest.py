@@ -46,7 +46,7 @@ def drop(tmp_path: Path) -> Drop:
 
 
 @pytest.fixture
-def names_of() -> Callable[[DirectoryConnector], list[str]]:
+def ready_names() -> Callable[[DirectoryConnector], list[str]]:
     return names
 
 

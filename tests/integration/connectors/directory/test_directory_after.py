@@ -11,11 +11,11 @@ import pytest
 
 from connectors.directory import DirectoryConnector, disposal
 from connectors.files import durable_write
-from connectors.files.identity import identity_of
+from connectors.files.identity import Identity
 from ingestd.sdk import Batch, Partition, SourceUnavailable
 from ingestd.sdk.testing import settlement
 
-Names = Callable[[DirectoryConnector], list[str]]
+ReadyNames = Callable[[DirectoryConnector], list[str]]
 Read = Callable[..., list[Batch]]
 TEXT = "part,mass\nA,0.10\n"
 
@@ -26,16 +26,16 @@ def tree(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): path.read_text() for path in files}
 
 
-def test_a_kept_file_is_not_offered_again_until_it_changes(drop: Any, names_of: Names, read_all: Read) -> None:
+def test_a_kept_file_is_not_offered_again_until_it_changes(drop: Any, ready_names: ReadyNames, read_all: Read) -> None:
     path = drop.write("a.csv")
     connector = drop.connector()
     cursor = read_all(connector, "a.csv")[-1].cursor
-    assert names_of(connector) == ["a.csv"]
+    assert ready_names(connector) == ["a.csv"]
     connector.settled(Partition(name="a.csv"), cursor, settlement())
-    assert names_of(connector) == []
-    assert "settled" in (connector.explain("a.csv") or "")
+    assert ready_names(connector) == []
+    assert "everything from it is delivered or rejected" in (connector.explain("a.csv") or "")
     path.write_text("part,mass\nB,1\n")
-    assert names_of(connector) == ["a.csv"]
+    assert ready_names(connector) == ["a.csv"]
 
 
 def test_an_archived_file_keeps_its_sub_folder_and_overwrites_nothing(drop: Any, read_all: Read) -> None:
@@ -100,7 +100,7 @@ def test_a_file_replaced_in_the_instant_of_the_move_goes_back_unread(
     drop: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = drop.write("a.csv")
-    identity = identity_of(path.stat())
+    identity = Identity.from_status(path.stat())
     reserve = durable_write.reserve
 
     def replaced_meanwhile(target: Path) -> Path:

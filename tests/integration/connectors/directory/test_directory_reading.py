@@ -16,7 +16,7 @@ import pytest
 
 from connectors.directory import DirectoryConnector
 from connectors.formats import RecordChunk
-from connectors.formats import record_chunk as stretch_module
+from connectors.formats import record_chunk as chunk_module
 from connectors.formats.csv import Csv, read_csv
 from connectors.formats.parser_process.pool import SHARED
 from connectors.formats.parser_process.process import ParserProcess
@@ -158,7 +158,7 @@ def test_a_file_that_is_replaced_while_it_is_read_was_read_as_it_was(
 def test_a_file_that_is_gone_gives_nothing(drop: Any, read_all: Read) -> None:
     drop.write("a.csv").unlink()
     assert read_all(drop.connector(), "a.csv") == []
-    assert stretch_module.BLOCK_BYTES <= stretch_module.RECORD_BYTES
+    assert chunk_module.BLOCK_BYTES <= chunk_module.RECORD_BYTES
 
 
 def test_a_parser_that_hangs_does_not_hold_up_the_stop(

@@ -9,137 +9,140 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from connectors.directory import DirectoryConnector, DirectoryOptions
-from connectors.directory import connector as connector_module
+from connectors.directory import DirectoryConnector, DirectoryOptions, file_reader
 from ingestd.sdk import Batch, Partition, SourceBroken, SourceUnavailable, Watches
 
-Names = Callable[[DirectoryConnector], list[str]]
+ReadyNames = Callable[[DirectoryConnector], list[str]]
 Read = Callable[..., list[Batch]]
 
 
-def test_files_are_taken_by_pattern_oldest_first(drop: Any, names_of: Names) -> None:
+def test_files_are_taken_by_pattern_oldest_first(drop: Any, ready_names: ReadyNames) -> None:
     for age, name in enumerate(["c.csv", "b.ndjson", "a.txt", "a.jsonl"]):
         os.utime(drop.write(name), (1000 + age, 1000 + age))
-    assert names_of(drop.connector()) == ["c.csv", "b.ndjson", "a.jsonl"]
-    assert names_of(drop.connector(pattern="a.*")) == ["a.txt", "a.jsonl"]
+    assert ready_names(drop.connector()) == ["c.csv", "b.ndjson", "a.jsonl"]
+    assert ready_names(drop.connector(pattern="a.*")) == ["a.txt", "a.jsonl"]
 
 
-def test_passing_names_and_what_is_no_file_are_left_alone(drop: Any, names_of: Names) -> None:
+def test_passing_names_and_what_is_no_file_are_left_alone(drop: Any, ready_names: ReadyNames) -> None:
     for name in [".a.csv", "~$a.csv", "a.csv.tmp", "a.part", "a.crdownload", "A.FILEPART"]:
         drop.write(name)
     (drop.folder / "folder.csv").mkdir()
     os.mkfifo(drop.folder / "pipe.csv")
-    assert names_of(drop.connector(pattern="*")) == []
+    assert ready_names(drop.connector(pattern="*")) == []
 
 
-def test_sub_folders_are_taken_only_where_asked_and_the_archive_never(drop: Any, names_of: Names) -> None:
+def test_sub_folders_are_taken_only_where_asked_and_the_archive_never(drop: Any, ready_names: ReadyNames) -> None:
     for name in ["a.csv", "x/b.csv", "x/y/c.csv", ".hidden/d.csv", "done/e.csv"]:
         drop.write(name)
     archived = {"after": "archive", "archive": "drop/../drop/done"}
-    assert sorted(names_of(drop.connector(recursive=True, **archived))) == ["a.csv", "x/b.csv", "x/y/c.csv"]
-    assert names_of(drop.connector(**archived)) == ["a.csv"]
-    assert names_of(drop.connector(recursive=True, pattern="x/*.csv", **archived))[0].startswith("x/")
+    assert sorted(ready_names(drop.connector(recursive=True, **archived))) == ["a.csv", "x/b.csv", "x/y/c.csv"]
+    assert ready_names(drop.connector(**archived)) == ["a.csv"]
+    assert ready_names(drop.connector(recursive=True, pattern="x/*.csv", **archived))[0].startswith("x/")
 
 
-def test_a_link_out_of_the_folder_is_refused_and_one_inside_is_read(drop: Any, names_of: Names, read_all: Read) -> None:
+def test_a_link_out_of_the_folder_is_refused_and_one_inside_is_read(
+    drop: Any, ready_names: ReadyNames, read_all: Read
+) -> None:
     outside = drop.base / "secret.csv"
     outside.write_text("part\nX\n")
     drop.write("a.csv")
     (drop.folder / "out.csv").symlink_to(outside)
     (drop.folder / "in.csv").symlink_to("a.csv")
     connector = drop.connector()
-    assert sorted(names_of(connector)) == ["a.csv", "in.csv"]
+    assert sorted(ready_names(connector)) == ["a.csv", "in.csv"]
     assert "leads out of the folder" in (connector.explain("out.csv") or "")
     with pytest.raises(SourceBroken, match="leads out of the folder"):
         read_all(connector, "out.csv")
     with pytest.raises(SourceBroken, match="leads out of the folder"):
         read_all(connector, "../secret.csv")
-    assert names_of(drop.connector(after="delete")) == ["a.csv"]
+    assert ready_names(drop.connector(after="delete")) == ["a.csv"]
 
 
-def test_a_name_that_is_not_utf8_is_skipped_and_told(drop: Any, names_of: Names) -> None:
+def test_a_name_that_is_not_utf8_is_skipped_and_told(drop: Any, ready_names: ReadyNames) -> None:
     (Path(os.fsdecode(os.fsencode(drop.folder) + b"/caf\xe9.csv"))).write_text("a\n1\n")
     connector = drop.connector()
-    assert names_of(connector) == []
+    assert ready_names(connector) == []
     (refused,) = [step for step in connector.verify() if step.name == "refused"]
     assert r"caf\xe9.csv: its name is not UTF-8" in refused.sentence
 
 
-def test_a_file_is_taken_once_it_was_seen_to_stand_still(drop: Any, names_of: Names) -> None:
+def test_a_file_is_taken_once_it_was_seen_to_stand_still(drop: Any, ready_names: ReadyNames) -> None:
     connector = drop.connector(settle_seconds=2)
-    assert names_of(connector) == []
+    assert ready_names(connector) == []
     path = drop.write("a.csv")
-    assert names_of(connector) == []
+    assert ready_names(connector) == []
     assert connector.waiting() == 2
     drop.now += 1
     path.write_text("part,mass\nA,0.10\nB,1\n")
-    assert names_of(connector) == []
-    assert "must stand still for 2.0 more seconds" in (connector.explain("a.csv") or "")
+    assert ready_names(connector) == []
+    assert "must be unchanged for 2.0 more seconds" in (connector.explain("a.csv") or "")
     drop.now += 2
-    assert names_of(connector) == ["a.csv"]
+    assert ready_names(connector) == ["a.csv"]
     assert connector.waiting() is None
     assert connector.rescan_seconds == 30
     assert isinstance(connector, Watches)
 
 
 def test_a_file_that_goes_on_growing_after_the_scan_is_left_until_it_is_still_again(
-    drop: Any, names_of: Names, read_all: Read
+    drop: Any, ready_names: ReadyNames, read_all: Read
 ) -> None:
     path = drop.write("a.csv")
     connector = drop.connector(settle_seconds=2)
-    assert names_of(connector) == ["a.csv"]
+    assert ready_names(connector) == ["a.csv"]
     path.write_text("part,mass\nA,0.10\nhalf a li")
     assert read_all(connector, "a.csv") == []
-    assert names_of(connector) == []
+    assert ready_names(connector) == []
     path.write_text("part,mass\nA,0.10\nhalf a line,2\n")
-    assert names_of(connector) == []
+    assert ready_names(connector) == []
     drop.now += 2
-    assert names_of(connector) == ["a.csv"]
+    assert ready_names(connector) == ["a.csv"]
     (batch,) = read_all(connector, "a.csv")
     assert batch.records.height == 2
 
 
-def test_a_file_that_was_there_before_the_start_is_taken_at_once(drop: Any, names_of: Names) -> None:
+def test_a_file_that_was_there_before_the_start_is_taken_at_once(drop: Any, ready_names: ReadyNames) -> None:
     drop.write("a.csv")
-    assert names_of(drop.connector(settle_seconds=3600)) == ["a.csv"]
+    assert ready_names(drop.connector(settle_seconds=3600)) == ["a.csv"]
 
 
-def test_a_folder_that_is_away_is_unavailable_and_then_back(drop: Any, names_of: Names) -> None:
+def test_a_folder_that_is_away_is_unavailable_and_then_back(drop: Any, ready_names: ReadyNames) -> None:
     drop.folder.rmdir()
     connector = drop.connector()
     with pytest.raises(SourceUnavailable, match=r"drop can't be listed: No such file"):
-        names_of(connector)
+        ready_names(connector)
     drop.folder.mkdir()
     drop.write("a.csv")
-    assert names_of(connector) == ["a.csv"]
+    assert ready_names(connector) == ["a.csv"]
 
 
-def test_a_broken_file_is_offered_again_only_when_it_changes(drop: Any, names_of: Names, read_all: Read) -> None:
+def test_a_broken_file_is_offered_again_only_when_it_changes(
+    drop: Any, ready_names: ReadyNames, read_all: Read
+) -> None:
     path = drop.write("a.csv", "a,a\n1,2\n")
     drop.write("b.csv")
     connector = drop.connector()
     with pytest.raises(SourceBroken, match=r"a\.csv: the header has more than one column 'a'"):
         read_all(connector, "a.csv")
-    assert names_of(connector) == ["b.csv"]
+    assert ready_names(connector) == ["b.csv"]
     assert "more than one column" in (connector.explain("a.csv") or "")
     path.write_text("a,b\n1,2\n")
-    assert sorted(names_of(connector)) == ["a.csv", "b.csv"]
+    assert sorted(ready_names(connector)) == ["a.csv", "b.csv"]
     path.write_text("a,a\n1,2\n")
-    assert sorted(names_of(drop.connector())) == ["a.csv", "b.csv"]
+    assert sorted(ready_names(drop.connector())) == ["a.csv", "b.csv"]
 
 
 def test_what_is_configured_wrongly_is_a_sentence() -> None:
-    with pytest.raises(ValidationError, match="set archive to a folder"):
+    with pytest.raises(ValidationError, match="needs a folder: set archive"):
         DirectoryOptions.model_validate({"path": "drop", "after": "archive"})
     with pytest.raises(ValidationError, match="another folder than path"):
         DirectoryOptions.model_validate({"path": "drop", "after": "archive", "archive": "drop/"})
 
 
-def test_an_archive_that_is_the_folder_by_another_name_is_refused(drop: Any, names_of: Names) -> None:
+def test_an_archive_that_is_the_folder_by_another_name_is_refused(drop: Any, ready_names: ReadyNames) -> None:
     (drop.base / "other").symlink_to(drop.folder)
     connector = drop.connector(after="archive", archive="other")
     with pytest.raises(SourceBroken, match=r"the folder .* itself"):
-        names_of(connector)
+        ready_names(connector)
     assert "failed" in {step.outcome for step in connector.verify()}
 
 
@@ -159,20 +162,20 @@ def test_verify_names_what_is_wrong_and_what_is_there(drop: Any) -> None:
     assert (step.name, step.outcome) == ("folder", "failed")
 
 
-def test_a_scan_opens_no_file(drop: Any, names_of: Names, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scan_opens_no_file(drop: Any, ready_names: ReadyNames, monkeypatch: pytest.MonkeyPatch) -> None:
     drop.write("a.csv")
-    monkeypatch.setattr(connector_module, "open_file", None)  # calling it would be an error
-    assert names_of(drop.connector()) == ["a.csv"]
+    monkeypatch.setattr(file_reader, "open_file", None)  # calling it would be an error
+    assert ready_names(drop.connector()) == ["a.csv"]
 
 
-def test_ten_thousand_files_are_considered_without_being_opened_one_by_one(drop: Any, names_of: Names) -> None:
+def test_ten_thousand_files_are_considered_without_being_opened_one_by_one(drop: Any, ready_names: ReadyNames) -> None:
     for number in range(10):
         first = drop.write(f"{number}/0.csv")
         for other in range(1, 1000):  # names of one file: quickly made, and each is considered
             os.link(first, first.with_name(f"{other}.csv"))
     connector = drop.connector(recursive=True)
     began = time.perf_counter()
-    assert len(names_of(connector)) == 10_000
+    assert len(ready_names(connector)) == 10_000
     assert time.perf_counter() - began < 3  # a bound for a busy machine; 0.08 s on a quiet one
 
 
@@ -188,37 +191,41 @@ def test_events_and_new_folders_wake(drop: Any) -> None:
     assert Partition(name="a.csv").snapshot
 
 
-def test_a_file_that_was_read_before_a_restart_is_looked_at_once(drop: Any, names_of: Names, read_all: Read) -> None:
+def test_a_file_that_was_read_before_a_restart_is_looked_at_once(
+    drop: Any, ready_names: ReadyNames, read_all: Read
+) -> None:
     path = drop.write("a.csv")
     drop.write("b.csv")
     cursor = read_all(drop.connector(), "a.csv")[-1].cursor
     again = drop.connector()
-    assert sorted(names_of(again)) == ["a.csv", "b.csv"]
+    assert sorted(ready_names(again)) == ["a.csv", "b.csv"]
     assert read_all(again, "a.csv", cursor) == []
-    assert names_of(again) == ["b.csv"]
+    assert ready_names(again) == ["b.csv"]
     again.again()
-    assert sorted(names_of(again)) == ["a.csv", "b.csv"]
+    assert sorted(ready_names(again)) == ["a.csv", "b.csv"]
     assert read_all(again, "a.csv", cursor) == []
     path.write_text("part,mass\nX,2\n")
-    assert "a.csv" in names_of(again)
+    assert "a.csv" in ready_names(again)
 
 
-def test_patterns_ignore_case_unless_they_are_to_tell_it(drop: Any, names_of: Names) -> None:
+def test_patterns_ignore_case_unless_they_are_to_tell_it(drop: Any, ready_names: ReadyNames) -> None:
     for name in ("RUN01.CSV", "run02.csv", "Sub/RUN03.Csv"):
         drop.write(name)
     taken = {"recursive": True, "pattern": ["*.csv", "SUB/*.csv"]}
-    assert sorted(names_of(drop.connector(**taken))) == ["RUN01.CSV", "Sub/RUN03.Csv", "run02.csv"]
+    assert sorted(ready_names(drop.connector(**taken))) == ["RUN01.CSV", "Sub/RUN03.Csv", "run02.csv"]
     exact = drop.connector(**taken, case_sensitive=True)
-    assert names_of(exact) == ["run02.csv"]
+    assert ready_names(exact) == ["run02.csv"]
     (sentence,) = exact.notices()
     assert sentence.startswith("2 files are not taken because no pattern matches (")
 
 
-def test_what_no_pattern_takes_is_counted_without_companions_and_hidden_files(drop: Any, names_of: Names) -> None:
+def test_what_no_pattern_takes_is_counted_without_companions_and_hidden_files(
+    drop: Any, ready_names: ReadyNames
+) -> None:
     for name in ("a.csv", "a.csv.done", ".hidden", "half.part", "b.bin", *(f"{number}.log" for number in range(7))):
         drop.write(name)
     connector = drop.connector(ready=["marker"])
-    assert names_of(connector) == ["a.csv"]
+    assert ready_names(connector) == ["a.csv"]
     (sentence,) = connector.notices()
     assert sentence.startswith("8 files are not taken")
     assert "and 3 more)" in sentence

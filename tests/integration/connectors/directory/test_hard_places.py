@@ -18,7 +18,7 @@ from ingestd.sdk import Batch, Partition, SourceBroken, SourceContext, SourceUna
 from ingestd.sdk.testing import settlement
 from tests.support.daemon_process import ROOT
 
-Names = Callable[[DirectoryConnector], list[str]]
+ReadyNames = Callable[[DirectoryConnector], list[str]]
 Read = Callable[..., list[Batch]]
 NOBODY = 65534
 
@@ -50,36 +50,40 @@ def over(folder: Path, **options: Any) -> DirectoryConnector:
     return DirectoryConnector(settings, SourceContext(pipeline="test", base=folder, now=lambda: 4e9))
 
 
-def test_a_file_that_may_not_be_read_is_parked_until_it_may(shared: Path, names_of: Names, read_all: Read) -> None:
+def test_a_file_that_may_not_be_read_is_parked_until_it_may(
+    shared: Path, ready_names: ReadyNames, read_all: Read
+) -> None:
     path = shared / "drop" / "a.csv"
     path.write_text("part,mass\nA,1\n")
     path.chmod(0o600)
     connector = over(shared)
     with as_nobody():
-        assert names_of(connector) == ["a.csv"]
+        assert ready_names(connector) == ["a.csv"]
         with pytest.raises(SourceBroken, match=r"a\.csv can't be opened: Permission denied\. Allow ingestd's user"):
             read_all(connector, "a.csv")
-        assert names_of(connector) == []
+        assert ready_names(connector) == []
         assert "Permission denied" in (connector.explain("a.csv") or "")
     path.chmod(0o644)
     with as_nobody():
-        assert names_of(connector) == ["a.csv"]
+        assert ready_names(connector) == ["a.csv"]
         assert read_all(connector, "a.csv")[0].records.height == 1
 
 
-def test_a_folder_that_may_not_be_listed_is_away_and_a_sub_folder_is_refused(shared: Path, names_of: Names) -> None:
+def test_a_folder_that_may_not_be_listed_is_away_and_a_sub_folder_is_refused(
+    shared: Path, ready_names: ReadyNames
+) -> None:
     (shared / "drop" / "secret").mkdir(mode=0o700)
     (shared / "drop" / "a.csv").write_text("part\nA\n")
     connector = over(shared, recursive=True)
     with as_nobody():
-        assert names_of(connector) == ["a.csv"]
+        assert ready_names(connector) == ["a.csv"]
         assert "can't be listed: Permission denied" in (connector.explain("secret") or "")
     (shared / "drop").chmod(0o700)
     with (
         as_nobody(),
         pytest.raises(SourceUnavailable, match=r"can't be listed: Permission denied\. Allow ingestd's user"),
     ):
-        names_of(connector)
+        ready_names(connector)
 
 
 def test_a_folder_that_may_not_be_written_keeps_its_files_and_the_state(shared: Path, read_all: Read) -> None:
@@ -95,7 +99,7 @@ def test_a_folder_that_may_not_be_written_keeps_its_files_and_the_state(shared: 
             connector.settled(Partition(name="a.csv"), cursor, settlement())
         assert read_all(connector, "a.csv", cursor) == []
         (watching,) = [step for step in connector.verify() if step.name == "watching"]
-        assert "events could not be tried out (Permission denied)" in watching.sentence
+        assert "events could not be tested (Permission denied)" in watching.sentence
     (shared / "drop").chmod(0o777)
     with as_nobody():
         connector.settled(Partition(name="a.csv"), cursor, settlement())
@@ -142,28 +146,31 @@ def test_a_read_only_mount_keeps_its_files_until_it_can_be_written(tmp_path: Pat
     assert (before, afterwards) == ("['a.csv']", "[]")
 
 
-def test_a_hard_link_is_a_file_of_its_own_and_goes_alone(drop: Any, names_of: Names, read_all: Read) -> None:
+def test_a_hard_link_is_a_file_of_its_own_and_goes_alone(drop: Any, ready_names: ReadyNames, read_all: Read) -> None:
     first = drop.write("a.csv")
     os.link(first, drop.folder / "b.csv")
     connector = drop.connector(after="archive", archive="done", receipt=False)
-    assert sorted(names_of(connector)) == ["a.csv", "b.csv"]
+    assert sorted(ready_names(connector)) == ["a.csv", "b.csv"]
     connector.settled(Partition(name="a.csv"), read_all(connector, "a.csv")[-1].cursor, settlement())
     assert [path.name for path in drop.folder.iterdir()] == ["b.csv"]
     assert read_all(connector, "b.csv")[0].records.height == 1
 
 
 def test_without_its_canary_a_folder_is_away_and_a_settled_file_not_taken_for_gone(
-    drop: Any, names_of: Names, read_all: Read
+    drop: Any, ready_names: ReadyNames, read_all: Read
 ) -> None:
     canary = drop.write(".mounted", "")
     path = drop.write("a.csv")
     connector = drop.connector(canary=".mounted", after="archive", archive="done", receipt=False)
-    assert names_of(connector) == ["a.csv"]
+    assert ready_names(connector) == ["a.csv"]
     cursor = read_all(connector, "a.csv")[-1].cursor
     away = drop.base / "away"
     drop.folder.rename(away)
     drop.folder.mkdir()  # what lies below the mount point
-    for ask in (lambda: names_of(connector), lambda: connector.settled(Partition(name="a.csv"), cursor, settlement())):
+    for ask in (
+        lambda: ready_names(connector),
+        lambda: connector.settled(Partition(name="a.csv"), cursor, settlement()),
+    ):
         with pytest.raises(SourceUnavailable, match=r"does not hold \.mounted \(canary\)"):
             ask()
     assert "canary" in (connector.explain("a.csv") or "")
@@ -176,21 +183,23 @@ def test_without_its_canary_a_folder_is_away_and_a_settled_file_not_taken_for_go
     assert not path.exists()
 
 
-def test_a_link_that_leads_to_itself_is_refused_and_the_files_beside_it_are_read(drop: Any, names_of: Names) -> None:
+def test_a_link_that_leads_to_itself_is_refused_and_the_files_beside_it_are_read(
+    drop: Any, ready_names: ReadyNames
+) -> None:
     drop.write("a.csv")
     (drop.folder / "loop.csv").symlink_to("loop.csv")
     (drop.folder / "one.csv").symlink_to("two.csv")
     (drop.folder / "two.csv").symlink_to("one.csv")
     connector = drop.connector()
     with connector.watch(lambda: None):
-        assert names_of(connector) == ["a.csv"]
+        assert ready_names(connector) == ["a.csv"]
     assert "its status can't be read: Too many levels of symbolic links" in connector.explain("loop.csv")
     assert connector.locate(drop.folder / "loop.csv") == "loop.csv"
     (refused,) = [step for step in connector.verify() if step.name == "refused"]
     assert "3 are not taken" in refused.sentence
 
 
-def test_a_folder_that_is_a_link_to_itself_is_away(drop: Any, names_of: Names) -> None:
+def test_a_folder_that_is_a_link_to_itself_is_away(drop: Any, ready_names: ReadyNames) -> None:
     drop.folder.rmdir()
     drop.folder.symlink_to("drop")
     connector = drop.connector(after="archive", archive="done")

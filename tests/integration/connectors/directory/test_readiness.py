@@ -21,7 +21,7 @@ from connectors.directory.readiness import not_open
 from ingestd.sdk import Batch, Partition, SettleLater, SourceBroken
 from ingestd.sdk.testing import settlement
 
-Names = Callable[[DirectoryConnector], list[str]]
+ReadyNames = Callable[[DirectoryConnector], list[str]]
 Read = Callable[..., list[Batch]]
 ROWS = "part,mass\nA,0.10\n"
 
@@ -38,62 +38,62 @@ def why(connector: DirectoryConnector, name: str) -> str:
     return connector.explain(name) or ""
 
 
-def test_a_marker_makes_a_file_ready_and_is_no_record_itself(drop: Any, names_of: Names) -> None:
+def test_a_marker_makes_a_file_ready_and_is_no_record_itself(drop: Any, ready_names: ReadyNames) -> None:
     drop.write("run.csv")
     connector = drop.connector(ready=["marker"], pattern="*")
-    assert names_of(connector) == []
-    assert "waits for its marker run.csv.done, which is not there" in why(connector, "run.csv")
+    assert ready_names(connector) == []
+    assert "waits for its marker run.csv.done, which does not exist" in why(connector, "run.csv")
     drop.write("run.csv.done", "")
-    assert names_of(connector) == ["run.csv"]
+    assert ready_names(connector) == ["run.csv"]
     assert "belongs to other files" in why(connector, "run.csv.done")
 
 
-def test_a_marker_of_an_earlier_file_does_not_count(drop: Any, names_of: Names) -> None:
+def test_a_marker_of_an_earlier_file_does_not_count(drop: Any, ready_names: ReadyNames) -> None:
     os.utime(drop.write("run.ready", ""), (1000, 1000))
     path = drop.write("run.csv")
     connector = drop.connector(ready=[{"type": "marker", "name": "{stem}.ready"}])
-    assert names_of(connector) == []
+    assert ready_names(connector) == []
     assert "made for an earlier file" in why(connector, "run.csv")
     os.utime(path, (5_000_000_000, 5_000_000_000))  # a time in the future says nothing
-    assert names_of(connector) == ["run.csv"]
+    assert ready_names(connector) == ["run.csv"]
     os.utime(path, (1001, 1001))  # within what a coarse file system can tell
-    assert names_of(connector) == ["run.csv"]
+    assert ready_names(connector) == ["run.csv"]
 
 
 @pytest.mark.parametrize(
     "form", ["{hex}", "{HEX}  run.csv\n", "{hex} *run.csv\n{zero}  other.csv\n", "SHA256 (run.csv) = {hex}\n"]
 )
-def test_a_checksum_in_any_usual_form_makes_a_file_ready(drop: Any, names_of: Names, form: str) -> None:
+def test_a_checksum_in_any_usual_form_makes_a_file_ready(drop: Any, ready_names: ReadyNames, form: str) -> None:
     digest = hashlib.sha256(drop.write("run.csv").read_bytes()).hexdigest()
     connector = drop.connector(ready=["sha256"])
-    assert names_of(connector) == []
-    assert "run.csv.sha256, which is not there" in why(connector, "run.csv")
+    assert ready_names(connector) == []
+    assert "run.csv.sha256, which does not exist" in why(connector, "run.csv")
     drop.write("run.csv.sha256", form.format(hex=digest, HEX=digest.upper(), zero="0" * 64))
-    assert names_of(connector) == ["run.csv"]
+    assert ready_names(connector) == ["run.csv"]
 
 
 def test_a_wrong_checksum_parks_the_file_until_it_or_the_checksum_changes(
-    drop: Any, names_of: Names, read_all: Read
+    drop: Any, ready_names: ReadyNames, read_all: Read
 ) -> None:
     path = drop.write("run.csv")
     connector = drop.connector(ready=["sha256"])
     drop.write("run.csv.sha256", "")
-    assert names_of(connector) == []
+    assert ready_names(connector) == []
     assert "is still empty" in why(connector, "run.csv")
     drop.write("run.csv.sha256", "0" * 64)
-    assert names_of(connector) == ["run.csv"]
+    assert ready_names(connector) == ["run.csv"]
     with pytest.raises(SourceBroken, match=r"has the SHA-256 \w{12}…, run\.csv\.sha256 says 000000000000…"):
         read_all(connector, "run.csv")
-    assert names_of(connector) == []
+    assert ready_names(connector) == []
     drop.write("run.csv.sha256", "no hash at all")
-    assert names_of(connector) == ["run.csv"]
+    assert ready_names(connector) == ["run.csv"]
     with pytest.raises(SourceBroken, match="holds no SHA-256 for it"):
         read_all(connector, "run.csv")
     drop.write("run.csv.sha256", hashlib.sha256(path.read_bytes()).hexdigest())
-    assert names_of(connector) == ["run.csv"]
+    assert ready_names(connector) == ["run.csv"]
     assert read_all(connector, "run.csv")[0].records.height == 1
     path.write_text("part,mass\nB,1\n")
-    assert names_of(connector) == ["run.csv"]
+    assert ready_names(connector) == ["run.csv"]
     with pytest.raises(SourceBroken, match="SHA-256"):
         read_all(connector, "run.csv")
 
@@ -103,22 +103,22 @@ WRITER = "import sys; file = open(sys.argv[1], 'a'); print('open', flush=True); 
 
 @pytest.mark.parametrize("leases", [True, False])
 def test_a_file_that_another_process_writes_to_waits(
-    drop: Any, names_of: Names, monkeypatch: pytest.MonkeyPatch, *, leases: bool
+    drop: Any, ready_names: ReadyNames, monkeypatch: pytest.MonkeyPatch, *, leases: bool
 ) -> None:
     if not leases:  # as on a file system, or with an account, that has none
-        monkeypatch.setattr(not_open, "_lease", lambda _: None)
+        monkeypatch.setattr(not_open, "_request_lease", lambda _: None)
     path = drop.write("run.csv")
     connector = drop.connector(ready=["not-open"])
     writer = subprocess.Popen([sys.executable, "-c", WRITER, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert writer.stdout is not None
         writer.stdout.readline()
-        assert names_of(connector) == []
+        assert ready_names(connector) == []
         assert f"(process {writer.pid})" in why(connector, "run.csv")
     finally:
         writer.communicate(b"", timeout=10)
     with path.open():  # a reader is no writer
-        assert names_of(connector) == ["run.csv"]
+        assert ready_names(connector) == ["run.csv"]
 
 
 def whole_files(folder: Path) -> dict[str, bytes]:
@@ -137,96 +137,102 @@ def whole_files(folder: Path) -> dict[str, bytes]:
     }  # fmt: skip
 
 
-def test_a_file_that_ends_in_the_middle_waits_until_it_is_whole_or_its_time_is_up(drop: Any, names_of: Names) -> None:
+def test_a_file_that_ends_in_the_middle_waits_until_it_is_whole_or_its_time_is_up(
+    drop: Any, ready_names: ReadyNames
+) -> None:
     files = whole_files(drop.base)
     connector = drop.connector(ready=["complete"])
     for name, content in files.items():
         (drop.folder / name).write_bytes(content[: len(content) * 2 // 3])
-    assert names_of(connector) == []
+    assert ready_names(connector) == []
     for name in files:
-        assert f"{name} stands still, but it is not complete: " in why(connector, name)
+        assert f"{name} is stable, but it is not complete: " in why(connector, name)
     drop.now += 300
-    assert sorted(names_of(connector)) == sorted(files), "read now, so that it is parked with what is wrong"
+    assert sorted(ready_names(connector)) == sorted(files), "read now, so that it is parked with what is wrong"
     for name, content in files.items():
         (drop.folder / name).write_bytes(content)
-    assert sorted(names_of(connector)) == sorted(files)
+    assert sorted(ready_names(connector)) == sorted(files)
     drop.write("plain.csv", "part,mass\nA")
-    assert "plain.csv" in names_of(connector)
+    assert "plain.csv" in ready_names(connector)
 
 
-def test_a_trailer_counts_the_records_and_is_none(drop: Any, names_of: Names, read_all: Read) -> None:
+def test_a_trailer_counts_the_records_and_is_none(drop: Any, ready_names: ReadyNames, read_all: Read) -> None:
     path = drop.write("run.csv", "part,mass\nA,1\nB\n")
     connector = drop.connector(ready=["trailer"])
-    assert names_of(connector) == []
-    assert "does not tell the number of its records" in why(connector, "run.csv")
+    assert ready_names(connector) == []
+    assert "does not state the number of its records" in why(connector, "run.csv")
     with path.open("a") as file:
         file.write("# rows: 2\n\n")
-    assert names_of(connector) == ["run.csv"]
+    assert ready_names(connector) == ["run.csv"]
     (batch,) = read_all(connector, "run.csv")
     assert (batch.records.rows(), [reject.position for reject in batch.rejects]) == ([("A", "1")], [3])
     assert batch.cursor["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
     path.write_text("part,mass\nA,1\n# rows: 2\n")
-    assert names_of(connector) == ["run.csv"]
+    assert ready_names(connector) == ["run.csv"]
     with pytest.raises(SourceBroken, match="its last line says 2 records, it holds 1"):
         read_all(connector, "run.csv")
-    assert names_of(connector) == []
+    assert ready_names(connector) == []
 
 
 PARTS = {"type": "parts", "name": "run-{id}_{part}.csv", "parts": ["head", "data"]}
 
 
-def test_parts_are_read_together_and_in_their_order(drop: Any, names_of: Names) -> None:
+def test_parts_are_read_together_and_in_their_order(drop: Any, ready_names: ReadyNames) -> None:
     drop.write("run-7_data.csv")
     drop.write("run-8_head.csv")
     drop.write("stray.csv")
     connector = drop.connector(ready=[PARTS])
-    assert names_of(connector) == []
-    assert "read together with run-7_head.csv, not there" in why(connector, "run-7_data.csv")
-    assert "is not called as the rule parts says" in why(connector, "stray.csv")
+    assert ready_names(connector) == []
+    assert "read together with run-7_head.csv, missing" in why(connector, "run-7_data.csv")
+    assert "does not have the form of the rule parts" in why(connector, "stray.csv")
     drop.write("run-7_head.csv")
-    assert names_of(connector) == ["run-7_head.csv", "run-7_data.csv"]
+    assert ready_names(connector) == ["run-7_head.csv", "run-7_data.csv"]
 
 
-def test_a_group_is_archived_as_a_whole_also_after_a_restart(drop: Any, read_all: Read, names_of: Names) -> None:
+def test_a_group_is_archived_as_a_whole_also_after_a_restart(
+    drop: Any, read_all: Read, ready_names: ReadyNames
+) -> None:
     drop.write("run-7_head.csv")
     drop.write("run-7_data.csv")
     options = {"ready": [PARTS], "after": "archive", "archive": "done", "receipt": False}
     connector = drop.connector(**options)
-    assert len(names_of(connector)) == 2
+    assert len(ready_names(connector)) == 2
     head = read_all(connector, "run-7_head.csv")[-1].cursor
-    with pytest.raises(SettleLater, match=r"goes together with run-7_data\.csv"):
+    with pytest.raises(SettleLater, match=r"leaves the folder together with run-7_data\.csv"):
         settle(connector, "run-7_head.csv", head)
     assert tree(drop.folder) == ["run-7_data.csv", "run-7_head.csv"]
     again = drop.connector(**options)  # a restart: what is settled is told once more
     with pytest.raises(SettleLater):
         settle(again, "run-7_head.csv", head)
-    assert names_of(again) == ["run-7_head.csv", "run-7_data.csv"]
+    assert ready_names(again) == ["run-7_head.csv", "run-7_data.csv"]
     settle(again, "run-7_data.csv", read_all(again, "run-7_data.csv")[-1].cursor)
     settle(again, "run-7_head.csv", head)
     assert (tree(drop.folder), tree(drop.done)) == ([], ["run-7_data.csv", "run-7_head.csv"])
 
 
-def test_a_kept_group_is_whole_when_one_of_it_changes(drop: Any, read_all: Read, names_of: Names) -> None:
+def test_a_kept_group_is_whole_when_one_of_it_changes(drop: Any, read_all: Read, ready_names: ReadyNames) -> None:
     for part in ("head", "data"):
         drop.write(f"run-7_{part}.csv")
     connector = drop.connector(ready=[PARTS])
-    for name in names_of(connector):
+    for name in ready_names(connector):
         settle(connector, name, read_all(connector, name)[-1].cursor)
-    assert names_of(connector) == []
+    assert ready_names(connector) == []
     drop.write("run-7_data.csv", "part,mass\nA,9\n")
-    assert names_of(connector) == ["run-7_data.csv"]
+    assert ready_names(connector) == ["run-7_data.csv"]
 
 
-def test_a_manifest_makes_its_files_ready_and_goes_with_the_last(drop: Any, names_of: Names, read_all: Read) -> None:
+def test_a_manifest_makes_its_files_ready_and_goes_with_the_last(
+    drop: Any, ready_names: ReadyNames, read_all: Read
+) -> None:
     digest = hashlib.sha256(drop.write("b.csv", "part,mass\nB,2\n").read_bytes()).hexdigest()
     connector = drop.connector(ready=["manifest"], after="archive", archive="done", receipt=False)
-    assert names_of(connector) == []
+    assert ready_names(connector) == []
     assert "waits for a manifest (*.manifest) that lists it" in why(connector, "b.csv")
     drop.write("export.manifest", f"# two files\n{digest}  b.csv\na.csv\n")
-    assert names_of(connector) == []
-    assert "export.manifest also lists a.csv, not there" in why(connector, "b.csv")
+    assert ready_names(connector) == []
+    assert "export.manifest also lists a.csv, missing" in why(connector, "b.csv")
     drop.write("a.csv")
-    assert names_of(connector) == ["b.csv", "a.csv"]
+    assert ready_names(connector) == ["b.csv", "a.csv"]
     cursor = read_all(connector, "b.csv")[-1].cursor
     with pytest.raises(SettleLater):
         settle(connector, "b.csv", cursor)
@@ -235,63 +241,65 @@ def test_a_manifest_makes_its_files_ready_and_goes_with_the_last(drop: Any, name
 
 
 def test_a_wrong_hash_in_a_manifest_parks_that_file_and_holds_back_the_others(
-    drop: Any, names_of: Names, read_all: Read
+    drop: Any, ready_names: ReadyNames, read_all: Read
 ) -> None:
     drop.write("a.csv")
     drop.write("b.csv")
     drop.write("export.manifest", f"{'0' * 64}  a.csv\nb.csv\n")
     connector = drop.connector(ready=["manifest"])
-    assert names_of(connector) == ["a.csv"]
+    assert ready_names(connector) == ["a.csv"]
     with pytest.raises(SourceBroken, match=r"export\.manifest says 000000000000…"):
         read_all(connector, "a.csv")
-    assert names_of(connector) == []
+    assert ready_names(connector) == []
     assert "read together with a.csv, not ready yet" in why(connector, "b.csv")
     drop.write("export.manifest", "a.csv\nb.csv\n")
-    assert sorted(names_of(connector)) == ["a.csv", "b.csv"]
+    assert sorted(ready_names(connector)) == ["a.csv", "b.csv"]
 
 
-def test_all_rules_must_be_met_and_companions_go_with_their_file(drop: Any, names_of: Names, read_all: Read) -> None:
+def test_all_rules_must_be_met_and_companions_go_with_their_file(
+    drop: Any, ready_names: ReadyNames, read_all: Read
+) -> None:
     path = drop.write("sub/run.csv")
     connector = drop.connector(
         ready=["marker", "sha256"], recursive=True, after="archive", archive="done", receipt=False
     )
     drop.write("sub/run.csv.done", "")
-    assert names_of(connector) == []
+    assert ready_names(connector) == []
     assert "checksum" in why(connector, "sub/run.csv")
     drop.write("sub/run.csv.sha256", hashlib.sha256(path.read_bytes()).hexdigest())
-    assert names_of(connector) == ["sub/run.csv"]
+    assert ready_names(connector) == ["sub/run.csv"]
     settle(connector, "sub/run.csv", read_all(connector, "sub/run.csv")[-1].cursor)
     assert tree(drop.folder) == []
     assert tree(drop.done) == ["sub/run.csv", "sub/run.csv.done", "sub/run.csv.sha256"]
 
 
-def test_a_file_must_stand_still_before_a_rule_looks_at_it(drop: Any, names_of: Names) -> None:
+def test_a_file_must_stand_still_before_a_rule_looks_at_it(drop: Any, ready_names: ReadyNames) -> None:
     connector = drop.connector(ready=["complete"], settle_seconds=2)
-    assert names_of(connector) == []
+    assert ready_names(connector) == []
     drop.write("a.json", "[")
-    assert names_of(connector) == []
-    assert "must stand still" in why(connector, "a.json")
+    assert ready_names(connector) == []
+    assert "must be unchanged" in why(connector, "a.json")
     drop.now += 2
-    assert names_of(connector) == []
+    assert ready_names(connector) == []
     assert "not complete" in why(connector, "a.json")
 
 
 def test_an_empty_file_waits_and_is_then_parked_until_something_is_in_it(
-    drop: Any, names_of: Names, read_all: Read
+    drop: Any, ready_names: ReadyNames, read_all: Read
 ) -> None:
     connector = drop.connector(empty_seconds=60)
-    assert names_of(connector) == []
+    assert ready_names(connector) == []
     path = drop.write("a.csv", "")
-    assert names_of(connector) == []
-    assert "parked if it is still empty in 60 seconds" in why(connector, "a.csv")
+    assert ready_names(connector) == []
+    assert "rejected if it is still empty in 60 seconds" in why(connector, "a.csv")
     drop.now += 60
-    assert names_of(connector) == ["a.csv"]
+    assert ready_names(connector) == ["a.csv"]
     with pytest.raises(SourceBroken, match=r"a\.csv is empty and has been for 60 seconds"):
         read_all(connector, "a.csv")
-    assert names_of(connector) == []
-    assert "is parked since it is still empty" in why(connector, "a.csv")
+    assert ready_names(connector) == []
+    assert "is rejected because it is still empty" in why(connector, "a.csv")
     path.write_text(ROWS)
-    assert names_of(connector) == ["a.csv"]
+    assert ready_names(connector) == ["a.csv"]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 from pydantic import ValidationError
 
 from connectors.directory import DirectoryOptions
-from connectors.files.receipt import REASONS
+from connectors.files.receipt import MOST_LISTED
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.telemetry.catalogue.intake import SettlingFailed
 from tests.support.file_flow import FileFlow
@@ -32,7 +32,7 @@ def test_a_receipt_tells_what_became_of_a_file(open_flow: Open) -> None:
     assert next(iter(told)) == "summary"
     assert told["summary"] == (
         "a.csv: 3 rows read, entries: 2 created; 1 rejected. It is archived as done/a.csv. The rejected rows are in"
-        " done/rejected/a.csv.rejected.csv: mend them and drop that file."
+        " done/rejected/a.csv.rejected.csv: correct them and drop that file."
     )
     assert (told["sha256"], told["size"]) == (hashlib.sha256(TEXT.encode()).hexdigest(), len(TEXT))
     assert (told["rows"], told["entries"]) == (3, {"created": 2, "updated": 0, "unchanged": 0, "removed": 0})
@@ -53,7 +53,7 @@ def test_each_reading_has_its_own_receipt_with_what_it_changed(open_flow: Open) 
     assert flow.receipt("a~2.csv")["entries"] == {"created": 1, "updated": 1, "unchanged": 0, "removed": 0}
     third = flow.receipt("a~3.csv")
     assert third["rows"] is None
-    assert third["summary"].startswith("a.csv holds what it held when it was read before; nothing had to be sent.")
+    assert third["summary"].startswith("a.csv has the same content as when it was read before; nothing had to be sent.")
 
 
 def test_a_refusal_of_the_service_is_in_the_receipt_with_its_words(open_flow: Open) -> None:
@@ -68,11 +68,11 @@ def test_a_refusal_of_the_service_is_in_the_receipt_with_its_words(open_flow: Op
 
 def test_of_very_many_rejected_rows_a_receipt_lists_the_first_and_says_how_many_more(open_flow: Open) -> None:
     flow = open_flow()
-    flow.write("a.csv", "part,mass\n" + ",1\n" * (REASONS + 7))
+    flow.write("a.csv", "part,mass\n" + ",1\n" * (MOST_LISTED + 7))
     flow.pass_once()
     rejected = flow.receipt("a.csv")["rejected"]
-    assert (rejected["count"], len(rejected["listed"]), rejected["more"]) == (REASONS + 7, REASONS, 7)
-    assert len((flow.done / "rejected" / "a.csv.rejected.csv").read_text().splitlines()) == REASONS + 8
+    assert (rejected["count"], len(rejected["listed"]), rejected["more"]) == (MOST_LISTED + 7, MOST_LISTED, 7)
+    assert len((flow.done / "rejected" / "a.csv.rejected.csv").read_text().splitlines()) == MOST_LISTED + 8
 
 
 def test_receipts_and_reasons_are_never_read(open_flow: Open) -> None:

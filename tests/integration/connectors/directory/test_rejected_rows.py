@@ -75,10 +75,10 @@ def test_what_is_dropped_back_untouched_changes_nothing(open_flow: Open) -> None
     assert [partition for partition, _ in flow.rejected()] == [REJECTED] * 4
     rows = (flow.done / "rejected" / REJECTED).read_text().splitlines()
     assert len(rows) == 5
-    assert all("It came back as it was rejected: " in row for row in rows[1:])
+    assert all("The row was resubmitted without a change: " in row for row in rows[1:])
     mend(flow, REJECTED, lambda text: text)
     flow.pass_once()
-    assert (flow.done / "rejected" / REJECTED).read_text().count("It came back") == 4, "not once more each time"
+    assert (flow.done / "rejected" / REJECTED).read_text().count("resubmitted without") == 4, "not once more each time"
 
 
 def test_an_entry_that_the_service_refused_can_be_mended_as_a_row(open_flow: Open) -> None:
@@ -225,7 +225,7 @@ def test_a_line_that_is_no_json_has_to_be_written_as_fields(open_flow: Open) -> 
     mend(flow, name, lambda text: text.replace('\\"B\\" ', '\\"B\\", '))
     flow.pass_once()
     assert "_text" in (flow.done / "rejected" / name).read_text()
-    assert flow.mirror.status.rejections(limit=1)[0].reason.startswith("Its text still stands in _text")
+    assert flow.mirror.status.rejections(limit=1)[0].reason.startswith("The column _text still holds its text")
     mend(flow, name, lambda text: '{"part": "B", "mass": 2, ' + text[text.index('"_reason"') :])
     flow.pass_once()
     assert (flow.held, flow.rejected()) == ({"A": "1", "B": "2"}, [])
@@ -278,7 +278,7 @@ def test_a_row_that_lacks_a_field_is_taken_as_it_is_once_its_reason_is_emptied(o
     flow.write("a.csv", "part,mass,note\nA,1,x\nB,2\nC,3\n")
     flow.pass_once()
     assert flow.held == {"A": "1 x"}
-    reason = "Row 3 has 2 fields where the header names 3."
+    reason = "Row 3 has 2 fields but the header names 3."
     text = (flow.done / "rejected" / REJECTED).read_text()
     assert reason in text
     mend(flow, REJECTED, lambda text: text.replace(reason, ""))

@@ -32,7 +32,7 @@ def test_each_settled_save_is_one_whole_reading(share: Any, read_all: Read) -> N
     share.save([*ROWS, ["C", "3"]])
     assert read_all(connector, batches[-1].cursor) == []
     assert connector.waiting() == 5
-    assert "must stand still for 5.0 more seconds" in str(connector.explain("masses.xlsx", batches[-1].cursor))
+    assert "must be unchanged for 5.0 more seconds" in str(connector.explain("masses.xlsx", batches[-1].cursor))
     share.now += 5
     after = read_all(connector, batches[-1].cursor)
     assert rows(after) == [("A", "0.10"), ("B", "2"), ("C", "3")]
@@ -48,7 +48,7 @@ def test_a_lock_file_beside_it_is_named_and_does_not_keep_what_was_saved_from_be
     (share.folder / "~$masses.xlsx").write_bytes(b"\x05Alice")
     connector = share.connector()
     assert len(rows(read_all(connector))) == 2
-    assert "~$masses.xlsx lies beside it" in str(connector.explain("masses.xlsx"))
+    assert "~$masses.xlsx exists" in str(connector.explain("masses.xlsx"))
     assert [step.name for step in connector.verify()] == ["folder", "file", "in use"]
 
 
@@ -65,7 +65,7 @@ def test_the_same_content_saved_again_says_so(share: Any, read_all: Read) -> Non
 
 def test_a_missing_file_is_away_and_never_an_empty_one(share: Any, read_all: Read) -> None:
     connector = share.connector(deletes="remove")
-    with pytest.raises(SourceUnavailable, match=r"masses\.xlsx is not there\. Nothing that came from it is removed"):
+    with pytest.raises(SourceUnavailable, match=r"masses\.xlsx does not exist\. Nothing that came from it is removed"):
         connector.partitions()
     assert [step.outcome for step in connector.verify()] == ["passed", "failed"]
     share.save(ROWS)
@@ -101,8 +101,8 @@ def test_the_moment_between_two_files_of_one_save_is_waited_for(share: Any, read
     [
         ("", "is empty"),
         ("\n\n", "is empty"),
-        ("part,mass\n", "not a single row"),
-        ("part,mass\n\n\n", "not a single row"),
+        ("part,mass\n", "has no rows"),
+        ("part,mass\n\n\n", "has no rows"),
     ],
 )
 def test_a_file_that_lost_its_rows_is_broken_and_no_reason_to_remove(
@@ -168,7 +168,7 @@ def test_a_file_that_another_program_keeps_to_itself_is_read_once_it_lets_go(
 
     with monkeypatch.context() as context:
         context.setattr(os, "open", refused)
-        with pytest.raises(SourceUnavailable, match="it is read once that lets go"):
+        with pytest.raises(SourceUnavailable, match="it is read once that program releases it"):
             list(connector.read(partition, None))
     assert len(rows(list(connector.read(partition, None)))) == 2
 

@@ -13,7 +13,7 @@ import pytest
 from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
-from connectors.formats import FORMATS, ConfiguredFormat, Format, RecordChunk, format_of
+from connectors.formats import FORMATS, ConfiguredFormat, Format, RecordChunk, resolve_format
 from ingestd.sdk import SourceBroken
 
 TABLES = Path(__file__).parents[3] / "golden" / "formats"
@@ -66,30 +66,28 @@ def columnar(case: dict[str, Any]) -> bytes:
     return out.getvalue()
 
 
-def rows(stretches: list[RecordChunk]) -> list[list[Any]]:
+def rows(chunks: list[RecordChunk]) -> list[list[Any]]:
     """Position and fields of each record; a field that the record has not is left out."""
     return [
-        [position, {name: value for name, value in zip(stretch.records.columns, row, strict=True) if value is not None}]
-        for stretch in stretches
-        for position, row in zip(stretch.positions, stretch.records.rows(), strict=True)
+        [position, {name: value for name, value in zip(chunk.records.columns, row, strict=True) if value is not None}]
+        for chunk in chunks
+        for position, row in zip(chunk.positions, chunk.records.rows(), strict=True)
     ]
 
 
 @pytest.mark.parametrize("case", list(cases()))
 def test_a_nasty_input_gives_exactly_these_records_or_this_reason(case: dict[str, Any]) -> None:
     name = case.get("name", f"x{FORMATS[0].suffixes[0]}")
-    form = format_of(name, CONFIGURED.validate_python(case["format"]) if "format" in case else None)
+    file_format = resolve_format(name, CONFIGURED.validate_python(case["format"]) if "format" in case else None)
     if "broken" in case:
         with pytest.raises(SourceBroken) as broken:
-            list(form.read(io.BytesIO(content(case)), name))
+            list(file_format.read(io.BytesIO(content(case)), name))
         assert str(broken.value) == case["broken"]
         return
-    stretches = list(form.read(io.BytesIO(content(case)), name))
-    assert rows(stretches) == case["records"]
-    assert [[reject.position, reject.reason] for stretch in stretches for reject in stretch.rejects] == case.get(
-        "rejects", []
-    )
-    facts = stretches[-1].facts
+    chunks = list(file_format.read(io.BytesIO(content(case)), name))
+    assert rows(chunks) == case["records"]
+    assert [[reject.position, reject.reason] for chunk in chunks for reject in chunk.rejects] == case.get("rejects", [])
+    facts = chunks[-1].facts
     assert {key: facts.get(key) for key in case.get("facts", {})} == case.get("facts", {})
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 from backports import zstd
 
-from connectors.formats import RecordChunk, format_of
+from connectors.formats import RecordChunk, resolve_format
 from connectors.formats.compression import Packed
 from ingestd.sdk import SourceBroken
 
@@ -34,15 +34,15 @@ def zipped(**members: bytes) -> bytes:
 
 
 def read(data: bytes, name: str, *, member: str = "*") -> list[RecordChunk]:
-    return list(format_of(name, None, member=member).read(io.BytesIO(data), name))
+    return list(resolve_format(name, None, member=member).read(io.BytesIO(data), name))
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
 def test_a_packed_file_gives_the_records_of_what_is_inside(suffix: str) -> None:
-    (stretch,) = read(PACKERS[suffix](CSV), f"a.CSV{suffix}")
-    assert stretch.records.rows() == [("A", "0.10")]
-    assert stretch.positions.to_list() == [2]
-    assert [reject.position for reject in stretch.rejects] == [3]
+    (chunk,) = read(PACKERS[suffix](CSV), f"a.CSV{suffix}")
+    assert chunk.records.rows() == [("A", "0.10")]
+    assert chunk.positions.to_list() == [2]
+    assert [reject.position for reject in chunk.rejects] == [3]
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
@@ -59,24 +59,24 @@ def test_bytes_that_are_not_packed_are_one_sentence(suffix: str) -> None:
 
 
 def test_several_gzip_members_are_one_file() -> None:
-    stretches = read(gzip.compress(b"part,mass\nA,1\n") + gzip.compress(b"B,2\n"), "a.csv.gz")
-    assert [row for stretch in stretches for row in stretch.records.rows()] == [("A", "1"), ("B", "2")]
+    chunks = read(gzip.compress(b"part,mass\nA,1\n") + gzip.compress(b"B,2\n"), "a.csv.gz")
+    assert [row for chunk in chunks for row in chunk.records.rows()] == [("A", "1"), ("B", "2")]
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zip"])
 def test_a_bomb_is_stopped_at_the_bound(suffix: str) -> None:
-    inside = b"part,mass\n" + b"A,1\n" * 1_000_000
-    data = gzip.compress(inside) if suffix == ".gz" else zipped(**{"a.csv": inside})
-    form = Packed(inside=lambda name: format_of(name, None), unpacked_bytes=100_000)
+    inner_format = b"part,mass\n" + b"A,1\n" * 1_000_000
+    data = gzip.compress(inner_format) if suffix == ".gz" else zipped(**{"a.csv": inner_format})
+    file_format = Packed(inner_format=lambda name: resolve_format(name, None), unpacked_bytes=100_000)
     with pytest.raises(SourceBroken, match="holds more than 100000 bytes once unpacked"):
-        list(form.read(io.BytesIO(data), f"a.csv{suffix}"))
+        list(file_format.read(io.BytesIO(data), f"a.csv{suffix}"))
 
 
 def test_the_only_member_of_a_zip_counts_its_own_rows() -> None:
     data = zipped(**{"out/run.csv": CSV, "__MACOSX/run.csv": b"x", ".hidden.csv": b"x", "~$run.csv": b"x"})
-    (stretch,) = read(data, "export.zip")
-    assert stretch.positions.to_list() == [2]
-    assert stretch.facts["file.member"] == "out/run.csv"
+    (chunk,) = read(data, "export.zip")
+    assert chunk.positions.to_list() == [2]
+    assert chunk.facts["file.member"] == "out/run.csv"
 
 
 def test_each_member_of_a_zip_names_itself_in_its_positions() -> None:
@@ -89,12 +89,12 @@ def test_each_member_of_a_zip_names_itself_in_its_positions() -> None:
 
 def test_members_are_chosen_by_name_or_by_path() -> None:
     data = zipped(**{"raw/a.csv": CSV, "cooked/a.csv": b"part,mass\nZ,9\n", "readme.txt": b"?"})
-    assert [stretch.facts["file.member"] for stretch in read(data, "x.zip", member="*.csv")] == [
+    assert [chunk.facts["file.member"] for chunk in read(data, "x.zip", member="*.csv")] == [
         "cooked/a.csv",
         "raw/a.csv",
     ]
-    (stretch,) = read(data, "x.zip", member="cooked/*")
-    assert stretch.records.rows() == [("Z", "9")]
+    (chunk,) = read(data, "x.zip", member="cooked/*")
+    assert chunk.records.rows() == [("Z", "9")]
 
 
 def test_a_zip_without_a_wanted_member_says_so() -> None:
@@ -111,12 +111,14 @@ def test_an_encrypted_member_is_one_sentence() -> None:
 
 
 def test_a_name_that_leads_out_of_the_archive_is_only_a_name() -> None:
-    (stretch,) = read(zipped(**{"../../a.csv": CSV}), "x.zip")
-    assert stretch.facts["file.member"] == "../../a.csv"
+    (chunk,) = read(zipped(**{"../../a.csv": CSV}), "x.zip")
+    assert chunk.facts["file.member"] == "../../a.csv"
 
 
 def test_a_member_of_no_known_format_names_the_setting_that_leaves_it_out() -> None:
     data = zipped(**{"run.csv": b"a\n1\n", "readme.txt": b"hello"})
-    with pytest.raises(SourceBroken, match=r"x\.zip: readme\.txt: .* If readme\.txt is no data, set member to a glob"):
+    with pytest.raises(
+        SourceBroken, match=r"x\.zip: readme\.txt: .* If readme\.txt holds no data, set member to a glob"
+    ):
         read(data, "x.zip")
     assert len(read(data, "x.zip", member="*.csv")) == 1

@@ -35,8 +35,8 @@ def pool() -> Iterator[ParserPool]:
     pool.close()
 
 
-def read(form: Format, pool: ParserPool, data: bytes = b"x", name: str = "a.odd") -> list[RecordChunk]:
-    return list(form.using(Parsers(pool)).read(io.BytesIO(data), name))
+def read(file_format: Format, pool: ParserPool, data: bytes = b"x", name: str = "a.odd") -> list[RecordChunk]:
+    return list(file_format.with_parsers(Parsers(pool)).read(io.BytesIO(data), name))
 
 
 def workbook(cell: str = "A2") -> bytes:
@@ -117,7 +117,7 @@ def test_it_ends_after_some_time_without_work() -> None:
 
 
 def test_a_reading_that_is_given_up_frees_its_process(pool: ParserPool) -> None:
-    reading = Misbehaving(then="spin").using(Parsers(pool)).read(io.BytesIO(b"x"), "a.odd")
+    reading = Misbehaving(then="spin").with_parsers(Parsers(pool)).read(io.BytesIO(b"x"), "a.odd")
     child = psutil.Process(int(next(reading).records.item()))
     reading.close()  # type: ignore[attr-defined]  # a generator
     assert not child.is_running()
@@ -138,7 +138,7 @@ def test_several_threads_share_the_processes() -> None:
 @pytest.mark.parametrize("stopped", [False, True], ids=["spinning", "not running at all"])
 def test_a_hung_parser_ends_when_its_connector_is_interrupted(pool: ParserPool, stopped: bool) -> None:
     parsers = Parsers(pool)
-    reading = Misbehaving(then="spin").using(parsers).read(io.BytesIO(b"x"), "a.odd")
+    reading = Misbehaving(then="spin").with_parsers(parsers).read(io.BytesIO(b"x"), "a.odd")
     child = int(next(reading).records.item())
     if stopped:
         os.kill(child, signal.SIGSTOP)
@@ -152,11 +152,11 @@ def test_a_hung_parser_ends_when_its_connector_is_interrupted(pool: ParserPool, 
 
 def test_a_reading_that_waits_for_a_process_is_interrupted_too() -> None:
     pool = ParserPool(ParserLimits(processes=1))
-    busy = Misbehaving().using(Parsers(pool)).read(io.BytesIO(b"x"), "a.odd")
+    busy = Misbehaving().with_parsers(Parsers(pool)).read(io.BytesIO(b"x"), "a.odd")
     next(busy)
     waiting = Parsers(pool)
     with ThreadPoolExecutor(1) as threads:
-        blocked = threads.submit(lambda: list(Misbehaving().using(waiting).read(io.BytesIO(b"x"), "b.odd")))
+        blocked = threads.submit(lambda: list(Misbehaving().with_parsers(waiting).read(io.BytesIO(b"x"), "b.odd")))
         waiting.interrupt()
         with pytest.raises(SourceUnavailable):
             blocked.result(_SAFETY_SECONDS)
@@ -165,7 +165,7 @@ def test_a_reading_that_waits_for_a_process_is_interrupted_too() -> None:
 
 def test_a_parser_that_reports_nothing_is_stopped() -> None:
     pool = ParserPool(ParserLimits(silent_seconds=0.5, cpu_seconds=3600))
-    reading = Misbehaving(then="spin").using(Parsers(pool)).read(io.BytesIO(b"x"), "a.odd")
+    reading = Misbehaving(then="spin").with_parsers(Parsers(pool)).read(io.BytesIO(b"x"), "a.odd")
     with pytest.raises(SourceBroken, match=r"reported nothing for 0\.5 seconds and was stopped"):
         list(reading)
     assert pool.processes() == ()
@@ -183,7 +183,7 @@ import io, threading
 from connectors.formats.parser_process import Parsers
 from tests.support.parser_formats import Misbehaving
 from tests.support.workbook_bytes import xls
-reading = Misbehaving(then="spin").using(Parsers()).read(io.BytesIO(b"x"), "a.odd")
+reading = Misbehaving(then="spin").with_parsers(Parsers()).read(io.BytesIO(b"x"), "a.odd")
 def begin():
     print(next(reading).records.item(), flush=True)
 thread = threading.Thread(target=begin)
@@ -212,13 +212,13 @@ def test_it_ends_with_its_parent_and_not_with_the_thread_that_started_it() -> No
 
 
 def test_a_packed_workbook_is_parsed_there_too(pool: ParserPool) -> None:
-    from connectors.formats import format_of
+    from connectors.formats import resolve_format
 
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         archive.writestr("a.xlsx", workbook())
         archive.writestr("b.xlsx", workbook("XFD1048576"))
-    reading = format_of("all.zip", None).using(Parsers(pool)).read(io.BytesIO(out.getvalue()), "all.zip")
+    reading = resolve_format("all.zip", None).with_parsers(Parsers(pool)).read(io.BytesIO(out.getvalue()), "all.zip")
     assert next(reading).records.item() == "A"
     with pytest.raises(SourceBroken, match=r"b\.xlsx can't be read: parsing it needs more than"):
         next(reading)
@@ -226,7 +226,7 @@ def test_a_packed_workbook_is_parsed_there_too(pool: ParserPool) -> None:
 
 def test_many_interrupts_at_the_same_time_do_no_harm(pool: ParserPool) -> None:
     parsers = Parsers(pool)
-    reading = Misbehaving(then="spin").using(parsers).read(io.BytesIO(b"x"), "a.odd")
+    reading = Misbehaving(then="spin").with_parsers(parsers).read(io.BytesIO(b"x"), "a.odd")
     next(reading)
     threads = [threading.Thread(target=parsers.interrupt) for _ in range(8)]
     for thread in threads:

@@ -11,7 +11,7 @@ from typing import Any
 import openpyxl
 import pytest
 
-from connectors.formats import RecordChunk, format_of
+from connectors.formats import RecordChunk, resolve_format
 from connectors.formats.excel import Excel
 from ingestd.sdk import NOTICE, SourceBroken
 from tests.support.workbook_bytes import compound_file, xls, xlsb
@@ -81,9 +81,9 @@ def strict(name: str, data: bytes) -> tuple[str, bytes]:
     ids=["xls of Excel 97", "xls of Excel 2007, with a zip inside", "xlsb"],
 )
 def test_the_first_bytes_say_what_a_workbook_is(name: str, data: bytes) -> None:
-    (stretch,) = read(data, name)
-    assert stretch.records.rows() == RECORDS
-    assert [reject.reason for reject in stretch.rejects] == ["Row 3 has #N/A in B3 (mass)."]
+    (chunk,) = read(data, name)
+    assert chunk.records.rows() == RECORDS
+    assert [reject.reason for reject in chunk.rejects] == ["Row 3 has #N/A in B3 (mass)."]
 
 
 def test_the_xls_of_excel_2007_passes_for_a_zip_file() -> None:
@@ -91,7 +91,7 @@ def test_the_xls_of_excel_2007_passes_for_a_zip_file() -> None:
 
 
 def test_the_end_of_the_name_xlsb_is_known() -> None:
-    assert isinstance(format_of("a.xlsb", None), Excel)
+    assert isinstance(resolve_format("a.xlsb", None), Excel)
 
 
 @pytest.mark.parametrize(
@@ -105,16 +105,16 @@ def test_the_end_of_the_name_xlsb_is_known() -> None:
 )
 def test_open_xml_in_another_spelling_reports_its_errors(change: Any, what: str) -> None:
     del what
-    (stretch,) = read(rewritten(saved(["part", "mass"], ["A", 1], ["B", "#N/A"]), change))
-    assert stretch.records.rows() == [("A", "1")]
-    assert [reject.reason for reject in stretch.rejects] == ["Row 3 has #N/A in B3 (mass)."]
+    (chunk,) = read(rewritten(saved(["part", "mass"], ["A", 1], ["B", "#N/A"]), change))
+    assert chunk.records.rows() == [("A", "1")]
+    assert [reject.reason for reject in chunk.rejects] == ["Row 3 has #N/A in B3 (mass)."]
 
 
 def test_a_formula_that_was_saved_without_its_value_is_no_empty_text() -> None:
     data = saved(["part", "mass", "note"], ["A", "=1+1", "x"], ["B", 2, None])
-    (stretch,) = read(data)
-    assert stretch.records.rows() == [("B", "2", "")]
-    (reject,) = stretch.rejects
+    (chunk,) = read(data)
+    assert chunk.records.rows() == [("B", "2", "")]
+    (reject,) = chunk.rejects
     assert (reject.reason, reject.field) == ("Row 2 has a formula without a saved value in B2 (mass).", "mass")
     (missing,) = read(data, errors="missing")
     assert missing.records.rows() == [("A", None, "x"), ("B", "2", "")]
@@ -138,10 +138,10 @@ def test_a_formula_of_an_open_document_without_a_value() -> None:
         ods_row(ods_cell("A"), formula, repeated=2),
         ods_row(ods_cell("B"), empty, ods_cell("x")),
     )
-    (stretch,) = read(data, "a.ods")
-    assert stretch.records.rows() == [("B", "", "x")]
+    (chunk,) = read(data, "a.ods")
+    assert chunk.records.rows() == [("B", "", "x")]
     sentence = "Row {} has a formula without a saved value in B{} (a), a formula without a saved value in C{} (b)."
-    assert [reject.reason for reject in stretch.rejects] == [sentence.format(*[row] * 3) for row in (2, 3)]
+    assert [reject.reason for reject in chunk.rejects] == [sentence.format(*[row] * 3) for row in (2, 3)]
 
 
 @pytest.mark.parametrize(
@@ -161,22 +161,22 @@ def test_a_formula_of_an_open_document_without_a_value() -> None:
     ],
 )
 def test_a_date_is_whole(serial: float, code: str, text: str) -> None:
-    (stretch,) = read(saved(["when"], [serial], formats={"A2": code}))
-    assert stretch.records.rows() == [(text,)]
+    (chunk,) = read(saved(["when"], [serial], formats={"A2": code}))
+    assert chunk.records.rows() == [(text,)]
 
 
 def test_the_first_day_of_a_workbook_that_counts_from_1904() -> None:
     epoch = datetime(1904, 1, 1)  # noqa: DTZ001 - a cell knows no zone
-    (stretch,) = read(
+    (chunk,) = read(
         saved(["when"], [0.5], [0], [1], formats={f"A{row}": "yyyy-mm-dd" for row in (2, 3, 4)}, epoch=epoch)
     )
-    assert stretch.records.rows() == [("1904-01-01T12:00:00",), ("1904-01-01",), ("1904-01-02",)]
+    assert chunk.records.rows() == [("1904-01-01T12:00:00",), ("1904-01-01",), ("1904-01-02",)]
 
 
 def test_cells_behind_the_last_named_column_are_reported() -> None:
-    (stretch,) = read(saved(["part", "mass", None], ["A", 1, None], ["B", 2, "old"], ["C", 3, "new"]))
-    assert stretch.records.columns == ["part", "mass"]
-    assert stretch.facts[NOTICE] == (
+    (chunk,) = read(saved(["part", "mass", None], ["A", 1, None], ["B", 2, "old"], ["C", 3, "new"]))
+    assert chunk.records.columns == ["part", "mass"]
+    assert chunk.facts[NOTICE] == (
         "2 cells, the first of them C3, hold a value behind the last column that the header names; it is not read. Name the"
         " column."
     )
@@ -196,11 +196,11 @@ def test_cells_behind_the_last_named_column_are_reported() -> None:
         ),
         (
             b"<html><table><tr><td>1</td></tr></table></html>",
-            "a.xlsx is no workbook but a page of HTML or XML. Open it and",
+            "a.xlsx is no workbook but HTML or XML. Open it and",
         ),
         (
             packed(readme__txt=b"x"),
-            "a.xlsx is a zip file that holds no workbook. If it is a packed file, name it .zip.",
+            "a.xlsx is a zip file without a workbook. If it holds other files, rename it to .zip.",
         ),
         (xls(ROWS)[:-600], "a.xlsx can't be read as a workbook: "),
         (
@@ -225,13 +225,15 @@ def test_an_xls_of_which_the_cells_are_zeros_is_one_sentence() -> None:
 
 @pytest.mark.parametrize("name", ["all.zip", "all.csv.zip"])
 def test_a_zip_in_a_zip_is_one_true_sentence(name: str) -> None:
-    with pytest.raises(SourceBroken, match=r"all.*\.zip: inner\.zip is a zip file itself, and .* Unpack it .* member"):
-        list(format_of(name, None).read(io.BytesIO(packed(inner__zip=packed(a__csv=b"a\n1\n"))), name))
+    with pytest.raises(
+        SourceBroken, match=r"all.*\.zip: inner\.zip is a zip file within a zip file, .* Unpack it .* member"
+    ):
+        list(resolve_format(name, None).read(io.BytesIO(packed(inner__zip=packed(a__csv=b"a\n1\n"))), name))
 
 
 def test_a_member_of_no_known_format_names_the_setting_that_leaves_it_out() -> None:
     data = packed(a__csv=b"a\n1\n", readme__txt=b"read me")
     with pytest.raises(
-        SourceBroken, match=r"all\.zip: readme\.txt: its name ends in none of .*set member to a glob .*'\*\.csv'"
+        SourceBroken, match=r"all\.zip: readme\.txt: its suffix is none of .*set member to a glob .*'\*\.csv'"
     ):
-        list(format_of("all.zip", None).read(io.BytesIO(data), "all.zip"))
+        list(resolve_format("all.zip", None).read(io.BytesIO(data), "all.zip"))

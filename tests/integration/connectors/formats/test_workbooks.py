@@ -44,12 +44,12 @@ def read(data: bytes, name: str = "a.xlsx", **settings: Any) -> list[RecordChunk
 
 
 def one(data: bytes, **settings: Any) -> RecordChunk:
-    (stretch,) = read(data, **settings)
-    return stretch
+    (chunk,) = read(data, **settings)
+    return chunk
 
 
 def test_cells_are_the_text_that_a_person_would_type() -> None:
-    stretch = one(
+    chunk = one(
         table(
             ["text", "number", "whole", "large", "truth", "day", "instant", "clock", "span"],
             [
@@ -66,25 +66,25 @@ def test_cells_are_the_text_that_a_person_would_type() -> None:
             ["0.10", 1e-7, -5, 123456789.125, False, None, None, None, None],
         )
     )
-    assert stretch.records.rows() == [
+    assert chunk.records.rows() == [
         ("00417", "0.1", "3", "1e+22", "true", "2026-01-02", "2026-01-02T03:04:05", "01:02:00", "30:00:00"),
         ("0.10", "1e-07", "-5", "123456789.125", "false", "", "", "", ""),
     ]
-    assert stretch.positions.to_list() == [2, 3]
-    assert stretch.facts == {"file.sheet": "Masses", "file.header_row": "1"}
+    assert chunk.positions.to_list() == [2, 3]
+    assert chunk.facts == {"file.sheet": "Masses", "file.header_row": "1"}
 
 
 def test_an_error_cell_parks_its_row_and_says_where() -> None:
-    stretch = one(table(["part", "mass"], ["A", 1], ["B", "#N/A"], ["C", 3]))
-    assert stretch.records.rows() == [("A", "1"), ("C", "3")]
-    (reject,) = stretch.rejects
+    chunk = one(table(["part", "mass"], ["A", 1], ["B", "#N/A"], ["C", 3]))
+    assert chunk.records.rows() == [("A", "1"), ("C", "3")]
+    (reject,) = chunk.rejects
     assert (reject.position, reject.reason, reject.field) == (3, "Row 3 has #N/A in B3 (mass).", "mass")
     assert reject.record == {"part": "B", "mass": "#N/A"}
 
 
 def test_or_is_absent_where_that_is_wanted() -> None:
-    stretch = one(table(["part", "mass"], ["B", "#DIV/0!"]), errors="missing")
-    assert stretch.records.rows() == [("B", None)]
+    chunk = one(table(["part", "mass"], ["B", "#DIV/0!"]), errors="missing")
+    assert chunk.records.rows() == [("B", None)]
 
 
 def test_the_table_may_stand_anywhere_in_the_sheet() -> None:
@@ -96,11 +96,11 @@ def test_the_table_may_stand_anywhere_in_the_sheet() -> None:
                 sheet.cell(row, column, value)
         sheet["A9"] = "end"
 
-    stretch = one(workbook(fill), area="C4:D8")
-    assert stretch.records.columns == ["part", "mass"]
-    assert stretch.records.rows() == [("A", "1")]
-    assert stretch.positions.to_list() == [5]
-    assert [reject.reason for reject in stretch.rejects] == ["Row 7 has #N/A in D7 (mass)."]
+    chunk = one(workbook(fill), area="C4:D8")
+    assert chunk.records.columns == ["part", "mass"]
+    assert chunk.records.rows() == [("A", "1")]
+    assert chunk.positions.to_list() == [5]
+    assert [reject.reason for reject in chunk.rejects] == ["Row 7 has #N/A in D7 (mass)."]
 
 
 def test_a_header_of_two_rows_with_merged_cells() -> None:
@@ -115,11 +115,11 @@ def test_a_header_of_two_rows_with_merged_cells() -> None:
         sheet.merge_cells("B1:C1")
         sheet.merge_cells("A1:A2")
 
-    stretch = one(workbook(fill), header_rows=2, units_row=True)
-    assert stretch.records.columns == ["part", "mass min", "mass max", "force"]
-    assert stretch.records.rows() == [("A", "1", "2", "3")]
-    assert stretch.positions.to_list() == [4]
-    assert stretch.facts["units.mass max"] == "kg"
+    chunk = one(workbook(fill), header_rows=2, units_row=True)
+    assert chunk.records.columns == ["part", "mass min", "mass max", "force"]
+    assert chunk.records.rows() == [("A", "1", "2", "3")]
+    assert chunk.positions.to_list() == [4]
+    assert chunk.facts["units.mass max"] == "kg"
 
 
 def test_a_sheet_is_chosen_by_name_by_number_or_as_the_first_with_cells() -> None:
@@ -142,8 +142,8 @@ def test_a_sheet_is_chosen_by_name_by_number_or_as_the_first_with_cells() -> Non
 @pytest.mark.parametrize(
     ("rows", "settings", "words"),
     [
-        ([["a"]], {"header_row": 3}, r"has no row 3 \(header_row\), where its header should be"),
-        ([["x"], [None], ["a"]], {"header_row": 2}, r"row 2, where its header should be \(header_row\), is blank"),
+        ([["a"]], {"header_row": 3}, r"has no row 3 \(header_row\), which should be its header"),
+        ([["x"], [None], ["a"]], {"header_row": 2}, r"the header row 2 \(header_row\) is blank"),
         ([["a", "a"], [1, 2]], {}, "more than one column 'a'"),
         ([["a", None, "b"], [1, 2, 3]], {"unnamed_columns": "refuse"}, "no name to column 2 of 3"),
     ],
@@ -237,7 +237,7 @@ def test_an_open_document_and_its_error_cells() -> None:
             ods_cell("#N/A", 'office:value-type="string" office:string-value="" calcext:value-type="error"'),
         ),
     )
-    (stretch,) = read(data, "a.ods")
-    assert stretch.records.rows() == [("A", "0.1")]
-    assert stretch.positions.to_list() == [4]
-    assert [reject.reason for reject in stretch.rejects] == ["Row 5 has #N/A in B5 (mass)."]
+    (chunk,) = read(data, "a.ods")
+    assert chunk.records.rows() == [("A", "0.1")]
+    assert chunk.positions.to_list() == [4]
+    assert [reject.reason for reject in chunk.rejects] == ["Row 5 has #N/A in B5 (mass)."]

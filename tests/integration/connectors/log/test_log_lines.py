@@ -68,7 +68,7 @@ def test_a_row_that_does_not_fit_is_parked_with_its_number_and_the_numbers_go_on
     run.look(connector)
     bench.append("1\n\n2,3\n")
     assert run.look(bench.connector()) == [(5, "2", "3")]
-    assert run.rejects == [(3, "Row 3 has 1 field where the header names 2.")]
+    assert run.rejects == [(3, "Row 3 has 1 field but the header names 2.")]
 
 
 def test_a_quoted_line_end_is_part_of_its_row(bench: Any, reading: Readings) -> None:
@@ -181,7 +181,7 @@ def test_a_header_that_names_no_columns_and_a_format_that_does_not_grow_are_refu
     with pytest.raises(SourceBroken, match="more than one column 'a'"):
         reading().look(bench.connector())
     bench.append("{}", "run.json")
-    with pytest.raises(SourceBroken, match=r"run\.json is no CSV and no NDJSON"):
+    with pytest.raises(SourceBroken, match=r"run\.json is neither CSV nor NDJSON"):
         reading("run.json").look(bench.connector(pattern="*.json"))
 
 
@@ -205,7 +205,7 @@ def test_check_names_logs_and_rotated_files(bench: Any) -> None:
     ("options", "words"),
     [
         ({"pattern": "run*"}, "must end in"),
-        ({"pattern": "*.csv", "rotated": "run-*.csv"}, "must hold {name}"),
+        ({"pattern": "*.csv", "rotated": "run-*.csv"}, "must contain {name}"),
         ({"pattern": "logs/*.csv"}, "no slash"),
     ],
 )

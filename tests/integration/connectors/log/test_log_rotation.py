@@ -200,7 +200,7 @@ def test_a_file_that_was_cut_without_a_copy_is_read_from_its_start_and_that_is_s
     path.write_text(HEADER + "5,x\n")
     assert run.look(connectors()) == [(5, "5", "x")]
     assert len(bench.told) == 1
-    assert "run.csv does not begin any more with the 16 bytes that were read of it" in bench.told[0]
+    assert "run.csv no longer begins with the 16 bytes that were read of it" in bench.told[0]
     run.look(connectors())
     assert len(bench.told) == 1
 
@@ -223,7 +223,7 @@ def test_files_that_do_not_keep_still_are_looked_at_again_at_once(
 ) -> None:
     run, connector = reading(), bench.connector()
     bench.append(HEADER + "0,a\n")
-    monkeypatch.setattr(rotation.FileMatcher, "_same", lambda *_: False)
+    monkeypatch.setattr(rotation.FileMatcher, "_is_same_listing", lambda *_: False)
     assert run.look(connector) == []
     assert connector.waiting() == pytest.approx(0.05)
     monkeypatch.undo()
@@ -309,3 +309,19 @@ def test_a_folder_holds_a_log_while_it_has_a_file_of_it(bench: Any) -> None:
     assert connector.holds("run.csv")
     path.unlink()
     assert not connector.holds("run.csv")
+
+
+def test_a_log_named_in_another_case_is_followed_through_rotation(bench: Any, reading: Readings) -> None:
+    options = {"pattern": "run.csv", "rotated": "run-*.csv"}
+    run = reading()
+    path = bench.append(HEADER + "0,a\n", "Run.CSV")
+    assert values(run.look(bench.connector(**options))) == ["0"]
+    bench.append("1,b\n", "Run.CSV")
+    path.rename(bench.folder / "Run-1.CSV")
+    bench.append(HEADER + "2,c\n", "Run.CSV")
+    connector = bench.connector(**options)
+    assert values(run.look(connector)) == ["1", "2"]
+    assert run.batches[-1].facts["file.read_from"] == "Run.CSV"
+    assert connector.locate(bench.folder / "Run-1.CSV") == "run.csv"
+    assert list(bench.connector(**options, case_sensitive=True).partitions()) == []
+    assert bench.told == []

@@ -14,7 +14,7 @@ import pytest
 from tests.support.webhook_receiver import DEADLINE_SECONDS, Received, WebhookReceiver
 from workspaced.app import running
 from workspaced.security.egress.rules import EgressRules
-from workspaced.settings.model import Limits, Settings
+from workspaced.settings.model import Limits, WorkspacedSettings
 from workspaced.storage.address import PostgresAddress
 
 
@@ -57,7 +57,7 @@ class Rig:
 
     http: httpx.AsyncClient
     clock: ManualClock
-    settings: Settings
+    settings: WorkspacedSettings
     workspace: str
 
     @property
@@ -114,8 +114,8 @@ def receiver() -> Iterator[WebhookReceiver]:
 
 
 @pytest.fixture
-def settings(tmp_path: Path, postgres: PostgresAddress | None) -> Settings:
-    return Settings(
+def settings(tmp_path: Path, postgres: PostgresAddress | None) -> WorkspacedSettings:
+    return WorkspacedSettings(
         data=tmp_path / "data",
         key_cache_seconds=0,
         busy_seconds=1,
@@ -127,7 +127,7 @@ def settings(tmp_path: Path, postgres: PostgresAddress | None) -> Settings:
 
 
 @pytest.fixture
-async def rig(settings: Settings, make_key: Callable[..., str]) -> AsyncIterator[Rig]:
+async def rig(settings: WorkspacedSettings, make_key: Callable[..., str]) -> AsyncIterator[Rig]:
     clock = ManualClock()
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     async with running(settings, clock=clock, jitter=lambda: 0.5) as app:

@@ -21,7 +21,7 @@ from tests.support.webhook_receiver import Reply, WebhookReceiver
 from workspaced.app import running
 from workspaced.security.egress.addresses import Address
 from workspaced.security.egress.rules import EgressRules
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 from workspaced.storage.factory import transact
 
 _DAY = 86_400
@@ -90,12 +90,14 @@ async def test_a_receiver_that_asks_for_time_gets_it(rig: Rig) -> None:
 
 async def test_gone_disables_at_once_and_enabling_resumes_with_what_comes_then(rig: Rig) -> None:
     # contract H11, H13
-    with WebhookReceiver(410, 200) as receiver:
+    with WebhookReceiver(410, 200) as receiver, capture_logs() as lines:
         webhook = await _one_event(rig, receiver.url)
         assert (await rig.attempted(webhook, 1))["status"] == "dead"
         record = (await rig.http.get(webhook)).json()
         assert (record["enabled"], record["disabledReason"]) == (False, "the receiver answered 410 Gone")
         assert record["updatedBy"] == "system"
+        disabled = [line for line in lines if line["event"] == "webhook_disabled"]
+        assert [(line["webhook"], line["reason"]) for line in disabled] == [(record["id"], record["disabledReason"])]
         await rig.sink("while disabled")
         assert len(await rig.deliveries(webhook)) == 1
         for path in (f"{webhook}/test", f"{webhook}/deliveries/{(await rig.deliveries(webhook))[0]['id']}/redeliver"):
@@ -150,7 +152,9 @@ async def test_a_redirection_to_an_inner_address_is_a_failure_and_is_not_followe
         assert inner.received == []
 
 
-async def test_a_name_that_turns_inward_is_never_connected_to(settings: Settings, make_key: Callable[..., str]) -> None:
+async def test_a_name_that_turns_inward_is_never_connected_to(
+    settings: WorkspacedSettings, make_key: Callable[..., str]
+) -> None:
     # contract H15
     answers = [["127.0.0.2"], ["127.0.0.1"]]
 
@@ -262,7 +266,7 @@ async def test_different_keys_do_not_wait_for_each_other_and_one_key_keeps_its_o
 
 
 async def test_one_receiver_gets_no_more_than_its_part_of_the_places(
-    settings: Settings, make_key: Callable[..., str]
+    settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract H12
     narrow = dataclasses.replace(settings, pace=dataclasses.replace(settings.pace, at_once=4, at_once_to_one=3))
@@ -342,7 +346,9 @@ async def test_a_batch_that_fails_is_repeated_later_with_the_same_events(rig: Ri
         assert [sorted(batch) for batch in _batches(receiver)] == [["a=1"], ["b=1", "c=1"], ["a=1", "b=1", "c=1"]]
 
 
-async def test_a_batch_is_bounded_in_events_and_bytes(settings: Settings, make_key: Callable[..., str]) -> None:
+async def test_a_batch_is_bounded_in_events_and_bytes(
+    settings: WorkspacedSettings, make_key: Callable[..., str]
+) -> None:
     # contract H17
     narrow = dataclasses.replace(settings, pace=dataclasses.replace(settings.pace, batch_events=3, batch_bytes=2_000))
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
@@ -547,7 +553,7 @@ async def test_a_retry_after_that_means_nothing_is_a_recorded_failure_like_any_o
 
 
 async def test_an_attempt_that_raises_is_recorded_and_holds_up_nothing(
-    settings: Settings, make_key: Callable[..., str], receiver: WebhookReceiver
+    settings: WorkspacedSettings, make_key: Callable[..., str], receiver: WebhookReceiver
 ) -> None:
     answers: list[Exception | None] = [RuntimeError("the name server speaks in riddles"), None]
 
@@ -638,7 +644,7 @@ async def test_a_trial_is_sent_whatever_the_webhook_is_subscribed_to(rig: Rig, r
 
 
 async def test_old_events_are_forgotten_with_their_deliveries(
-    settings: Settings, make_key: Callable[..., str], receiver: WebhookReceiver
+    settings: WorkspacedSettings, make_key: Callable[..., str], receiver: WebhookReceiver
 ) -> None:
     # contract H13
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
@@ -660,7 +666,7 @@ async def test_old_events_are_forgotten_with_their_deliveries(
 
 
 async def test_what_is_cut_off_by_the_end_is_given_back_and_sent_by_the_next(
-    settings: Settings, make_key: Callable[..., str]
+    settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract P5
     gate = threading.Event()
@@ -699,12 +705,12 @@ async def test_an_outcome_that_comes_after_the_lease_was_lost_is_not_written(rig
 
 
 async def test_without_the_key_of_its_secrets_the_service_says_so_and_delivers_nothing_until_it_has_it(
-    settings: Settings, make_key: Callable[..., str], receiver: WebhookReceiver
+    settings: WorkspacedSettings, make_key: Callable[..., str], receiver: WebhookReceiver
 ) -> None:
     sealing = dataclasses.replace(settings, encryption_key=b"k" * 32)
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
 
-    async def call(settings: Settings, method: str, path: str, body: object = None) -> httpx.Response:
+    async def call(settings: WorkspacedSettings, method: str, path: str, body: object = None) -> httpx.Response:
         async with (
             running(settings) as app,
             httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
@@ -723,7 +729,7 @@ async def test_without_the_key_of_its_secrets_the_service_says_so_and_delivers_n
 
 
 async def test_two_processes_share_the_work_and_nothing_is_sent_twice(
-    settings: Settings, make_key: Callable[..., str], receiver: WebhookReceiver
+    settings: WorkspacedSettings, make_key: Callable[..., str], receiver: WebhookReceiver
 ) -> None:
     # contract H14
     headers = {"x-api-key": make_key(), "ClientId": "tests"}

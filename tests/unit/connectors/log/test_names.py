@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from connectors.files import Identity
-from connectors.log.names import Names
+from connectors.log.names import LogNames
 
 
 @pytest.mark.parametrize(
@@ -24,20 +24,42 @@ from connectors.log.names import Names
     ],
 )
 def test_a_file_belongs_to_the_log_with_the_longest_name(name: str, log: str | None) -> None:
-    names = Names(["*.csv"], ["{name}.*", "{name}-*"])
+    names = LogNames(["*.csv"], ["{name}.*", "{name}-*"])
     assert names.log_of(name) == names.log_of(name) == log
 
 
 def test_a_log_that_is_named_alone_has_rotated_files_of_any_name() -> None:
-    names = Names(["run.csv"], ["run-*.csv"])
+    names = LogNames(["run.csv"], ["run-*.csv"])
     assert [names.log_of(name) for name in ("run.csv", "run-1.csv", "run-1.csv.gz", "old.csv")] == [
         "run.csv", "run.csv", "run.csv", None,
     ]  # fmt: skip
 
 
 def test_older_files_come_by_time_and_of_one_time_the_higher_number_first() -> None:
-    names = Names(["*.csv"], ["{name}.*"])
+    names = LogNames(["*.csv"], ["{name}.*"])
     times = {"a.csv": 9, "a.csv.1": 5, "a.csv.2": 5, "a.csv.10.gz": 5, "a.csv.3": 7, "b.csv.1": 1}
     files = {name: Identity(1, at, 1, time, time) for at, (name, time) in enumerate(times.items())}
     assert names.older("a.csv", files) == ["a.csv.10.gz", "a.csv.2", "a.csv.1", "a.csv.3"]
     assert names.logs(files) == ["a.csv", "b.csv"]
+
+
+def test_case_is_ignored_unless_configured_otherwise() -> None:
+    names = LogNames(["*.csv"], ["{name}.*"])
+    assert [names.log_of(name) for name in ("RUN.CSV", "RUN.CSV.1", "RUN.csv.GZ")] == ["RUN.CSV", "RUN.CSV", "RUN.csv"]
+    exact = LogNames(["*.csv"], ["{name}.*"], case_sensitive=True)
+    assert [exact.log_of(name) for name in ("RUN.CSV", "RUN.CSV.1", "run.csv.1")] == [None, None, "run.csv"]
+
+
+def test_a_log_that_is_named_alone_keeps_that_name_whatever_the_case_of_its_files() -> None:
+    names = LogNames(["run.csv"], ["run-*.csv"])
+    files = {"Run.CSV": Identity(1, 1, 1, 2, 2), "RUN-1.csv": Identity(1, 2, 1, 1, 1)}
+    assert names.logs(files) == ["run.csv"]
+    assert names.current("run.csv", files) == "Run.CSV"
+    assert names.older("run.csv", files) == ["RUN-1.csv"]
+
+
+def test_of_two_files_with_one_name_the_one_spelled_as_the_pattern_is_the_log_and_the_other_no_rotated_file() -> None:
+    names = LogNames(["run.csv"], ["run-*.csv"])
+    files = {"RUN.csv": Identity(1, 1, 1, 1, 1), "run.csv": Identity(1, 2, 1, 2, 2)}
+    assert names.current("run.csv", files) == "run.csv"
+    assert names.older("run.csv", files) == []

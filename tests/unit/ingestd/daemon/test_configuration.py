@@ -34,7 +34,7 @@ def test_an_unknown_name_is_refused_with_the_nearest_or_with_all_names(tmp_path:
     found = configuration(tmp_path, "mass-budget", "bench")
     with pytest.raises(PipelineUnknown, match=r"no pipeline 'mas-budget'.*mass-budget"):
         chosen_pipelines(found, ["mas-budget"])
-    with pytest.raises(PipelineUnknown, match=r"It has mass-budget, bench\."):
+    with pytest.raises(PipelineUnknown, match=r"Its pipelines are: mass-budget, bench\."):
         chosen_pipelines(found, ["xyz"])
 
 

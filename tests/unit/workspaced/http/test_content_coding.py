@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from starlette.datastructures import Headers
 from starlette.types import Message
 
-from workspaced.core.problems import Invalid, TooLarge, UnsupportedCoding
+from workspaced.core.problems import Invalid, TooLargeProblem, UnsupportedCoding
 from workspaced.http.bodies import read_body
 
 
@@ -37,7 +37,7 @@ async def test_names_of_codings_are_read_as_http_has_them(coding: str) -> None:
 async def test_the_limit_holds_for_what_a_body_unpacks_to_and_no_more_is_unpacked() -> None:
     bomb = gzip.compress(bytes(50_000_000))
     assert len(bomb) < 60_000
-    with pytest.raises(TooLarge):
+    with pytest.raises(TooLargeProblem):
         await body(bomb, limit=100_000, cut=1_000)
     assert await body(gzip.compress(bytes(100_000)), limit=100_000) == bytes(100_000)
 

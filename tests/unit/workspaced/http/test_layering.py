@@ -7,13 +7,13 @@ from pathlib import Path
 
 import workspaced.http
 from workspaced.app import create_app
-from workspaced.settings.model import Settings
+from workspaced.settings.model import WorkspacedSettings
 
 _FOLDER = Path(workspaced.http.__path__[0])
 
 
 def test_http_names_no_resource(tmp_path: Path) -> None:
-    operations = create_app(Settings(data=tmp_path)).operations
+    operations = create_app(WorkspacedSettings(data=tmp_path)).operations
     words = {word for operation in operations for word in re.findall(r"(?<=/)[a-z-]+", operation.path)}
     assert {"data-sink", "webhooks", "audit-log"} <= words
     # The description of the API is served by `http` itself; `workspace` is the unit of its permission checks.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from workspaced.core.problems import TooManyRequests, Unavailable
+from workspaced.core.problems import TooManyRequests, UnavailableProblem
 from workspaced.http import long_responses, spool
 from workspaced.http.long_responses import LongResponses
 from workspaced.http.spool import SpoolRoom, spooled
@@ -99,7 +99,7 @@ async def test_a_client_without_room_is_cut_off_while_others_wait(
     async with asyncio.timeout(30), aclosing(spooled(source.parts(), space, "a", is_contended=lambda: True)) as parts:
         await anext(parts)
         await source.closed.wait()
-        with pytest.raises(Unavailable):
+        with pytest.raises(UnavailableProblem):
             async for _ in parts:
                 pass
 
@@ -155,6 +155,6 @@ async def test_a_database_that_reads_as_much_as_it_may_is_no_endless_wait(
         yield b""
 
     for _ in range(2):  # the share is given back
-        with pytest.raises(Unavailable) as refused:
+        with pytest.raises(UnavailableProblem) as refused:
             await answers.begin("a", stuck())
         assert refused.value.code == "streams_busy"

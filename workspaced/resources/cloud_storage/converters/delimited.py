@@ -10,7 +10,7 @@ from typing import Final
 
 import polars as pl
 
-from workspaced.resources.cloud_storage.converters.results import Outputs, Produced, Refused
+from workspaced.resources.cloud_storage.converters.results import ConversionRefused, Outputs, Produced
 from workspaced.resources.cloud_storage.converters.tables import PARQUET, column_names, letters, typed, write_preview
 
 COLUMNS: Final = 2_000
@@ -25,12 +25,12 @@ def convert(source: Path, into: Path) -> list[Produced]:
     text, encoding = _as_utf8(source, into)
     sample = _sample(text)
     if not sample:
-        raise Refused("user", "The file is empty.")
+        raise ConversionRefused("user", "The file is empty.")
     delimiter = "\t" if source.suffix == ".tsv" else _delimiter(sample[0])
     first, *others = (row for row in csv.reader(sample, delimiter=delimiter) if row)
     names, has_header = column_names(first, more=bool(others))
     if len(names) > COLUMNS:
-        raise Refused("unsupported", f"The table has {len(names)} columns; up to {COLUMNS} are converted.")
+        raise ConversionRefused("unsupported", f"The table has {len(names)} columns; up to {COLUMNS} are converted.")
     outputs = Outputs(into)
     parquet = outputs.place("table.parquet", PARQUET)
     try:
@@ -47,7 +47,7 @@ def convert(source: Path, into: Path) -> list[Produced]:
         write_preview(parquet, outputs, "preview.json", header=has_header, delimiter=delimiter, encoding=encoding)
     except (pl.exceptions.ComputeError, pl.exceptions.ShapeError, pl.exceptions.DuplicateError) as error:
         reason = str(error).partition("\n")[0][:200].rstrip(".")
-        raise Refused("user", f"The file can't be read as a table: {reason}.") from error
+        raise ConversionRefused("user", f"The file can't be read as a table: {reason}.") from error
     return outputs.made
 
 
@@ -55,7 +55,7 @@ def _as_utf8(source: Path, into: Path) -> tuple[Path, str]:
     """The same text in UTF-8, and what it was in: UTF-16 by its mark, else UTF-8 where it is that, else Windows-1252.
 
     Raises:
-        Refused: it is none of them, or no text.
+        ConversionRefused: it is none of them, or no text.
     """
     with source.open("rb") as file:
         mark = file.read(2)
@@ -66,7 +66,7 @@ def _as_utf8(source: Path, into: Path) -> tuple[Path, str]:
         except UnicodeDecodeError:
             continue
         return target or source, encoding
-    raise Refused("user", "The file is text in neither UTF-8, UTF-16 nor Windows-1252.")
+    raise ConversionRefused("user", "The file is text in neither UTF-8, UTF-16 nor Windows-1252.")
 
 
 def _recode(source: Path, encoding: str, target: Path | None) -> None:
@@ -91,7 +91,7 @@ def _parts(read: object) -> Iterator[bytes]:
 
 def _require_text(text: str) -> str:
     if "\0" in text:
-        raise Refused("user", "The file is no text: it holds bytes that are zero.")
+        raise ConversionRefused("user", "The file is no text: it holds bytes that are zero.")
     return text
 
 

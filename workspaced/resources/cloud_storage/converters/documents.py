@@ -8,7 +8,7 @@ from typing import Final
 import pypdfium2  # type: ignore[import-untyped]
 from pypdfium2 import PdfDocument, PdfiumError
 
-from workspaced.resources.cloud_storage.converters.results import Outputs, Produced, Refused
+from workspaced.resources.cloud_storage.converters.results import ConversionRefused, Outputs, Produced
 
 PAGES: Final = 5_000
 _SIDE = 1_024
@@ -22,18 +22,18 @@ def convert(source: Path, into: Path) -> list[Produced]:
         document = PdfDocument(source)
     except PdfiumError as error:
         if error.err_code == pypdfium2.raw.FPDF_ERR_PASSWORD:
-            raise Refused("user", "The PDF is protected by a password: upload it without one.") from error
-        raise Refused("user", f"The PDF can't be read: it is damaged, or no PDF ({error}).") from error
+            raise ConversionRefused("user", "The PDF is protected by a password: upload it without one.") from error
+        raise ConversionRefused("user", f"The PDF can't be read: it is damaged, or no PDF ({error}).") from error
     with document:
         if not len(document):
-            raise Refused("user", "The PDF has no pages.")
+            raise ConversionRefused("user", "The PDF has no pages.")
         if len(document) > PAGES:
-            raise Refused("unsupported", f"The PDF has {len(document)} pages; up to {PAGES} are converted.")
+            raise ConversionRefused("unsupported", f"The PDF has {len(document)} pages; up to {PAGES} are converted.")
         try:
             _write_text(document, outputs)
             _draw_first_page(document, outputs)
         except PdfiumError as error:
-            raise Refused("user", f"A page of the PDF can't be read ({error}).") from error
+            raise ConversionRefused("user", f"A page of the PDF can't be read ({error}).") from error
     return outputs.made
 
 

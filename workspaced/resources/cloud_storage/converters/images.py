@@ -8,7 +8,7 @@ from typing import Final
 
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from workspaced.resources.cloud_storage.converters.results import Outputs, Produced, Refused
+from workspaced.resources.cloud_storage.converters.results import ConversionRefused, Outputs, Produced
 
 PIXELS: Final = 100_000_000
 _SIDE = 512
@@ -30,9 +30,9 @@ def convert(source: Path, into: Path) -> list[Produced]:
                 thumbnail = thumbnail.convert("RGBA" if clear else "RGB")
                 thumbnail.thumbnail((_SIDE, _SIDE))
         except UnidentifiedImageError as error:
-            raise Refused("user", "The file is no image that can be read, whatever its name says.") from error
+            raise ConversionRefused("user", "The file is no image that can be read, whatever its name says.") from error
         except (OSError, SyntaxError, ValueError, EOFError) as error:
-            raise Refused("user", f"The image is damaged ({error}).") from error
+            raise ConversionRefused("user", f"The image is damaged ({error}).") from error
     thumbnail.info.clear()
     thumbnail.save(outputs.place("thumbnail.png", "image/png"), format="PNG")
     return outputs.made
@@ -41,4 +41,6 @@ def convert(source: Path, into: Path) -> list[Produced]:
 def _require_small(image: Image.Image) -> None:
     width, height = image.size
     if width * height > PIXELS:
-        raise Refused("unsupported", f"The image has {width} x {height} pixels; up to {PIXELS} are converted.")
+        raise ConversionRefused(
+            "unsupported", f"The image has {width} x {height} pixels; up to {PIXELS} are converted."
+        )

@@ -16,7 +16,7 @@ class Produced:
     path: Path
 
 
-class Refused(Exception):
+class ConversionRefused(Exception):
     """The file can't be converted, however often it is tried. Its text is a sentence for who uploaded it.
 
     ``user``: something is wrong with the file. ``unsupported``: it is more, or other, than is converted.
@@ -34,7 +34,7 @@ class Convert(Protocol):
         """Make files in the folder ``into`` out of ``source``, whose name has the ending of the file's.
 
         Raises:
-            Refused: it can't be done with this file.
+            ConversionRefused: it can't be done with this file.
         """
 
 

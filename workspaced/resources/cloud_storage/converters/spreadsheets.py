@@ -13,7 +13,7 @@ from typing import Any, Final
 import polars as pl
 from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, PasswordError, SheetTypeEnum
 
-from workspaced.resources.cloud_storage.converters.results import Outputs, Produced, Refused
+from workspaced.resources.cloud_storage.converters.results import ConversionRefused, Outputs, Produced
 from workspaced.resources.cloud_storage.converters.tables import PARQUET, column_names, of_cells, write_preview
 
 SHEETS: Final = 50
@@ -32,15 +32,19 @@ def convert(source: Path, into: Path) -> list[Produced]:
         with _opened(source) as workbook:
             sheets = [sheet.name for sheet in workbook.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet]
             if len(sheets) > SHEETS:
-                raise Refused("unsupported", f"The workbook has {len(sheets)} sheets; up to {SHEETS} are converted.")
+                raise ConversionRefused(
+                    "unsupported", f"The workbook has {len(sheets)} sheets; up to {SHEETS} are converted."
+                )
             for name in sheets:
                 _convert_sheet(workbook.get_sheet_by_name(name), outputs)
     except PasswordError as error:
         raise _protected() from error
     except (CalamineError, OSError, ValueError) as error:
-        raise Refused("user", f"The workbook can't be read: it is damaged, or no workbook ({error}).") from error
+        raise ConversionRefused(
+            "user", f"The workbook can't be read: it is damaged, or no workbook ({error})."
+        ) from error
     if not outputs.made:
-        raise Refused("user", "The workbook has no sheet with cells in it.")
+        raise ConversionRefused("user", "The workbook has no sheet with cells in it.")
     return outputs.made
 
 
@@ -48,7 +52,7 @@ def _require_harmless(source: Path) -> None:
     """Refuse what is known to be in vain before anything is unpacked.
 
     Raises:
-        Refused: it is encrypted, or unpacks to more than is converted.
+        ConversionRefused: it is encrypted, or unpacks to more than is converted.
     """
     with source.open("rb") as file:
         beginning = file.read(_LOOKED_AT)
@@ -60,17 +64,19 @@ def _require_harmless(source: Path) -> None:
         with zipfile.ZipFile(source) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())
     except (zipfile.BadZipFile, OSError, ValueError) as error:
-        raise Refused("user", f"The workbook can't be read: it is damaged ({error}).") from error
+        raise ConversionRefused("user", f"The workbook can't be read: it is damaged ({error}).") from error
     if unpacked > UNPACKED_BYTES:
-        raise Refused("unsupported", f"The workbook unpacks to {unpacked} bytes; up to {UNPACKED_BYTES} are converted.")
+        raise ConversionRefused(
+            "unsupported", f"The workbook unpacks to {unpacked} bytes; up to {UNPACKED_BYTES} are converted."
+        )
 
 
 def _opened(source: Path) -> CalamineWorkbook:
     return CalamineWorkbook.from_path(source) if source.suffix else CalamineWorkbook.from_filelike(source.open("rb"))
 
 
-def _protected() -> Refused:
-    return Refused("user", "The workbook is protected by a password: upload it without one.")
+def _protected() -> ConversionRefused:
+    return ConversionRefused("user", "The workbook is protected by a password: upload it without one.")
 
 
 def _convert_sheet(sheet: CalamineSheet, outputs: Outputs) -> None:

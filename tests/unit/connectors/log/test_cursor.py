@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from connectors.log.cursor import CursorPart, LogCursor, Top, log_cursor_of
-from connectors.log.prefix import Prefix, common_prefix, holds
+from connectors.log.cursor import CursorPart, FileTop, LogCursor, read_log_cursor
+from connectors.log.prefix import Prefix, find_common_prefix, starts_with
 
 
 def digest(data: bytes) -> str:
@@ -15,21 +15,21 @@ def digest(data: bytes) -> str:
 
 
 def test_a_trail_survives_json_with_all_that_it_knows() -> None:
-    top = Top(encoding="cp1252", delimiter=";", header_row=3, end=40, rows=4)
+    top = FileTop(encoding="cp1252", delimiter=";", header_row=3, end=40, rows=4)
     part = CursorPart(
         device=1, inode=2, size=3, mtime_ns=4, offset=5, sha256="a", top=top, half=6, half_row=7, marks=((1, "b"),)
     )
     trail = LogCursor(
         rows=9, parts=(CursorPart(device=1, inode=1, packed=True, done=True, lost=True, skips=True), part)
     )
-    assert log_cursor_of(json.loads(json.dumps(trail.token()))) == trail
-    assert log_cursor_of(None) == LogCursor()
+    assert read_log_cursor(json.loads(json.dumps(trail.to_token()))) == trail
+    assert read_log_cursor(None) == LogCursor()
 
 
 def test_marks_are_few_and_the_latest_are_all_there() -> None:
-    part = CursorPart(device=1, inode=1, top=Top(encoding="utf-8"))
+    part = CursorPart(device=1, inode=1, top=FileTop(encoding="utf-8"))
     for offset in range(1, 1000):
-        part = CursorPart(**{**{name: getattr(part, name) for name in part.__slots__}, "offset": offset}).marked()
+        part = CursorPart(**{**{name: getattr(part, name) for name in part.__slots__}, "offset": offset}).with_mark()
         assert len(part.marks) <= 16
     offsets = [offset for offset, _ in part.marks]
     assert offsets == sorted(offsets)
@@ -39,19 +39,19 @@ def test_marks_are_few_and_the_latest_are_all_there() -> None:
 def test_a_prefix_proves_a_whole_file_and_a_mark_a_shorter_one() -> None:
     read, marks = b"header\none\ntwo\n", [(7, digest(b"header\n")), (11, digest(b"header\none\n"))]
     whole = (len(read), digest(read))
-    assert common_prefix(io.BytesIO(read + b"three\n"), *whole, marks) == whole
-    assert common_prefix(io.BytesIO(b"header\none\ntw"), *whole, marks) == marks[1]
-    assert common_prefix(io.BytesIO(b"header\nON"), *whole, marks) == marks[0]
-    assert common_prefix(io.BytesIO(b"header\nONE\nTWO\nTHREE\n"), *whole, marks) is None
-    assert common_prefix(io.BytesIO(b"head"), *whole, marks) is None
-    assert common_prefix(io.BytesIO(b"header\none\n"), *whole, []) is None
+    assert find_common_prefix(io.BytesIO(read + b"three\n"), *whole, marks) == whole
+    assert find_common_prefix(io.BytesIO(b"header\none\ntw"), *whole, marks) == marks[1]
+    assert find_common_prefix(io.BytesIO(b"header\nON"), *whole, marks) == marks[0]
+    assert find_common_prefix(io.BytesIO(b"header\nONE\nTWO\nTHREE\n"), *whole, marks) is None
+    assert find_common_prefix(io.BytesIO(b"head"), *whole, marks) is None
+    assert find_common_prefix(io.BytesIO(b"header\none\n"), *whole, []) is None
 
 
 @pytest.mark.parametrize(
     ("longer", "shorter", "held"), [(b"ab", b"a", True), (b"ab", b"ab", True), (b"ab", b"abc", False)]
 )
 def test_a_file_holds_another_that_it_begins_with(longer: bytes, shorter: bytes, held: bool) -> None:
-    assert holds(io.BytesIO(longer), io.BytesIO(shorter)) is held
+    assert starts_with(io.BytesIO(longer), io.BytesIO(shorter)) is held
 
 
 def test_a_prefix_is_the_hash_of_all_that_was_added() -> None:

@@ -9,64 +9,64 @@ def file(size: int = 1, mtime: float = 0, inode: int = 1) -> Identity:
 
 
 def test_at_the_start_a_file_that_has_long_been_still_is_taken_at_once() -> None:
-    assert StabilityTracker(2).look({"a": file(mtime=100)}, now=102) == ["a"]
+    assert StabilityTracker(2).update({"a": file(mtime=100)}, now=102) == ["a"]
 
 
 def test_at_the_start_a_file_written_a_moment_ago_waits() -> None:
     still = StabilityTracker(2)
-    assert still.look({"a": file(mtime=101)}, now=102) == []
+    assert still.update({"a": file(mtime=101)}, now=102) == []
     assert still.next_seconds(102) == 1
-    assert still.look({"a": file(mtime=101)}, now=103) == ["a"]
+    assert still.update({"a": file(mtime=101)}, now=103) == ["a"]
 
 
 def test_a_time_in_the_future_tells_nothing_so_the_file_is_watched() -> None:
     still = StabilityTracker(2)
-    assert still.look({"a": file(mtime=9000)}, now=100) == []
-    assert still.look({"a": file(mtime=9000)}, now=102) == ["a"]
+    assert still.update({"a": file(mtime=9000)}, now=100) == []
+    assert still.update({"a": file(mtime=9000)}, now=102) == ["a"]
 
 
 def test_a_file_that_comes_later_must_be_seen_to_stand_however_old_it_says_it_is() -> None:
     still = StabilityTracker(2)
-    still.look({}, now=100)
-    assert still.look({"a": file(mtime=0)}, now=101) == []
-    assert still.look({"a": file(mtime=0)}, now=102.9) == []
-    assert still.look({"a": file(mtime=0)}, now=103) == ["a"]
+    still.update({}, now=100)
+    assert still.update({"a": file(mtime=0)}, now=101) == []
+    assert still.update({"a": file(mtime=0)}, now=102.9) == []
+    assert still.update({"a": file(mtime=0)}, now=103) == ["a"]
 
 
 def test_every_change_starts_the_time_again() -> None:
     still = StabilityTracker(2)
-    still.look({}, now=100)
+    still.update({}, now=100)
     for now, identity in [(101, file(1)), (102, file(2)), (103, file(2, mtime=5)), (104, file(2, mtime=5, inode=9))]:
-        assert still.look({"a": identity}, now=now) == []
+        assert still.update({"a": identity}, now=now) == []
     assert still.seconds_left("a", 105) == 1
-    assert still.look({"a": file(2, mtime=5, inode=9)}, now=106) == ["a"]
+    assert still.update({"a": file(2, mtime=5, inode=9)}, now=106) == ["a"]
 
 
 def test_a_file_that_went_and_came_back_is_a_new_one() -> None:
     still = StabilityTracker(2)
-    still.look({}, now=100)
-    still.look({"a": file()}, now=101)
-    still.look({}, now=102)
-    assert still.look({"a": file()}, now=103) == []
+    still.update({}, now=100)
+    still.update({"a": file()}, now=101)
+    still.update({}, now=102)
+    assert still.update({"a": file()}, now=103) == []
 
 
 def test_a_clock_that_is_set_back_makes_a_file_wait_its_time_and_no_longer() -> None:
     still = StabilityTracker(2)
-    still.look({}, now=1000)
-    still.look({"a": file()}, now=1001)
-    assert still.look({"a": file()}, now=500) == []
-    assert still.look({"a": file()}, now=502) == ["a"]
+    still.update({}, now=1000)
+    still.update({"a": file()}, now=1001)
+    assert still.update({"a": file()}, now=500) == []
+    assert still.update({"a": file()}, now=502) == ["a"]
 
 
 def test_without_a_settle_time_a_file_is_taken_at_first_sight() -> None:
     still = StabilityTracker(0)
-    assert still.look({"a": file(mtime=9000)}, now=1) == ["a"]
+    assert still.update({"a": file(mtime=9000)}, now=1) == ["a"]
     assert still.next_seconds(1) is None
 
 
 def test_a_file_that_became_still_while_others_were_read_is_not_overlooked() -> None:
     still = StabilityTracker(2)
-    assert still.look({"a": file(mtime=100), "b": file(mtime=100.1)}, now=102.05) == ["a"]
+    assert still.update({"a": file(mtime=100), "b": file(mtime=100.1)}, now=102.05) == ["a"]
     assert still.next_seconds(105) == 0
-    assert still.look({"a": file(mtime=100), "b": file(mtime=100.1)}, now=105) == ["a", "b"]
+    assert still.update({"a": file(mtime=100), "b": file(mtime=100.1)}, now=105) == ["a", "b"]
     assert still.next_seconds(105) is None

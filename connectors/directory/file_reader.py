@@ -1,0 +1,84 @@
+"""The file reader: one file of a drop folder as batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, cast
+
+from connectors.directory.folder_state import FolderState
+from connectors.files.file_batches import OpenFile, open_file, read_batches, unchanged_batch
+from connectors.files.identity import Identity
+from connectors.files.notices import NoticeLog
+from connectors.files.resubmission import is_resubmitted
+from connectors.filesystem import describe_error
+from connectors.formats import Format
+from ingestd.sdk import Batch, Cursor, SourceBroken, SourceUnavailable
+
+
+class FileReader:
+    """Reads files, and records in the folder's state which were read or are broken."""
+
+    def __init__(self, state: FolderState, *, format_for: Callable[[str], Format], notices: NoticeLog) -> None:
+        self._state = state
+        self._format_for = format_for
+        self._notices = notices
+
+    def read(self, name: str, cursor: Cursor | None) -> Iterator[Batch]:
+        """Yield the whole file.
+
+        Yields nothing if the cursor describes this very file, or if the file changed since it was found stable: it must
+        become stable again. Yields one ``unchanged`` batch if only the content equals that of the cursor.
+
+        Raises:
+            SourceUnavailable: the file can't be read now, or changed meanwhile.
+            SourceBroken: the file can't be read as it is.
+        """
+        known = self._state.read_files
+        path = self._state.path(name)
+        try:
+            identity = Identity.from_status(path.stat())
+            if identity.matches_cursor(cursor):
+                known.mark_read(name, identity)
+                return
+            opened = open_file(path, name)
+        except FileNotFoundError:
+            return  # taken away since the scan, so nothing was read
+        except OSError as error:
+            raise SourceUnavailable(f"{path} can't be read: {describe_error(error)}") from error
+        except SourceBroken as error:
+            known.mark_broken(name, self._state.found.files.get(name), str(error))
+            raise
+        with opened.file:
+            if not self._state.is_as_scanned(opened):
+                return
+            known.begin(name, opened.identity)
+            try:
+                self._check_readable(opened)
+                yield from self._read(opened, cursor)
+            except SourceBroken as error:
+                known.mark_broken(name, opened.identity, str(error))
+                raise
+            except OSError as error:
+                raise SourceUnavailable(f"{path} can't be read: {describe_error(error)}") from error
+
+    def _check_readable(self, opened: OpenFile) -> None:
+        if not opened.identity.size:
+            raise SourceBroken(
+                f"{opened.name} is empty and has been for {self._state.options.empty_seconds:g} seconds (empty_seconds). Drop"
+                " it again with its content, or take it away."
+            )
+        if reason := self._state.take_rejection(opened.name):
+            raise SourceBroken(reason)
+
+    def _read(self, opened: OpenFile, cursor: Cursor | None) -> Iterator[Batch]:
+        sha256, is_known = opened.compare_content(cursor)
+        if is_known:
+            yield unchanged_batch(opened, sha256)
+            return
+        trailer = self._state.options.trailer if not is_resubmitted(opened.name) else None
+        end = trailer.find_start(cast("BinaryIO", opened.file)) if trailer is not None else None
+        try:
+            yield from read_batches(opened, sha256, self._format_for(opened.name), notices=self._notices, end=end)
+        except SourceBroken:
+            self._state.read_files.mark_unreadable(opened.name, opened.identity)
+            raise

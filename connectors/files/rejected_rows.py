@@ -1,0 +1,157 @@
+"""The rejected rows of a file, each with its reason and its origin, in the order of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import BinaryIO
+
+from connectors.files.resubmission import (
+    FIELD,
+    ORIGIN,
+    RAW_TEXT,
+    REASON,
+    RESERVED,
+    ROW,
+    RowOrigin,
+    fingerprint,
+    parse_origin,
+)
+from connectors.formats import Format, RecordChunk
+from ingestd.sdk import Position, Rejected, Settlement, SourceBroken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuarantineSource:
+    """The open file of which rows were rejected, with its name below the drop folder and its hash.
+
+    ``configured``: the format as the options name it.
+    """
+
+    file: BinaryIO
+    name: str
+    sha256: str
+    file_format: Format
+    configured: str | Format | None
+
+    def chunks(self) -> Iterator[RecordChunk]:
+        """Read the file from its start."""
+        self.file.seek(0)
+        return self.file_format.read(self.file, self.name)
+
+    def first_chunk(self) -> RecordChunk:
+        """Return the first chunk of the file.
+
+        Raises:
+            SourceBroken: the file yields no chunk any more.
+        """
+        try:
+            return next(self.chunks())
+        except StopIteration:
+            raise SourceBroken(f"{self.name} yields no rows any more.") from None
+
+
+class RejectedRows:
+    """The rejected rows in the order of the file. Can be iterated more than once.
+
+    After an iteration, ``count`` is the number of rows, and ``missing`` the number of rejects without a row in the file.
+    """
+
+    def __init__(self, source: QuarantineSource, settlement: Settlement, columns: Sequence[str]) -> None:
+        self._source = source
+        self._settlement = settlement
+        self._columns = columns
+        self.count = 0
+        self.missing = 0
+
+    def __iter__(self) -> Iterator[dict[str, str | None]]:
+        self.count = self.missing = 0
+        finder = _RecordFinder(self._source.chunks()) if self._settlement.refused else None
+        for position, group in groupby(self._settlement.rejects(), key=lambda reject: reject.position):
+            rejects = list(group)
+            record = next((_separated(reject.record, self._columns) for reject in rejects if reject.record), None)
+            if record is None and finder is not None and self._is_of_this_content(rejects):
+                record = finder.find(position)
+            if record is None:
+                self.missing += len(rejects)
+                continue
+            self.count += 1
+            yield self._annotate(record, position, rejects)
+
+    def _is_of_this_content(self, rejects: Sequence[Rejected]) -> bool:
+        """Return True if the position counts in this content: the value of an entry may come from an earlier content."""
+        return all(reject.facts.get("file.sha256") == self._source.sha256 for reject in rejects)
+
+    def _annotate(
+        self, record: Mapping[str, str | None], position: Position, rejects: Sequence[Rejected]
+    ) -> dict[str, str | None]:
+        fields = {name: record.get(name) for name in self._columns if name in record}
+        before = parse_origin(record.get(ORIGIN))
+        origin = RowOrigin(
+            references=tuple(reject.reference for reject in rejects),
+            fingerprint=fingerprint(fields),
+            sha256=before.sha256 if before else self._source.sha256,
+            name=before.name if before else self._source.name,
+        )
+        several = len(rejects) > 1
+        reason = " ".join(
+            f"{reject.key}: {reject.reason}" if several and reject.key else reject.reason for reject in rejects
+        )
+        row = (record.get(ROW) or "") if before else str(position)
+        names = dict.fromkeys(reject.field or reject.key for reject in rejects if reject.field or reject.key)
+        return {**fields, REASON: " ".join(reason.split()), ROW: row, FIELD: ", ".join(names), ORIGIN: str(origin)}
+
+
+class _RecordFinder:
+    """Finds records by position. Positions that are numbers must be looked up in the order of the file."""
+
+    def __init__(self, chunks: Iterator[RecordChunk]) -> None:
+        self._chunks = chunks
+        self._chunk: RecordChunk | None = None
+        self._by_text: dict[str, Mapping[str, str | None]] | None = None
+
+    def find(self, position: Position) -> Mapping[str, str | None] | None:
+        if isinstance(position, str):
+            return self._find_by_text(position)
+        while self._chunk is None or not _reaches(self._chunk, position):
+            self._chunk = next(self._chunks, None)
+            if self._chunk is None:
+                self._chunks = iter(())
+                return None
+        index = self._chunk.positions.search_sorted(position)
+        if index < self._chunk.records.height and self._chunk.positions[index] == position:
+            return self._chunk.records.row(index, named=True)
+        return None
+
+    def _find_by_text(self, position: str) -> Mapping[str, str | None] | None:
+        """Find a record of a file with several members, or a resubmitted row: such positions are texts in no order."""
+        if self._by_text is None:
+            self._by_text = {}
+            for chunk in self._chunks:
+                for place, record in zip(chunk.positions, chunk.records.iter_rows(named=True), strict=True):
+                    self._by_text[f"row {place}" if ORIGIN in record else str(place)] = record
+        return self._by_text.get(position.split(", which is ", 1)[0])
+
+
+def _reaches(chunk: RecordChunk, position: int) -> bool:
+    return bool(chunk.positions.len()) and int(chunk.positions[-1]) >= position
+
+
+def _separated(record: Mapping[str, str | None], columns: Sequence[str]) -> Mapping[str, str | None]:
+    """Return the record; if its fields could not be separated, its text is in one column."""
+    return {RAW_TEXT: record["text"]} if _is_raw(record, columns) else record
+
+
+def _is_raw(record: Mapping[str, str | None], columns: Iterable[str]) -> bool:
+    return record.keys() == {"text"} and "text" not in columns
+
+
+def collect_columns(first: RecordChunk, settlement: Settlement) -> list[str]:
+    """Return the columns of the header and those that rejected rows have beyond them, without the reserved ones."""
+    columns = dict.fromkeys(first.records.columns)
+    for reject in settlement.rejects():
+        columns.update(
+            dict.fromkeys([RAW_TEXT] if _is_raw(reject.record, first.records.columns) else list(reject.record))
+        )
+    return [name for name in columns if name not in RESERVED]
