@@ -41,7 +41,7 @@ BENCHMARKS: Mapping[str, Callable[[Options], Report]] = {
 def main(names: tuple[str, ...], rows: int, repeat: int) -> None:
     """Measure, beside the machine's limits and a peer, in one run. Slowness is no failure; wrong entries are.
 
-    Temporary files lie below TMPDIR, on the disk that is then measured.
+    Temporary files are below TMPDIR, on the disk that is then measured.
     """
     print(
         f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, polars {version('polars')}, "

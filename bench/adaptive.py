@@ -20,12 +20,12 @@ RATE = 150
 KNEE_ROWS, RATE_ROWS = 8_000, 3_000
 FIXED = (8, 12, 16, 20, 24, 32)
 
-SETTLED = "ingestd, settled: entries/s"
+STEADY = "ingestd, steady state: entries/s"
 BEST = "best fixed number: entries/s"
 BEST_AT = "best fixed number: in flight"
-ACCEPTED = "of a service that takes 150/s, settled: entries/s"
-REFUSED = "of a service that takes 150/s, settled: refused in a thousand"
-SHARE = "settled over the best fixed number"
+ACCEPTED = "of a service that takes 150/s, steady state: entries/s"
+REFUSED = "of a service that takes 150/s, steady state: refused in a thousand"
+SHARE = "steady state over the best fixed number"
 
 
 def measure(options: Options) -> Report:
@@ -33,7 +33,7 @@ def measure(options: Options) -> Report:
     for folder in options.rounds(figures):
         with _slowing(folder, "knee", str(KNEE), str(LATENCY_SECONDS)) as service:
             accepted, _ = _delivered(folder / "knee", service, KNEE_ROWS)
-            figures.add(SETTLED, _per_second(accepted[len(accepted) // 2 :]))
+            figures.add(STEADY, _per_second(accepted[len(accepted) // 2 :]))
             path = f"{service.sinks}/{SINK}"
             rates = json.loads(run(python("bench.limits.fixed", service.url + path, *map(str, FIXED))).output)
             best = max(rates, key=lambda number: float(rates[number]))
@@ -41,22 +41,22 @@ def measure(options: Options) -> Report:
             figures.add(BEST_AT, float(best))
         with _slowing(folder, "rate", str(RATE)) as service:
             accepted, refused = _delivered(folder / "rate", service, RATE_ROWS)
-            settled = accepted[len(accepted) // 2 :]
-            late = [moment for moment in refused if moment >= settled[0]]
-            figures.add(ACCEPTED, _per_second(settled))
-            figures.add(REFUSED, 1000 * len(late) / (len(late) + len(settled)))
+            steady = accepted[len(accepted) // 2 :]
+            late = [moment for moment in refused if moment >= steady[0]]
+            figures.add(ACCEPTED, _per_second(steady))
+            figures.add(REFUSED, 1000 * len(late) / (len(late) + len(steady)))
     around = options.surroundings(figures)
-    names = (SETTLED, BEST, BEST_AT, ACCEPTED, REFUSED)
+    names = (STEADY, BEST, BEST_AT, ACCEPTED, REFUSED)
     return Report(
         name="adaptive",
         title=f"adaptive: a service that slows down at {KNEE} in flight, and one that refuses above {RATE} a second",
         header=("", "measured"),
         lines=[(name, figures.spread(name, whole)) for name in names],
         ratios=(
-            (SHARE, figures.ratio(SETTLED, BEST), "0.9 or more"),
+            (SHARE, figures.ratio(STEADY, BEST), "0.9 or more"),
             ("refused, of all that was asked", figures.median(REFUSED) / 1000, "less than 0.05"),
         ),
-        notes=[surroundings_note(around), "Settled: the second half of the entries."],
+        notes=[surroundings_note(around), "Steady state: the second half of the entries."],
         summary=around | {name: round(figures.median(name), 1) for name in names},
     )
 

@@ -42,7 +42,7 @@ class Cost:
 
 
 def environment(**extra: str) -> dict[str, str]:
-    """Ours without what a service manager or a configuration of the user's own would tell a daemon."""
+    """Ours without what a service manager or a configuration of the user's own would pass to a daemon."""
     ours = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "INGESTD_CONFIG")
     kept = {name: value for name, value in os.environ.items() if name not in ours}
     return {**kept, "PYTHONPATH": str(ROOT), **extra}
@@ -119,7 +119,7 @@ class Running:
             if wanted(line):
                 return line
 
-    def tell(self, line: str) -> None:
+    def send(self, line: str) -> None:
         """Write a line to the child."""
         if self.process.stdin is None:
             raise AssertionError("the child was started with a pipe")

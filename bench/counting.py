@@ -1,12 +1,12 @@
 """A server that stores nothing and counts everything: so little of it that the sender is what is measured.
 
 It speaks as much of the interface document as a sender with bulk mass-update needs, and takes syslog-ng's bodies at
-``/lines``. It tells apart distinct keys (``P`` and eight digits) from repeated ones, and keeps the last item of each body
+``/lines``. It counts distinct keys (``P`` and eight digits) and repeated ones separately, and keeps the last item of each body
 so that values can be checked. ``python -m bench.counting`` prints its port.
 
 With ``--single`` it knows the document only: no bulk, one empty sink, entries created and updated one by one.
 
-``GET /tally`` answers with the counts, ``POST /tally`` starts anew. Times are on the machine's monotonic clock.
+``GET /tally`` returns the counts, ``POST /tally`` starts anew. Times are on the machine's monotonic clock.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class _Desk:
         self.tally = Tally()
         self._seen = bytearray(_NUMBERS // 8)
 
-    def answer(self, method: bytes, target: bytes, body: bytes) -> tuple[int, bytes]:
+    def respond(self, method: bytes, target: bytes, body: bytes) -> tuple[int, bytes]:
         path = target.partition(b"?")[0]
         if path == b"/tally":
-            return self._tell(method)
+            return self._totals(method)
         if method == b"GET":
             return self._look_up(path)
         if path.endswith(b"/data-sink"):
@@ -84,7 +84,7 @@ class _Desk:
             return 201, body
         return 501, b'{"error":"This server only counts."}'
 
-    def _tell(self, method: bytes) -> tuple[int, bytes]:
+    def _totals(self, method: bytes) -> tuple[int, bytes]:
         if method == b"POST":
             self.label, self.tally = LABEL if self.single else "", Tally()
             self._seen = bytearray(_NUMBERS // 8)
@@ -99,7 +99,7 @@ class _Desk:
             return 200, json.dumps([sink] if self.label else []).encode()
         if self.single:
             return 200, json.dumps({"id": SINK, "label": self.label, "entries": []}).encode()
-        # What it was sent it can't show again: a sender that needs that gets no wrong answer.
+        # It cannot return what it received. A sender that needs that gets no wrong response.
         return 501, b'{"error":"This server only counts."}'
 
     def _create(self, body: bytes) -> tuple[int, bytes]:
@@ -160,7 +160,7 @@ class _Connection(asyncio.Protocol):
                     self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
                 return
             method, target, _ = head.split(b"\r\n", 1)[0].split(b" ")
-            status, body = self._desk.answer(method, target, bytes(self._buffer[end + 4 : stop]))
+            status, body = self._desk.respond(method, target, bytes(self._buffer[end + 4 : stop]))
             del self._buffer[:stop]
             self._continued = False
             self._transport.write(

@@ -39,7 +39,7 @@ class Site:
 
     @contextlib.contextmanager
     def warm(self) -> Iterator[Warm]:
-        """A process that has imported everything and makes a pass when it is told to."""
+        """A process that has imported everything and makes a pass on request."""
         with running(python("bench.passes", str(self.configuration)), log=self.folder / "warm.log") as child:
             child.line(lambda line: line == "ready")
             yield Warm(child)
@@ -53,15 +53,17 @@ class Warm:
 
     def sync(self) -> dict[str, Any]:
         """Seconds, CPU seconds, and what the pass reports."""
-        self.child.tell("pass")
-        answer: dict[str, Any] = json.loads(self.child.line(lambda line: line.startswith("{"), within=HANGING_SECONDS))
-        return answer
+        self.child.send("pass")
+        response: dict[str, Any] = json.loads(
+            self.child.line(lambda line: line.startswith("{"), within=HANGING_SECONDS)
+        )
+        return response
 
 
 def site(
     folder: Path, endpoint: Endpoint, *, key: str = KEY, value: str = VALUE, after: str = "keep", label: str = LABEL
 ) -> Site:
-    """Write a configuration with one pipeline over an empty folder ``drop``, with settle time 0."""
+    """Write a configuration with one pipeline over an empty folder ``drop``, with ``settle_seconds`` 0."""
     drop = folder / "drop"
     drop.mkdir(parents=True)
     source = {"connector": "directory", "path": "drop", "settle_seconds": 0, "after": after}

@@ -1,4 +1,4 @@
-"""What stands at the other end: the counting server, or the real service with a key and a workspace."""
+"""The endpoint of a measurement: the counting server, or the real service with a key and a workspace."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ class Endpoint:
     child: Running
 
     def ask(self, method: str, path: str, body: object = None, *, timeout: float = 60.0) -> Any:
-        """One request on a connection of its own; the decoded answer.
+        """Send one request on a connection of its own and return the decoded response.
 
         Raises:
-            Wrong: the answer is no success.
+            Wrong: the response is no success.
         """
         with contextlib.closing(self.connect(timeout=timeout)) as connection:
             content = None if body is None else json.dumps(body).encode()
             connection.request(method, path, body=content, headers=self.headers)
-            answer = connection.getresponse()
-            text = answer.read()
-        if answer.status >= 300:
-            raise Wrong(f"{method} {path} was answered with {answer.status}: {text[:300]!r}")
+            response = connection.getresponse()
+            text = response.read()
+        if response.status >= 300:
+            raise Wrong(f"{method} {path} got {response.status}: {text[:300]!r}")
         return json.loads(text) if text else None
 
     def connect(self, *, timeout: float = 60.0) -> http.client.HTTPConnection:
@@ -106,9 +106,9 @@ def check_stored(service: Endpoint, label: str, rows: int, expected: dict[str, s
     held = 0
     with contextlib.closing(service.connect(timeout=120.0)) as connection:
         connection.request("GET", place, headers=service.headers)
-        answer = connection.getresponse()
+        response = connection.getresponse()
         tail = b""
-        while piece := answer.read(1 << 20):
+        while piece := response.read(1 << 20):
             piece = tail + piece
             held += piece.count(b'"key":')
             tail = piece[-5:]

@@ -22,7 +22,7 @@ class Rounds:
         return statistics.median(self.values[name])
 
     def spread(self, name: str, show: Callable[[float], str]) -> str:
-        """Median and, where the rounds differ, what it lies between."""
+        """Median and, if the rounds differ, the least and the greatest value."""
         values = self.values.get(name)
         if not values:
             return "-"

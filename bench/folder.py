@@ -20,11 +20,11 @@ T = TypeVar("T")
 
 FILES = 100_000
 FOLDERS = 100
-SETTLED = 500
+STABLE = 500
 FIRST = "considered at a start"
 AGAIN = "considered again"
 WALK = "bare walk: names and status"
-IDLE = "idle daemon, 500 settled files"
+IDLE = "idle daemon, 500 stable files"
 IDLE_LARGE = "idle daemon, 100 000 files that wait"
 
 _IDLE_SECONDS = 20.0
@@ -43,7 +43,7 @@ def measure(options: Options) -> Report:
             figures.add(FIRST, _timed(_consider, connector))
             figures.add(AGAIN, _timed(_consider, connector))
             small = site(folder / "small", counting)
-            _fill(small.drop, SETTLED, folders=0)
+            _fill(small.drop, STABLE, folders=0)
             figures.add(IDLE, _idle(small))
             large = site(folder / "large", counting)
             large.drop.rmdir()

@@ -1,4 +1,4 @@
-"""From a file's renaming into the folder to its last entry being readable from the service, with settle time 0.
+"""From a file's renaming into the folder to its last entry being readable from the service, with ``settle_seconds`` 0.
 
 The daemon and the service are up, the sink is there. Whether the entry is readable is asked in a tight loop on one bare
 connection, so a figure is too high by half a request on average, and the asking itself takes time from both processes.
@@ -65,13 +65,13 @@ def _files(folder: Path, letter: str) -> list[Path]:
 
 
 def _visible(made: Site, service: Endpoint) -> list[float]:
-    chance = random.Random(_SEED)
+    rng = random.Random(_SEED)
     taken: list[float] = []
     place = ""
     with BareConnection(service.url, service.api_key) as connection:
         for file in _files(made.folder / "staged", "d"):
             # Now and then, as files come; a fixed distance could fall in step with something.
-            time.sleep(chance.uniform(*_GAP_SECONDS))
+            time.sleep(rng.uniform(*_GAP_SECONDS))
             dropped = time.monotonic()
             file.rename(made.drop / file.name)
             place = place or _sink(service)
@@ -108,7 +108,7 @@ def _request_seconds(connection: BareConnection, method: str, path: str, body: b
     started = time.monotonic()
     status = connection.request(method, path, body)
     if status != 200:
-        raise ChildFailed(f"the bare client's {method} was answered with {status}")
+        raise ChildFailed(f"the bare client's {method} got status {status}")
     return time.monotonic() - started
 
 

@@ -1,4 +1,4 @@
-"""Requests that are ready before the clock starts, over connections that each wait for their answer.
+"""Requests that are ready before the clock starts, over connections that each wait for their response.
 
 A protocol of its own, since a general HTTP client would be the limit: httpx takes 0.6 CPU-seconds for a thousand small
 requests, this about a hundredth of it. ``python -m bench.load URL PATH CONNECTIONS KIND SEED COUNT``, with the key in
@@ -46,7 +46,7 @@ def bodies_of(keys: list[str], items: int) -> list[bytes]:
 
 
 class _Feed:
-    """Hands a request to whichever connection is free; knows when all are answered."""
+    """Hands a request to whichever connection is free; knows when all have a response."""
 
     def __init__(self, requests: list[bytes]) -> None:
         self._requests: Iterator[bytes] = iter(requests)
@@ -57,7 +57,7 @@ class _Feed:
     def next(self) -> bytes | None:
         return next(self._requests, None)
 
-    def answered(self, seconds: float) -> None:
+    def record_response(self, seconds: float) -> None:
         self.latencies.append(seconds)
         self._left -= 1
         if not self._left and not self.done.done():
@@ -69,7 +69,7 @@ class _Feed:
 
 
 class _Connection(asyncio.Protocol):
-    """HTTP/1.1, one request at a time, answers with Content-Length."""
+    """HTTP/1.1, one request at a time, responses with Content-Length."""
 
     def __init__(self) -> None:
         self._buffer = b""
@@ -111,7 +111,7 @@ class _Connection(asyncio.Protocol):
             self._feed.failed(self._buffer[:600].decode("utf-8", "replace"))
             return
         self._buffer = b""
-        self._feed.answered(time.monotonic() - self._sent)
+        self._feed.record_response(time.monotonic() - self._sent)
         self._send()
 
 

@@ -19,7 +19,7 @@ from ingestd.telemetry import Event
 
 
 def _ignore(_event: Event) -> None:
-    """The command prints lines; here they would be in the way of the answers."""
+    """The command prints lines; here they would be in the way of the results."""
 
 
 def main(path: Path) -> None:
@@ -29,13 +29,13 @@ def main(path: Path) -> None:
     for _ in sys.stdin:
         started, used = time.monotonic(), time.process_time()
         report = asyncio.run(sync(configuration, names, timeout_seconds=None, emit=_ignore))
-        answer = {
+        response = {
             "seconds": time.monotonic() - started,
             "cpu_seconds": time.process_time() - used,
             "delivered": report.delivered,
             "exit_code": int(report.exit_code),
         }
-        print(json.dumps(answer), flush=True)
+        print(json.dumps(response), flush=True)
 
 
 if __name__ == "__main__":

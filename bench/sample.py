@@ -18,7 +18,7 @@ USED = ("part_number", "property", "value", "unit", "revision")
 
 _ORDER_SEED = 20_260
 _PROPERTIES = ("mass", "length", "finish", "fit")
-_STRETCH = 1_000_000
+_CHUNK = 1_000_000
 _NOTHING: Mapping[int, str] = {}
 
 
@@ -26,8 +26,8 @@ def write_csv(path: Path, rows: int, *, order: int = 0, revised: Mapping[int, st
     """Write ``rows`` parts. ``order``: another shuffle of the same rows; ``revised``: part numbers with another value."""
     numbers = _numbers(rows, order)
     with path.open("wb") as file:
-        for start in range(0, rows, _STRETCH):
-            frame = _frame(numbers[start : start + _STRETCH], revised)
+        for start in range(0, rows, _CHUNK):
+            frame = _frame(numbers[start : start + _CHUNK], revised)
             frame.write_csv(file, include_header=start == 0)
 
 
@@ -35,16 +35,16 @@ def write_ndjson(path: Path, rows: int) -> None:
     """The same entries as lines that need no mapping: a key and a value each."""
     numbers = _numbers(rows, 0)
     with path.open("wb") as file:
-        for start in range(0, rows, _STRETCH):
-            entries(_frame(numbers[start : start + _STRETCH], _NOTHING)).write_ndjson(file)
+        for start in range(0, rows, _CHUNK):
+            entries(_frame(numbers[start : start + _CHUNK], _NOTHING)).write_ndjson(file)
 
 
 def write_objects(path: Path, rows: int) -> None:
     """The same rows as `write_csv`'s, an object a line, with all fields."""
     numbers = _numbers(rows, 0)
     with path.open("wb") as file:
-        for start in range(0, rows, _STRETCH):
-            frame = _frame(numbers[start : start + _STRETCH], _NOTHING)
+        for start in range(0, rows, _CHUNK):
+            frame = _frame(numbers[start : start + _CHUNK], _NOTHING)
             frame.with_columns(pl.col("unit").fill_null("")).write_ndjson(file)
 
 
@@ -62,7 +62,7 @@ def entries(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def wrong_values(sampled: Collection[tuple[str, str | None]], rows: int) -> list[str]:
-    """Of some entries that arrived somewhere, the keys whose value is not what the file says."""
+    """Return the keys of received entries that have another value than the file."""
     numbers = pl.Series([int(key[1:9]) for key, _ in sampled], dtype=pl.Int64)
     if numbers.is_empty():
         return []

@@ -186,7 +186,7 @@ def _report(figures: Rounds, options: Options, databases: list[str], bulk: int) 
         ratios=ratios,
         notes=(
             surroundings_note(around),
-            "Every answer came after the commit was durable. The rate limit is off (WORKSPACED_REQUESTS_PER_MINUTE=0); keys,",
+            "Every response came after the commit was durable. The rate limit is off (WORKSPACED_REQUESTS_PER_MINUTE=0); keys,",
             "audit log, metrics and authentication are on. PostgreSQL only where " + POSTGRES_URL + " names a server.",
         ),
         summary={**around, "figures": {name: round(figures.median(name), 1) for name in figures.values}},

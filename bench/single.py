@@ -96,7 +96,7 @@ def _report(options: Options, figures: Rounds, rows: int, lacking: str) -> Repor
         notes=[
             surroundings_note(around),
             *([f"{lacking}."] if lacking else []),
-            "Transports: requests ready made, eight in flight, nothing decoded, judged or settled.",
+            "Transports: requests ready made, eight in flight, nothing decoded, classified or acknowledged.",
         ],
         summary=around
         | {"entries_per_second": {name: round(figures.median(name)) for name in (OURS, PEER) if figures.count(name)}},

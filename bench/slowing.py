@@ -1,8 +1,8 @@
-"""A service that slows down, or refuses, as told: what a sender that adapts has to find out.
+"""A service that slows down, or refuses, as its arguments say: what a sender that adapts has to find out.
 
-It knows the document only. ``python -m bench.slowing knee 20 0.02`` answers after 20 ms as long as no more than 20 requests
+It knows the document only. ``python -m bench.slowing knee 20 0.02`` responds after 20 ms as long as no more than 20 requests
 are in flight, and later in proportion with more. ``python -m bench.slowing rate 300`` refuses (429) what exceeds 300 requests
-a second, with Retry-After and without announcing anything. Prints its port; ``GET /tally`` answers with the counts.
+a second, with Retry-After and without announcing anything. Prints its port; ``GET /tally`` returns the counts.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ class _Connection(asyncio.Protocol):
     def _serve(self, method: bytes, target: bytes, body: bytes) -> None:
         behaviour = self._behaviour
         if method == b"GET":
-            self._answer(200, json.dumps(self._shown(target)).encode())
+            self._respond(200, json.dumps(self._shown(target)).encode())
         elif not behaviour.allows():
             behaviour.refused.append(time.monotonic())
-            self._answer(429, b'{"error":"Too many requests"}', b"Retry-After: 1\r\n")
+            self._respond(429, b'{"error":"Too many requests"}', b"Retry-After: 1\r\n")
         else:
             behaviour.in_flight += 1
             asyncio.get_running_loop().call_later(behaviour.latency(), self._done, body)
@@ -94,9 +94,9 @@ class _Connection(asyncio.Protocol):
     def _done(self, body: bytes) -> None:
         self._behaviour.in_flight -= 1
         self._behaviour.accepted.append(time.monotonic())
-        self._answer(201, body)
+        self._respond(201, body)
 
-    def _answer(self, status: int, body: bytes, more: bytes = b"") -> None:
+    def _respond(self, status: int, body: bytes, more: bytes = b"") -> None:
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(
                 b"HTTP/1.1 %d .\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s"

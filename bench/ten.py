@@ -21,7 +21,7 @@ _SEED = 10
 
 def measure(options: Options) -> Report:
     figures = Rounds()
-    chance = random.Random(_SEED)
+    rng = random.Random(_SEED)
     csv = options.folder / "parts.csv"
     sample.write_csv(csv, options.rows)
     revised: dict[int, str] = {}
@@ -31,7 +31,7 @@ def measure(options: Options) -> Report:
             warm.sync()  # what is imported late, is now
             for folder in options.rounds(figures):
                 for name in (COMMAND, PASS):
-                    revised |= _ten_more(chance, revised, options.rows)
+                    revised |= _ten_more(rng, revised, options.rows)
                     sample.write_csv(folder / NAME, options.rows, revised=revised)
                     replace(made.drop / NAME, folder / NAME)
                     _measure_one(figures, name, made, warm, counting)
@@ -39,8 +39,8 @@ def measure(options: Options) -> Report:
     return _report(options, figures)
 
 
-def _ten_more(chance: random.Random, before: dict[int, str], rows: int) -> dict[int, str]:
-    numbers = [number for number in chance.sample(range(rows), CHANGED + len(before)) if number not in before]
+def _ten_more(rng: random.Random, before: dict[int, str], rows: int) -> dict[int, str]:
+    numbers = [number for number in rng.sample(range(rows), CHANGED + len(before)) if number not in before]
     return {number: f"revised {len(before)}, by hand" for number in numbers[:CHANGED]}
 
 

@@ -1,4 +1,4 @@
-"""The same million rows once more: a file that nobody touched, one that was written again, one in another order."""
+"""The same million rows once more: an unchanged file, one that was written again, one in another order."""
 
 from __future__ import annotations
 
@@ -83,11 +83,11 @@ def _command(figures: Rounds, case: str, made: Site, counting: Counting) -> None
 
 def _pass(figures: Rounds, case: str, warm: Warm, counting: Counting) -> None:
     before = counting.tally()
-    answer = warm.sync()
-    if answer["exit_code"] != 0:
-        raise Wrong(f"a pass over the file ({case}) ended with {answer}")
-    figures.add(case, answer["seconds"])
-    figures.add(f"{case} cpu", answer["cpu_seconds"])
+    response = warm.sync()
+    if response["exit_code"] != 0:
+        raise Wrong(f"a pass over the file ({case}) ended with {response}")
+    figures.add(case, response["seconds"])
+    figures.add(f"{case} cpu", response["cpu_seconds"])
     _count_requests(figures, case, before.writes, before.lookups, counting)
 
 

@@ -28,7 +28,9 @@ _PROBE_SECONDS = 2.0
 
 
 class FolderWatch:
-    """Calls ``wake``, from a thread of the process, when something below ``folder`` changes while the context is open.
+    """Calls ``wake`` when something below ``folder`` changes while the context is open.
+
+    The call comes from a thread of the process.
 
     The folder need not exist, and can disappear and return. Then there are no events until `rearm` finds it, so call `rearm`
     before each scan. In that order nothing is missed: the scan sees every change before the watch. New sub-folders are watched
@@ -79,7 +81,7 @@ class FolderWatch:
         SHARED.release(self)
 
     def rearm(self) -> None:
-        """Watch the folder that has this name now, unless it is watched already, and run the self-test if it is due.
+        """Watch the folder that has this name now, and run the self-test if it is due.
 
         Blocks for at most the time limit of the self-test.
         """

@@ -1,7 +1,7 @@
-"""The inotify instance that all watched folders of the process share. This is the only importer of watchdog.
+"""The inotify instance that all watched folders of the process share.
 
-The kernel allows an account 128 instances by default, so one instance for each folder would limit ingestd to about 125
-pipelines. An instance costs one thread, whatever the number of folders.
+This is the only importer of watchdog. The kernel allows an account 128 instances by default, so one instance for each
+folder would limit ingestd to about 125 pipelines. An instance costs one thread, whatever the number of folders.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ FolderEvent: TypeAlias = InotifyEvent
 
 
 class FolderListener(Protocol):
-    """Receives the events of the folders that it watches, in the thread of the instance. It must not block."""
+    """Receives the events of the folders that it watches, in the thread of the instance.
+
+    It must not block.
+    """
 
     def on_event(self, event: FolderEvent) -> None:
         """Handle a change in a watched folder, the end of a watch (``is_ignored``) or a loss of events."""
@@ -58,7 +61,9 @@ class FolderEvents:
         self._instance: _Instance | None = None
 
     def add(self, folder: str | Path, listener: FolderListener) -> int:
-        """Report the changes in a folder to ``listener`` and return the watch; the same folder may be added again.
+        """Report the changes in a folder to ``listener`` and return the watch.
+
+        The same folder may be added again.
 
         Raises:
             OSError: it can't be watched; `exhausted_limit` says whether a limit of the system is the reason.
@@ -104,7 +109,10 @@ SHARED = FolderEvents()
 
 
 def exhausted_limit(error: OSError) -> str:
-    """Return which limit of the system an error of `FolderEvents.add` comes from and how to raise it; empty: none."""
+    """Return which limit of the system an error of `FolderEvents.add` comes from and how to raise it.
+
+    The result is empty if there is none.
+    """
     if error.errno == errno.ENOSPC:
         return _sysctl("fs.inotify.max_user_watches")
     if error.errno != errno.EMFILE:

@@ -1,4 +1,4 @@
-"""Mounts: which one holds a folder, by the kernel's table, of which kind it is, and whether it was unmounted."""
+"""Mounts: which one holds a folder, its kind, and whether it was unmounted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _REMOTE = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """A mounted file system. ``point``: its folder. ``kind``: ``ext4``, ``nfs4``, ``fuse.sshfs`` and so on."""
+    """A mounted file system. ``point``: its folder.
+
+    ``kind``: ``ext4``, ``nfs4``, ``fuse.sshfs`` and so on.
+    """
 
     point: str
     kind: str
@@ -36,7 +39,10 @@ class Mount:
 
 
 def find_mount(path: str, table: str) -> Mount | None:
-    """Return the mount that holds an absolute path without links. ``table``: the text of ``/proc/self/mountinfo``."""
+    """Return the mount that holds an absolute path without links.
+
+    ``table``: the text of ``/proc/self/mountinfo``.
+    """
     held: Mount | None = None
     for line in table.splitlines():
         words = line.split(" ")

@@ -1,8 +1,8 @@
-"""The service fed by nothing but a client: bodies made beforehand, two connections, answers looked at and no more.
+"""The service fed by nothing but a client: bodies made beforehand, two connections, responses checked for success only.
 
 Its bodies hold the entries in the order in which ingestd sends them (sorted within every 8 MiB of the file), because key
 order alone is worth a factor to a B-tree. ``python -m bench.limits.bare_client CSV URL PATH``, with the key in
-BENCH_API_KEY, prints the seconds from the first request to the last answer.
+BENCH_API_KEY, prints the seconds from the first request to the last response.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class _Feed:
             if body is None:
                 break
             connection.request("POST", path, body=body, headers=headers)
-            answer = connection.getresponse()
-            counts = json.loads(answer.read())
+            response = connection.getresponse()
+            counts = json.loads(response.read())
             with self._guard:
                 self.accepted += counts["accepted"]
         connection.close()

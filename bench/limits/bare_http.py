@@ -26,20 +26,20 @@ class BareConnection:
         self._socket.close()
 
     def request(self, method: str, path: str, body: bytes = b"") -> int:
-        """Send, and read the answer to its end; its status."""
+        """Send a request, read the whole response and return its status."""
         head = f"{method} {path}{self._head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         self._socket.sendall(head.encode() + body)
-        answer = self._socket.recv(65_536)
-        while (end := answer.find(b"\r\n\r\n")) < 0:
-            answer += self._more()
-        fields = answer[:end].lower()
+        response = self._socket.recv(65_536)
+        while (end := response.find(b"\r\n\r\n")) < 0:
+            response += self._more()
+        fields = response[:end].lower()
         length = int(fields.split(b"content-length:", 1)[1].split(b"\r\n", 1)[0])
-        while len(answer) < end + 4 + length:
-            answer += self._more()
-        return int(answer[9:12])
+        while len(response) < end + 4 + length:
+            response += self._more()
+        return int(response[9:12])
 
     def _more(self) -> bytes:
         piece = self._socket.recv(65_536)
         if not piece:
-            raise ConnectionError("the service closed the connection in the middle of an answer")
+            raise ConnectionError("the service closed the connection in the middle of a response")
         return piece

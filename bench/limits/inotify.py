@@ -31,7 +31,7 @@ def notice_seconds(staged: Sequence[Path], folder: Path) -> list[float]:
         file.rename(folder / file.name)
         name, at = noticed.get(timeout=10)
         if name != file.name:
-            raise OSError(f"inotify told of {name} when {file.name} was moved")
+            raise OSError(f"inotify reported {name} when {file.name} was moved")
         taken.append(at - moved)
     reader.join()
     os.close(descriptor)

@@ -32,7 +32,10 @@ def snapshot(connection: Connection, options: DatabaseOptions, what: str) -> Ite
 
 
 def incremental(connection: Connection, options: DatabaseOptions, what: str, token: Cursor | None) -> Iterator[Batch]:
-    """Yield the rows from the token's cursor value on that were not yielded before; nothing if there are none."""
+    """Yield the rows from the token's cursor value on that were not yielded before.
+
+    Yield nothing if there are none.
+    """
     boundary = Boundary(token)
     statement = select(options, last=boundary.value)
     held: Batch | None = None
@@ -84,7 +87,10 @@ def _positions(
     *,
     first: int,
 ) -> list[int] | list[str]:
-    """Return the position of each row: its key as ``part=4711,rev=B``, or its number. A missing key value is a fault."""
+    """Return the position of each row: its key as ``part=4711,rev=B``, or its number.
+
+    A missing key value is a fault.
+    """
     count = len(columns[0]) if columns else 0
     if not keys:
         return list(range(first, first + count))

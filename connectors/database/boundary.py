@@ -1,4 +1,4 @@
-"""The boundary of an incremental reading: the last cursor value, and which rows with that value were yielded.
+"""The boundary of an incremental reading: the last cursor value, and the rows yielded with it.
 
 The next reading starts at that value, not after it, because rows with the same time may have been committed meanwhile. Rows that
 were yielded are recognised by a hash of their whole text, so a row that changed without its time is read again. Of one cursor
@@ -55,7 +55,10 @@ class Boundary:
 
 
 def _digest(row: Sequence[str | None]) -> str:
-    """Return a hash of a row's text; with lengths, so that neighbouring fields, and null and the empty text, differ."""
+    """Return a hash of a row's text.
+
+    With lengths, so that neighbouring fields, and null and the empty text, differ.
+    """
     state = hashlib.blake2b(digest_size=12)
     for text in row:
         data = b"" if text is None else text.encode("utf-8", "surrogateescape")

@@ -34,7 +34,7 @@ class DatabaseConnector(Connector):
         return [Partition(name=name, snapshot=self.options.mode == "snapshot", deletes=self.options.deletes)]
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:  # noqa: ARG002 - there is one
-        """Yield all rows (snapshot), or those from the last cursor value on that were not yielded before (incremental).
+        """Yield all rows (snapshot), or the new rows from the last cursor value on (incremental).
 
         A snapshot is read whole whether it changed or not. The runtime finds the unchanged rows.
         """
@@ -46,7 +46,7 @@ class DatabaseConnector(Connector):
                 yield from incremental(connection, self.options, self._what, cursor or None)
 
     def verify(self) -> Iterable[Step]:
-        """Check whether the database responds, has the configured columns, and has a cursor value in every row."""
+        """Check that the database responds and has the configured columns, with a cursor value in each row."""
         engine: Engine | None = None
         try:
             engine = self._engine()

@@ -20,7 +20,9 @@ class TextFault(NamedTuple):
 
 
 def to_text(value: object) -> str | None:
-    """Return a value as its database writes it; a float with the fewest digits that read back as the same number.
+    """Return a value as its database writes it.
+
+    A float with the fewest digits that read back as the same number.
 
     Raises:
         ValueError: it is no text, number or null. The message is the end of a sentence that starts with the column.
@@ -44,7 +46,7 @@ def to_text(value: object) -> str | None:
 def text_columns(
     rows: Sequence[Sequence[Any]], names: Sequence[str]
 ) -> tuple[list[list[str | None]], dict[int, TextFault]]:
-    """Return the columns of rows, with null for a value without text, and the first fault of each row by its index."""
+    """Return the columns of rows, with null for a value without text, and the first fault of each row."""
     faults: dict[int, TextFault] = {}
     columns: list[list[str | None]] = []
     raw = zip(*rows, strict=True) if rows else ((),) * len(names)

@@ -20,7 +20,10 @@ class _Boolean(Loader):
 
 
 class _Timestamp(Loader):
-    """ISO 8601: a T between date and time, minutes in the zone. Other values (infinity, BC) stay as they are."""
+    """ISO 8601: a T between date and time, minutes in the zone.
+
+    Other values (infinity, BC) stay as they are.
+    """
 
     def load(self, data: Buffer) -> str:
         text = bytes(data).decode()
@@ -30,7 +33,7 @@ class _Timestamp(Loader):
 
 
 def prepare_session(connection: psycopg.Connection[Any], statement_timeout_seconds: float) -> None:
-    """Make the session read-only, with a time limit, and the format of values independent of the server's settings."""
+    """Make the session read-only, with a time limit and a fixed format of values."""
     milliseconds = max(1, round(statement_timeout_seconds * 1000))
     with connection.cursor() as cursor:
         for setting, value in {

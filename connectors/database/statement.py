@@ -11,10 +11,10 @@ _EVERYTHING = sa.text("*")
 
 
 def select(options: DatabaseOptions, *, last: str | float | None = None) -> Executable:
-    """Select all rows, or those from the cursor value ``last`` on, in the order of the cursor and then of the key.
+    """Select all rows, or those from the cursor value ``last`` on, ordered by cursor and key.
 
-    ``last`` is bound without a type, so that the database compares it in the type of its column: a timestamp as a timestamp to
-    the microsecond, never as text.
+    ``last`` is bound without a type, so that the database compares it in the type of its column. So a timestamp is compared
+    to the microsecond, and never as text.
     """
     if options.cursor is None:
         return _query(options) if options.query is not None else sa.select(_EVERYTHING).select_from(_source(options))

@@ -1,4 +1,4 @@
-"""Acknowledgement: what happens to a file, its companions and its group once everything from it is delivered or rejected."""
+"""Acknowledgement: removes a file, its companions and its group once all of it is acknowledged."""
 
 from __future__ import annotations
 

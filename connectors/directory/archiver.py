@@ -1,4 +1,4 @@
-"""The archiver: removes acknowledged files with receipt and rejected rows, and moves unreadable files away.
+"""The archiver: removes acknowledged files, with receipt and rejected rows, and unreadable files.
 
 The order of the steps survives a crash at any moment. The rejected rows are written first, because they are read from the file.
 Then the receipt is written beside the name to which the file moves, and the file moves last. Until then, all of it is repeated
@@ -111,7 +111,9 @@ class Archiver:
             disposal.delete(path, identity=identity)
 
     def move_to_failed(self, path: Path, name: str, identity: Identity, reason: str) -> bool:
-        """Move an unreadable file to the folder for those, with its reason beside it; return True if it was moved.
+        """Move an unreadable file to the folder for those, with its reason beside it.
+
+        Return True if it was moved.
 
         Raises:
             SourceUnavailable: it can't be moved now.

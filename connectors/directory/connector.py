@@ -1,4 +1,4 @@
-"""The directory connector: an event starts a scan, the scan decides what is read, and acknowledged files are removed."""
+"""The directory connector: events start scans, scans choose the files, and acknowledged files leave."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ _POLL_SPACING = 20
 
 
 class DirectoryConnector(Connector):
-    """Files in a folder. A partition is a file, named by its path below the folder, and a reading covers the whole file."""
+    """Files in a folder.
+
+    A partition is a file, named by its path below the folder, and a reading covers the whole file.
+    """
 
     Options: ClassVar[type[DirectoryOptions]] = DirectoryOptions
     options: DirectoryOptions
@@ -70,7 +73,7 @@ class DirectoryConnector(Connector):
 
     @classmethod
     def claims(cls, options: DirectoryOptions, base: Path) -> Sequence[FileClaim]:
-        """Return the files that match, which are removed unless they are kept, and the folders that receive files."""
+        """Return the files that match, whether they are removed, and the folders that receive files."""
         archive = base / options.archive if options.archive is not None else None
         puts = [base / folder for folder in (options.quarantine, options.failed) if folder is not None]
         if options.after == "archive" and archive is not None:
@@ -111,7 +114,9 @@ class DirectoryConnector(Connector):
         return self._reader.read(partition.name, cursor)
 
     def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:
-        """Keep, archive or delete the file; see `connectors.directory.acknowledgement.Acknowledger.acknowledge`.
+        """Keep, archive or delete the file.
+
+        See `connectors.directory.acknowledgement.Acknowledger.acknowledge`.
 
         Raises:
             SettleLater: another file of its group is not acknowledged yet, or a grace period has not passed.
@@ -224,7 +229,10 @@ class DirectoryConnector(Connector):
 
 
 def _exists(path: Path) -> bool:
-    """Return True if the path exists. Every error except a missing file is raised, because it proves nothing."""
+    """Return True if the path exists.
+
+    Every error except a missing file is raised, because it proves nothing.
+    """
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):

@@ -1,10 +1,11 @@
-"""Disposal of a file: archive or delete it. Every step may be the last one before a crash, and can be repeated.
+"""Disposal of a file: archive or delete it.
 
-A file is archived by one rename, so it never exists twice or not at all. An empty file reserves the name in the archive first,
-and no file there is ever overwritten. Because empty files are never archived, an empty file in the archive is a reservation
-that a crash left, and the next attempt uses it. The text about the file (`Note`) is written beside the reserved name before
-the rename, so an archived file always has its note. If the archive is on another file system, the content is copied to a hidden
-name, hashed on the way, made durable and renamed. After a crash before the original is deleted, the equal copy is recognised.
+Every step may be the last one before a crash, and can be repeated. A file is archived by one rename, so it never exists
+twice or not at all. An empty file reserves the name in the archive first, and no file there is ever overwritten. Because
+empty files are never archived, an empty file in the archive is a reservation that a crash left, and the next attempt uses
+it. The text about the file (`Note`) is written beside the reserved name before the rename, so an archived file always has
+its note. If the archive is on another file system, the content is copied to a hidden name, hashed on the way, made durable
+and renamed. After a crash before the original is deleted, the equal copy is recognised.
 """
 
 from __future__ import annotations
@@ -163,7 +164,10 @@ def _copy(path: Path, target: Path) -> str:
 
 
 def _is_copy(path: Path, identity: Identity, sha256: str) -> bool:
-    """Return True if an attempt that a crash ended made this copy. Times of some file systems are exact to 2 seconds."""
+    """Return True if an attempt that a crash ended made this copy.
+
+    Times of some file systems are exact to 2 seconds.
+    """
     status = path.stat()
     if not path.is_file() or status.st_size != identity.size or abs(status.st_mtime_ns - identity.mtime_ns) > 2 * 10**9:
         return False

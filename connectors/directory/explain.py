@@ -1,4 +1,7 @@
-"""The explanation of why a file is not read as it is now. It scans again, changes nothing, and any thread may ask for it."""
+"""The explanation of why a file is not read as it is now.
+
+It scans again, changes nothing, and any thread may ask for it.
+"""
 
 from __future__ import annotations
 

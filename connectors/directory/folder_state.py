@@ -20,9 +20,10 @@ from ingestd.sdk import Cursor, Settlement, SourceBroken
 
 
 class FolderState:
-    """Everything that the connector knows about its folder. Kept in memory only; rebuilt by scanning and reading.
+    """Everything that the connector knows about its folder.
 
-    ``found``: the last scan. ``held``: acknowledged files of groups, by name, until the whole group is acknowledged.
+    Kept in memory only; rebuilt by scanning and reading. ``found``: the last scan. ``held``: acknowledged files of groups,
+    by name, until the whole group is acknowledged.
     """
 
     def __init__(
@@ -56,9 +57,9 @@ class FolderState:
         self._rejected: dict[str, str] = {}
 
     def update(self) -> list[str]:
-        """Scan the folder and return the names of the files to read, the oldest first; files that stay empty come last.
+        """Scan the folder and return the names of the files to read, the oldest first.
 
-        No file is opened, unless a readiness rule needs its content.
+        Files that stay empty come last. No file is opened, unless a readiness rule needs its content.
 
         Raises:
             SourceUnavailable: the folder can't be scanned.

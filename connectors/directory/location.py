@@ -21,9 +21,10 @@ _DEPTHS = {"none": 0, "year": 1, "month": 2, "day": 3}
 
 
 def locate(path: Path, folder: Path, archiver: Archiver, options: DirectoryOptions) -> str | None:
-    """Return the path below the folder of the file to which an absolute path belongs; None if there is none.
+    """Return the path below the folder of the file to which an absolute path belongs.
 
-    The path may be that of the file, of the archived or failed file, or of the file with its rejected rows.
+    The result is None if there is none. The path may be that of the file, of the archived or failed file, or of the file
+    with its rejected rows.
     """
     # A folder that can be inside another one comes before it.
     if (failed := _below(path, archiver.failed)) is not None:
@@ -84,7 +85,10 @@ def _find_archived(name: str, cursor: Cursor, archive: Path) -> Path | None:
 
 
 def _is_moved_file(identity: Identity, cursor: Cursor) -> bool:
-    """Return True for the file itself or its copy. The time of a copy is as exact as its file system allows."""
+    """Return True for the file itself or its copy.
+
+    The time of a copy is as exact as its file system allows.
+    """
     if identity.size != cursor.get("size"):
         return False
     written = cursor.get("mtime_ns")

@@ -8,9 +8,9 @@ from connectors.files.identity import Identity
 
 
 class ReadFiles:
-    """Which files were read, acknowledged or found broken. Kept in memory only, and bounded by the files of the folder.
+    """Which files were read, acknowledged or found broken.
 
-    After a restart everything is found again by reading.
+    Kept in memory only, and bounded by the files of the folder. After a restart everything is found again by reading.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,10 @@ class ReadFiles:
         return self._unreadable.pop(name, None)
 
     def confirm_broken(self, name: str, reason: str) -> None:
-        """Record the reason why the last file that was read failed; the mapping may have rejected it, not the connector."""
+        """Record the reason why the last file that was read failed.
+
+        The mapping may have rejected it, not the connector.
+        """
         if self._current is not None and self._current[0] == name:
             self.mark_broken(name, self._current[1], reason)
 
@@ -67,7 +70,10 @@ class ReadFiles:
         self._broken.pop(name, None)
 
     def broken_reason(self, name: str, identity: Identity) -> str | None:
-        """Return why the unchanged file can't be read; None if it may be readable. Changed permissions count as a change."""
+        """Return why the unchanged file can't be read; None if it may be readable.
+
+        Changed permissions count as a change.
+        """
         known = self._broken.get(name)
         return known[1] if known is not None and known[0] == identity else None
 

@@ -182,7 +182,10 @@ def readable_name(name: str) -> str:
 
 
 def _is_text(name: str, found: ScanResult) -> bool:
-    """Return True if the name is UTF-8. Another one can't be sent to the service, so it is skipped, under a readable name."""
+    """Return True if the name is UTF-8.
+
+    Another one can't be sent to the service, so it is skipped, under a readable name.
+    """
     if name.isascii():
         return True
     try:

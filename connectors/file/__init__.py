@@ -1,4 +1,4 @@
-"""The file connector: one file that people keep open and save in place, read whole after each change, never moved."""
+"""The file connector: one file that people save in place, read whole after each change."""
 
 from connectors.file.connector import FileConnector
 from connectors.file.options import FileOptions

@@ -1,4 +1,4 @@
-"""The file connector: checks the status of one file, and reads the whole file once it is stable after a change."""
+"""The file connector: reads one file whole, once it is stable after a change."""
 
 from __future__ import annotations
 
@@ -181,7 +181,10 @@ class FileConnector(Connector):
         self._parsers.interrupt()
 
     def waiting(self) -> float | None:
-        """Return the seconds until the file may be stable, or counts as missing; None if there is nothing to wait for."""
+        """Return the seconds until the file may be stable, or counts as missing.
+
+        The result is None if there is nothing to wait for.
+        """
         now = self.context.now()
         if self._seen is None:
             since = self._missing_since

@@ -22,7 +22,10 @@ def write(path: Path, parts: Iterable[bytes]) -> None:
 
 
 def write_hidden(path: Path, parts: Iterable[bytes]) -> Path:
-    """Write the content of ``path`` under a hidden name beside it, and return that name. The content is durable then."""
+    """Write the content of ``path`` under a hidden name beside it, and return that name.
+
+    The content is durable then.
+    """
     hidden = hidden_name(path)
     with hidden.open("wb") as file:
         for part in parts:

@@ -29,7 +29,7 @@ _BLOCK_BYTES = 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenFile:
-    """An open regular file: its name below the folder, its identity when it was opened, and the name of its owner."""
+    """An open regular file: its name below the folder, its identity at opening, and its owner."""
 
     name: str
     file: io.FileIO
@@ -43,7 +43,7 @@ class OpenFile:
         return digest
 
     def compare_content(self, cursor: Cursor | None) -> tuple[str, bool]:
-        """Return the hash of the content, and whether the complete reading that ended at ``cursor`` had the same content.
+        """Return the hash of the content, and whether ``cursor`` ended a complete reading of the same content.
 
         Raises:
             SourceUnavailable: the file was written to meanwhile.
@@ -90,10 +90,11 @@ def open_file(path: Path, name: str) -> OpenFile:
 def read_batches(
     opened: OpenFile, sha256: str, file_format: Format, *, notices: NoticeLog, end: int | None = None
 ) -> Iterator[Batch]:
-    """Yield the whole file. The last batch comes only if the content that was read has the hash ``sha256``.
+    """Yield the whole file.
 
-    ``end``: the number of bytes that hold records (None: all). ``notices`` receives what was guessed or left out.
-    A cursor before the last one has an ``offset``, which means that the file was not read to its end.
+    The last batch comes only if the content that was read has the hash ``sha256``. ``end``: the number of bytes that hold
+    records (None: all). ``notices`` receives what was guessed or left out. A cursor before the last one has an ``offset``,
+    which means that the file was not read to its end.
 
     Raises:
         SourceUnavailable: the file changed meanwhile.
@@ -136,7 +137,10 @@ def unchanged_batch(opened: OpenFile, sha256: str) -> Batch:
 
 
 class _HashingFile:
-    """A file that hashes the bytes that are read in order. After a seek, the whole file is hashed at the end instead."""
+    """A file that hashes the bytes that are read in order.
+
+    After a seek, the whole file is hashed at the end instead.
+    """
 
     def __init__(self, file: io.FileIO) -> None:
         self._file = file

@@ -1,4 +1,7 @@
-"""Notices of a source: what a reading guessed or left out. The same sentence is reported once for all files."""
+"""Notices of a source: what a reading guessed or left out.
+
+The same sentence is reported once for all files.
+"""
 
 from __future__ import annotations
 

@@ -28,9 +28,10 @@ from ingestd.sdk import Settlement, SourceBroken
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuarantineFile:
-    """``path`` holds ``rows`` rows; None: there is no such file. ``sentence``: what a person should know; empty: nothing.
+    """``path`` holds ``rows`` rows; None: there is no such file.
 
-    ``missing``: the number of rejected entries without a row in the source file as it is now.
+    ``sentence``: what a person should know; empty: nothing. ``missing``: the number of rejected entries without a row in
+    the source file as it is now.
     """
 
     path: Path | None
@@ -66,7 +67,10 @@ def write_quarantine(source: QuarantineSource, settlement: Settlement, folder: P
 
 
 def _publish(hidden: Path, target: Path) -> Path:
-    """Rename the hidden file to its name, and return that. An equal file of an attempt before a crash is used instead."""
+    """Rename the hidden file to its name, and return that.
+
+    An equal file of an attempt before a crash is used instead.
+    """
     content = _digest(hidden)
     for candidate in existing_names(target):
         if candidate.is_file() and candidate.stat().st_size and _digest(candidate) == content:

@@ -1,4 +1,4 @@
-"""The layout of a quarantine file: format, dialect and encoding as in the file that the rows come from, if possible."""
+"""The layout of a quarantine file: format, dialect and encoding, if possible those of the source."""
 
 from __future__ import annotations
 

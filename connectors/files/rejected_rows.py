@@ -80,7 +80,10 @@ class RejectedRows:
             yield self._annotate(record, position, rejects)
 
     def _is_of_this_content(self, rejects: Sequence[Rejected]) -> bool:
-        """Return True if the position counts in this content: the value of an entry may come from an earlier content."""
+        """Return True if the position counts in this content.
+
+        The value of an entry may come from an earlier content.
+        """
         return all(reject.facts.get("file.sha256") == self._source.sha256 for reject in rejects)
 
     def _annotate(
@@ -125,7 +128,10 @@ class _RecordFinder:
         return None
 
     def _find_by_text(self, position: str) -> Mapping[str, str | None] | None:
-        """Find a record of a file with several members, or a resubmitted row: such positions are texts in no order."""
+        """Find a record by a text position, as in files with several members and for resubmitted rows.
+
+        Such positions have no order.
+        """
         if self._by_text is None:
             self._by_text = {}
             for chunk in self._chunks:
@@ -148,7 +154,7 @@ def _is_raw(record: Mapping[str, str | None], columns: Iterable[str]) -> bool:
 
 
 def collect_columns(first: RecordChunk, settlement: Settlement) -> list[str]:
-    """Return the columns of the header and those that rejected rows have beyond them, without the reserved ones."""
+    """Return the columns of the header and of the rejected rows, without the reserved ones."""
     columns = dict.fromkeys(first.records.columns)
     for reject in settlement.rejects():
         columns.update(

@@ -1,4 +1,4 @@
-"""Resubmission: rejected rows that a person corrected and dropped again, tied to the rows that they replace.
+"""Resubmission: rejected rows that were corrected and dropped again, tied to their origins.
 
 A quarantine file has four columns beyond those of its file. ``_reason``, ``_row`` and ``_field`` are for the person who
 corrects it. ``_origin`` is for ingestd: the references of the rejects, a fingerprint of the row as it was, and the file that it
@@ -63,7 +63,10 @@ def fingerprint(record: Mapping[str, str | None]) -> str:
 
 
 def origin_name(name: str) -> str | None:
-    """Return the origin of the rejected rows in the file ``name``; None if the name is not that of such a file."""
+    """Return the origin of the rejected rows in the file ``name``.
+
+    The result is None if the name is not that of such a file.
+    """
     found = _NAME.fullmatch(name)
     return found["origin"] if found else None
 
@@ -90,7 +93,10 @@ def resubmitted_format(name: str, configured: str | Format | None) -> Format:
 
 
 def split_by_origin(chunks: Iterator[RecordChunk], name: str) -> Iterator[RecordChunk]:
-    """Yield the chunks of the file ``name``; a chunk with resubmitted rows becomes one chunk for each origin."""
+    """Yield the chunks of the file ``name``.
+
+    A chunk with resubmitted rows becomes one chunk for each origin.
+    """
     named_origin = origin_name(PurePosixPath(name).name)
     for chunk in chunks:
         if ORIGIN in chunk.records.columns or any(ORIGIN in reject.record for reject in chunk.rejects):
@@ -142,7 +148,7 @@ def _split(chunk: RecordChunk, default_origin: str, name: str) -> Iterator[Recor
 def _assign(
     by_origin: dict[str, _ResubmittedRows], record: Mapping[str, str | None], position: Position, default_origin: str
 ) -> tuple[_ResubmittedRows, RowOrigin | None, str]:
-    """Return the rows of a row's origin, that origin (None: a person added the row), and the row's position in words."""
+    """Return the rows of a row's origin, the origin (None: an added row), and the position in words."""
     origin = parse_origin(record.get(ORIGIN))
     rows = by_origin.setdefault(origin.name if origin else default_origin, _ResubmittedRows())
     here = f"row {position}"

@@ -1,4 +1,4 @@
-"""Stability of files: since when each file is unchanged, as observed here, because a file's own time can be wrong."""
+"""Stability of files: since when each one is unchanged, as observed here: its own time can be wrong."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from connectors.files.identity import Identity
 
 
 class StabilityTracker:
-    """Records since when each file is unchanged. Pure: the time is a parameter, in seconds since the epoch.
+    """Records since when each file is unchanged.
 
-    At the first update (the daemon's start), a file that was not written for ``settle_seconds`` is stable at once. A file that
-    appears later, or has a time in the future, is stable only after it was observed unchanged for ``settle_seconds``.
+    Pure: the time is a parameter, in seconds since the epoch. At the first update (the daemon's start), a file that was not
+    written for ``settle_seconds`` is stable at once. A file that appears later, or has a time in the future, is stable only
+    after it was observed unchanged for ``settle_seconds``.
     """
 
     def __init__(self, settle_seconds: float) -> None:
@@ -38,7 +39,7 @@ class StabilityTracker:
         return stable
 
     def seconds_left(self, name: str, now: float) -> float | None:
-        """Return for how many seconds the file must still be unchanged: 0 if it is stable, None if it is not known."""
+        """Return how many more seconds the file must be unchanged: 0 if stable, None if unknown."""
         seen = self._since.get(name)
         return None if seen is None else max(0.0, seen[1] + self._settle_seconds - now)
 

@@ -1,4 +1,4 @@
-"""Packed files: gz, bz2, xz, zstd and the members of a zip, unpacked while they are read, up to a limit."""
+"""Packed files: gz, bz2, xz, zstd and zip members, unpacked while they are read, up to a limit."""
 
 from __future__ import annotations
 

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 class Format(BaseModel, ABC):
-    """A file format as configured. A subclass has a field ``type`` with its name, and one field for each setting."""
+    """A file format as configured.
+
+    A subclass has a field ``type`` with its name, and one field for each setting.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

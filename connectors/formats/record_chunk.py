@@ -1,4 +1,4 @@
-"""The chunk: consecutive records of a file, as every format yields them, and its one conversion to a batch."""
+"""The chunk: consecutive records of a file, as every format yields them, and its form as a batch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECORD_BYTES = 16 * 2**20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordLocation:
-    """A position between two records: the byte offset of the next record, and the row number of the previous one.
+    """A position between two records: the offset of the next one, and the row of the previous one.
 
     The offset counts bytes of the file if that is UTF-8, else bytes of its text as UTF-8.
     """
@@ -49,7 +49,10 @@ class RecordChunk:
     resolves: tuple[str, ...] = ()
 
     def to_batch(self, cursor: Cursor, facts: Mapping[str, str], *, last: bool = False) -> Batch:
-        """Return the chunk as a batch that ends at ``cursor``. The chunk's own facts take precedence over ``facts``."""
+        """Return the chunk as a batch that ends at ``cursor``.
+
+        The chunk's own facts take precedence over ``facts``.
+        """
         return Batch(
             records=self.records,
             positions=self.positions,
@@ -72,12 +75,15 @@ _STRAY = re.compile("\udced([\udcb0-\udcb3])([\udc80-\udcbf])")
 
 
 def escape_stray_bytes(text: str) -> str:
-    r"""Return the text in a form that can be stored and sent: a stray byte (here a lone surrogate) becomes ``\xff``."""
+    r"""Return the text with each stray byte (a lone surrogate) as ``\xff``, to be stored and sent."""
     if text.isascii():
         return text
     return _STRAY.sub(_one_byte, text).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _one_byte(found: re.Match[str]) -> str:
-    """Return a stray byte of an encoding other than UTF-8, which `connectors.formats.text.text_file` wrote as three bytes."""
+    """Return the escape of a stray byte of an encoding other than UTF-8.
+
+    `connectors.formats.text.text_file` wrote it as three bytes.
+    """
     return f"\\x{(ord(found[1]) & 3) << 6 | ord(found[2]) & 0x3F:02x}"

@@ -1,4 +1,7 @@
-"""The registry of formats: by configuration, else by the suffix of a file. A new format is added here, in three places."""
+"""The registry of formats: by configuration, else by the suffix of a file.
+
+A new format is added here, in three places.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,9 @@ _BY_NAME = {str(kind.model_fields["type"].default): kind for kind in FORMATS}
 
 
 def resolve_format(name: str, configured: FormatName | Format | None, *, member: str = "*") -> Format:
-    """Return the format of the file ``name``. ``member``: a glob of the members that are read of a zip file.
+    """Return the format of the file ``name``.
+
+    ``member``: a glob of the members that are read of a zip file.
 
     Raises:
         SourceBroken: no format is configured, and the suffix of the name is not known.

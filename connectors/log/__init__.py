@@ -1,4 +1,4 @@
-"""The log connector: files that only grow, read line by line as they are written, through every kind of rotation."""
+"""The log connector: files that only grow, read as they are written, through every kind of rotation."""
 
 from connectors.log.connector import LogConnector
 from connectors.log.options import LogOptions

@@ -1,4 +1,4 @@
-"""The log connector: an event starts a reading of each log from its last position, whatever was renamed meanwhile."""
+"""The log connector: reads each log from its last position, whatever was renamed meanwhile."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ from ingestd.sdk import (
 
 
 class LogConnector(Connector):
-    """Files that grow. A partition is a log with its rotated files, named by its file. It yields only new rows."""
+    """Files that grow. A partition is a log with its rotated files, named by its file.
+
+    It yields only new rows.
+    """
 
     Options: ClassVar[type[LogOptions]] = LogOptions
     options: LogOptions
@@ -81,7 +84,7 @@ class LogConnector(Connector):
         return name in self._names.logs(self._folder.files())
 
     def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
-        """Yield the whole records that were written since ``cursor``: first of rotated files, then of the current file."""
+        """Yield the whole records written since ``cursor``, first of rotated files, then of the current one."""
         log = partition.name
         self._pending.reset(log)
         try:
@@ -174,7 +177,10 @@ class LogConnector(Connector):
         self._cursors.clear()
 
     def waiting(self) -> float | None:
-        """Return the seconds until a last line without a line end has waited long enough; None if there is none."""
+        """Return the seconds until a last line without a line end has waited long enough.
+
+        The result is None if there is none.
+        """
         return self._pending.next_seconds()
 
     @property

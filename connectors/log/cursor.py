@@ -1,4 +1,7 @@
-"""The cursor of a log: its files, the oldest first, each with the position up to which it was read. Pure."""
+"""The cursor of a log: its files, the oldest first, each with the position up to which it was read.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +30,10 @@ NO_COLUMNS = LogColumns()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTop:
-    """Encoding and dialect of a file, by its beginning. ``end`` and ``rows``: the length of that, in bytes and in rows.
+    """Encoding and dialect of a file, by its beginning.
 
-    ``columns``: those of the log's earlier files, if the file begins with a record, as after a cut. ``guessed``: the encoding
-    is a guess.
+    ``end`` and ``rows``: the length of that, in bytes and in rows. ``columns``: those of the log's earlier files, if the
+    file begins with a record, as after a cut. ``guessed``: the encoding is a guess.
     """
 
     encoding: str
@@ -90,7 +93,10 @@ class CursorPart:
         return same and (self.done if self.packed else self.offset + self.half == identity.size)
 
     def move_to(self, identity: Identity, *, packed: bool, offset: int, sha256: str) -> CursorPart:
-        """Return the part for another file with the same content; ``offset`` is smaller if that file holds less."""
+        """Return the part for another file with the same content.
+
+        ``offset`` is smaller if that file holds less.
+        """
         is_whole = offset == self.offset
         return replace(
             self,

@@ -14,7 +14,10 @@ from ingestd.sdk import SourceBroken, SourceUnavailable
 
 
 class LogFolder:
-    """One folder. Links are not followed, because the target of a link can't be distinguished from a rotated file."""
+    """One folder.
+
+    Links are not followed, because the target of a link can't be distinguished from a rotated file.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -25,7 +25,10 @@ class FollowedFiles:
         self.copies: dict[Identity, tuple[int, int]] = {}
 
     def prefix(self, part: CursorPart, file: io.FileIO) -> Prefix | None:
-        """Return the proof that ``file`` begins with what was read of ``part``, with the file at its end; else None."""
+        """Return the proof that ``file`` begins with what was read of ``part``, with the file at its end.
+
+        The result is None if it does not.
+        """
         known = self._prefixes.get(part.id)
         if known is not None and known.offset == part.offset and known.sha256 == part.sha256:
             if known.matches(file):

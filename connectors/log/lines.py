@@ -41,7 +41,10 @@ class LineScanner:
         return at + self.width if at >= 0 else 0
 
     def utf8(self, data: bytes) -> bytes:
-        """Return the text as UTF-8. Bytes that are invalid in the encoding become bytes that are invalid in UTF-8."""
+        """Return the text as UTF-8.
+
+        Bytes that are invalid in the encoding become bytes that are invalid in UTF-8.
+        """
         if self._encoding.is_utf8:
             return data
         text = TextFile(cast("BinaryIO", io.BytesIO()), data, self._encoding, ended=True)

@@ -18,7 +18,7 @@ _REMEMBERED = 10_000
 
 
 class LogNames:
-    """The globs of logs and of rotated files. In the latter, ``{name}`` stands for the log's name.
+    """The globs of logs and of rotated files. In the latter, ``{name}`` means the log's name.
 
     A log is named by its file. If a pattern without wildcards matches, the log has the name in the pattern, also if the case of
     the file's name differs.

@@ -33,7 +33,7 @@ class LogOptions(BaseModel):
         default=[f"{NAME}.*", f"{NAME}-*"],
         description=(
             "The names of the rotated files of a log, as a glob or a list of globs. A rotated file may be packed (.gz, .bz2,"
-            " .xz, .zst). {name} stands for the log's name; required unless pattern is the name of one file."
+            " .xz, .zst). {name} means the log's name; required unless pattern is the name of one file."
         ),
     )
     case_sensitive: bool = Field(

@@ -1,4 +1,7 @@
-"""Pending lines: last lines of logs without a line end, and since when they wait. The time is a parameter."""
+"""Pending lines: last lines of logs without a line end, and since when they wait.
+
+The time is a parameter.
+"""
 
 from __future__ import annotations
 

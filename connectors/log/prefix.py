@@ -51,10 +51,10 @@ def read_prefix(file: BinaryIO, offset: int) -> Prefix | None:
 def find_common_prefix(
     file: BinaryIO, offset: int, sha256: str, marks: Sequence[tuple[int, str]]
 ) -> tuple[int, str] | None:
-    """Return the longest proven prefix that ``file`` shares with a file, as an offset and the hash up to it.
+    """Return the longest proven prefix that ``file`` shares with another file: offset and hash.
 
-    The first ``offset`` bytes of that file have the hash ``sha256``; ``marks`` are earlier such pairs. If ``file`` is shorter,
-    as a copy made a moment earlier, the result is the last of its marks. None: nothing is proven.
+    The first ``offset`` bytes of the other file have the hash ``sha256``; ``marks`` are earlier such pairs. If ``file`` is
+    shorter, as a copy made a moment earlier, the result is the last of its marks. None: nothing is proven.
     """
     prefix, proven = Prefix(), None
     for at, expected in (*sorted(marks), (offset, sha256)):

@@ -1,4 +1,4 @@
-"""Rotation: which file is which after renames, copies and packing, and in which order the files are read.
+"""Rotation: which file is which after renames, copies and packing, and the order of reading.
 
 A file is recognised by device and inode, and only if it still begins with what was read of it. A file that is not found in
 that way was packed, copied or cut. It is searched for among the rotated files by the hash of what was read. The first bytes
@@ -36,7 +36,10 @@ class MatchedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFiles:
-    """``files``: in the order in which they are read. ``lost``: the file that was read last, if it can't be found."""
+    """``files``: in the order in which they are read.
+
+    ``lost``: the file that was read last, if it can't be found.
+    """
 
     files: tuple[MatchedFile, ...]
     lost: CursorPart | None
@@ -68,7 +71,7 @@ class FileMatcher:
         raise FilesChanging
 
     def _candidates(self, log: str) -> Mapping[str, Identity]:
-        """Return the files of the log and of no log: a file may have been renamed in a way that is not configured."""
+        """Return the files of the log and of no log, because a file may have a name that is not configured."""
         found = self._folder.files()
         return {name: identity for name, identity in found.items() if self._names.log_of(name) in {log, None}}
 
@@ -101,7 +104,10 @@ class FileMatcher:
         return LogFiles(files=tuple(ordered), lost=last if is_lost else None)
 
     def _match_known(self, current: str, log_cursor: LogCursor, files: Mapping[str, Identity]) -> list[MatchedFile]:
-        """Return the files of the cursor that still have their inode and their content; the others without a name."""
+        """Return the files of the cursor that still have their inode and their content.
+
+        The others have no name.
+        """
         by_id = {identity[:2]: name for name, identity in files.items()}
         latest = {part.id: at for at, part in enumerate(log_cursor.parts)}  # a file that was cut keeps its inode
         known: list[MatchedFile] = []

@@ -50,10 +50,11 @@ def require_growable(file_format: Format, name: str) -> GrowableFormat:
 
 
 def parse_top(file_format: GrowableFormat, buffer: bytes, name: str, known: LogColumns = NO_COLUMNS) -> FileTop | None:
-    """Return the top of a file that begins with ``buffer``; None if the buffer does not hold all of it yet.
+    """Return the top of a file that begins with ``buffer``.
 
-    ``known``: the columns of the log's earlier files. A program that writes its header once writes none into a file that was
-    cut (copytruncate), so the content decides whether the first row is a header.
+    The result is None if the buffer does not hold all of it yet. ``known``: the columns of the log's earlier files. A
+    program that writes its header once writes none into a file that was cut (copytruncate). So the content decides whether
+    the first row is a header.
 
     Raises:
         SourceBroken: the header can't name columns.
@@ -203,7 +204,10 @@ def _one_block(text: bytes) -> int:
 def _parse_csv_top(
     file_format: Csv, buffer: bytes, encoding: Encoding, *, lines: LineScanner, name: str, known: LogColumns
 ) -> FileTop | None:
-    """Return the top of a CSV file; ``buffer``: the whole lines of its beginning, without a byte order mark."""
+    """Return the top of a CSV file.
+
+    ``buffer``: the whole lines of its beginning, without a byte order mark.
+    """
     text = lines.utf8(buffer)
     hint = separator_line(text)
     configured = file_format.dialect
@@ -250,7 +254,10 @@ def _rows_from(header_row: int, text: bytes, dialect: Dialect) -> Iterator[tuple
 def _choose_delimiter(
     samples: Mapping[str, Sequence[SampleRecord]], header_row: int, file_format: Csv, known: LogColumns
 ) -> str:
-    """Return the delimiter that gives the first row as many fields as the known header; else the one that fits best."""
+    """Return the delimiter that gives the first row as many fields as the known header.
+
+    Without such a delimiter, it is the one that fits best.
+    """
     for mark, records in samples.items():
         if known.names and file_format.columns is None and records and len(records[0][1]) == len(known.names) > 1:
             return mark

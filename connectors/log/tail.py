@@ -39,7 +39,10 @@ class TailStep:
 
 
 class PackedFileDamaged(Exception):
-    """A packed file can't be unpacked to its end; the message says why. What was read before remains valid."""
+    """A packed file can't be unpacked to its end; the message says why.
+
+    What was read before remains valid.
+    """
 
 
 class LogFollower:

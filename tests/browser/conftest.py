@@ -37,8 +37,8 @@ class Service:
 
     def write(self, sink: str, key: str, value: str) -> None:
         address = sink.replace("/ui/workspaces/", "/v1/workspace/").replace("/sinks/", "/data-sink/")
-        answer = self.http.post(f"{address}/mass", json={"key": key, "value": value})
-        assert answer.status_code == 200, answer.text
+        response = self.http.post(f"{address}/mass", json={"key": key, "value": value})
+        assert response.status_code == 200, response.text
 
     def block(self, workspace: str, label: str, parent: str | None = None) -> str:
         body: dict[str, Any] = {"workspace": workspace, "label": label, **({"parentBlock": parent} if parent else {})}

@@ -66,7 +66,7 @@ def test_searching_and_sorting_hold_together(signed_in: Browser, service: Servic
     signed_in.until(lambda: len(keys(signed_in)) == 3)
 
 
-def test_an_entry_that_arrives_is_shown_and_told(signed_in: Browser, service: Service) -> None:
+def test_a_new_entry_is_shown_and_announced(signed_in: Browser, service: Service) -> None:
     sink = service.sink(service.workspace(), {"m": "1"})
     signed_in.go(sink)
     signed_in.until(lambda: signed_in.find("#live").text == "Live")

@@ -97,7 +97,7 @@ def test_no_page_is_wider_than_a_phone(signed_in: Browser, pages: list[str]) -> 
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_stands_out_from_its_ground(signed_in: Browser, pages: list[str], scheme: str) -> None:
+def test_every_text_has_enough_contrast_with_its_background(signed_in: Browser, pages: list[str], scheme: str) -> None:
     signed_in.colours(scheme)
     for page in pages:
         signed_in.go(page)

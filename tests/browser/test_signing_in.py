@@ -20,7 +20,7 @@ def test_a_key_opens_the_pages_and_signing_out_closes_them(browser: Browser, ser
     assert browser.heading == "Sign in"
 
 
-def test_a_wrong_key_is_told_beside_the_field(browser: Browser, service: Service) -> None:
+def test_a_wrong_key_is_reported_beside_the_field(browser: Browser, service: Service) -> None:
     browser.go("/ui/sign-in")
     browser.press(service.key[:-1] + "!", Keys.ENTER)
     notice = browser.until(lambda: browser.find("[role=alert]"))
@@ -47,7 +47,7 @@ def test_a_revoked_key_ends_what_is_open(browser: Browser, service: Service, mak
     assert browser.heading == "Sign in"
 
 
-def test_a_key_without_permission_is_told_so_in_a_sentence(browser: Browser, make_key: MakeKey) -> None:
+def test_a_key_without_permission_gets_a_sentence_about_it(browser: Browser, make_key: MakeKey) -> None:
     browser.sign_in(make_key("daemon", role="pusher"))
     browser.click("Webhooks")
     browser.until(lambda: browser.heading == "Forbidden")

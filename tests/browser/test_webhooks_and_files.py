@@ -6,11 +6,11 @@ from PIL import Image
 
 from tests.browser.conftest import Service
 from tests.support.chromium import Browser
-from tests.support.webhook_receiver import Reply, WebhookReceiver
+from tests.support.webhook_receiver import StubResponse, WebhookReceiver
 
 
 def test_a_failed_delivery_is_sent_again_by_its_button(signed_in: Browser, service: Service) -> None:
-    with WebhookReceiver(Reply(status=500, body=b"<b>no</b>"), 200) as receiver:
+    with WebhookReceiver(StubResponse(status=500, body=b"<b>no</b>"), 200) as receiver:
         made = service.http.post("/v1/webhooks", json={"url": receiver.url, "label": "Nightly", "dataEvents": []})
         webhook = made.headers["Location"].rpartition("/")[2]
         signed_in.go("/ui/webhooks")

@@ -80,7 +80,7 @@ class Recorded(DocumentServer):
         super().__init__(fault_of=self._fault)
         self.written: Counter[str] = Counter()
         self.met: Counter[str] = Counter()
-        self._chance = random.Random(seed)
+        self._rng = random.Random(seed)
         self._share = share
 
     def act(self, request: Request) -> tuple[int, bytes]:
@@ -90,10 +90,10 @@ class Recorded(DocumentServer):
         return status, content
 
     def _fault(self, request: Request) -> Fault | None:
-        if not request.writes or self._chance.random() >= self._share:
+        if not request.writes or self._rng.random() >= self._share:
             return None
         self.met.update(written_keys(request))
-        return self._chance.choice(FAULTS)
+        return self._rng.choice(FAULTS)
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""kill -9 before each file operation with which a settled file is put away, and the same done again after the restart."""
+"""kill -9 before each file operation that archives a stable file. The restarted daemon repeats the operation."""
 
 from __future__ import annotations
 
@@ -79,16 +79,16 @@ def assert_put_away_once(lives: list[dict[str, Any]]) -> None:
         here, there = life["between"]
         assert TEXT in [*here.values(), *there.values()], f"operation {number}: the file was nowhere"
         if not here:
-            assert receipt_of(there), f"operation {number}: the file had gone, and nothing told what became of it"
+            assert receipt_of(there), f"operation {number}: the file had gone, and nothing reported its result"
         assert life["drop"] == {}
         found = {name: text for name, text in life["archive"].items() if not name.startswith("failed/")}
-        told = receipt_of(found)
+        reported = receipt_of(found)
         name = "sub/a~2.csv" if number % 2 else "sub/a.csv"
         others = {"sub/a.csv"} if number % 2 else set()
         assert found.keys() == {name, f"{name}.receipt.json", ROWS} | others, f"operation {number}"
         assert found[name] == TEXT
-        assert f"/{name}. The rejected rows are in " in told["summary"]
-        assert (told["sha256"], told["rejected"]["count"]) == (SHA256, 1)
+        assert f"/{name}. The rejected rows are in " in reported["summary"]
+        assert (reported["sha256"], reported["rejected"]["count"]) == (SHA256, 1)
         header, row = found[ROWS].splitlines()
         assert header.startswith("part,mass,_reason,")
         assert row.startswith(",7,It is empty.,3,part,1-00aa/")
@@ -96,8 +96,8 @@ def assert_put_away_once(lives: list[dict[str, Any]]) -> None:
 
 def receipt_of(files: dict[str, str]) -> dict[str, Any]:
     (text,) = [text for name, text in files.items() if name.endswith(".receipt.json")]
-    told: dict[str, Any] = json.loads(text)
-    return told
+    reported: dict[str, Any] = json.loads(text)
+    return reported
 
 
 def test_receipt_and_rejected_rows_are_there_once_whatever_operation_was_the_last(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ class Site:
         return said
 
     def pause(self) -> None:
-        """The service does not answer."""
+        """The service does not respond."""
         self.service.process.send_signal(signal.SIGSTOP)
 
     def go_on(self) -> None:

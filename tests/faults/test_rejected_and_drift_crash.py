@@ -26,7 +26,7 @@ from tests.support.sqlite_desires import desire_all
 
 WANTED: Mapping[str, Desired] = {f"k{n}": (f"{n}.0", "scalar") for n in range(6)}
 REFUSED = ("k4", "k5")
-MEDDLED = {"k0": "0.0", "k1": "somebody else's", "k3": "3.0", "strange": "9"}
+MEDDLED = {"k0": "0.0", "k1": "of another program", "k3": "3.0", "strange": "9"}
 EVERYTHING = Selection()
 
 
@@ -44,14 +44,14 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def refuse(mirror: SqliteMirror) -> None:
     claim = await mirror.delivery.claim(1, max_items=100, max_bytes=100_000)
     assert claim is not None
-    parked = [Parked(key=key, reason="Not today.", status=422) for key in REFUSED]
+    rejected = [Parked(key=key, reason="Not today.", status=422) for key in REFUSED]
     delivered = [key for key in WANTED if key not in REFUSED]
-    await mirror.delivery.settle_some(claim, delivered=delivered, parked=parked)
+    await mirror.delivery.settle_some(claim, delivered=delivered, parked=rejected)
     await mirror.delivery.release(claim)
 
 
 async def work(mirror: SqliteMirror) -> None:
-    """What an operator asks for: refused entries again, and what somebody else did undone."""
+    """What an operator asks for: refused entries again, and changes of other programs undone."""
     check = await mirror.drift.begin_check(1)
     rows = [(key, value, "scalar") for key, value in MEDDLED.items()]
     schema = {"key": pl.String, "value": pl.String, "data_type": pl.String}
@@ -77,7 +77,7 @@ async def read_the_source(mirror: SqliteMirror) -> None:
 
 
 async def check_in_doubt(mirror: SqliteMirror) -> None:
-    """A check of a sink whose state file is not the newest, after its source was read."""
+    """A check of a sink after its source was read. The state file is not the newest."""
     await read_the_source(mirror)
     check = await mirror.drift.begin_check(1)
     rows = [(key, value, "scalar") for key, value in MEDDLED.items()]
@@ -87,7 +87,7 @@ async def check_in_doubt(mirror: SqliteMirror) -> None:
 
 
 def die_at(template: Path, place: Path, point: int, work: Callable[[SqliteMirror], Coroutine[Any, Any, None]]) -> Fuse:
-    """Do ``work`` until the fuse blows; what a new process would find is at ``place``."""
+    """Do ``work`` until the fuse blows. A new process finds the state in ``place``."""
     life = place.parents[1] / "state.db"
     life.parent.mkdir()
     shutil.copyfile(template, life)
@@ -126,9 +126,9 @@ def test_whatever_statement_is_the_last_the_next_process_ends_exact(
         try:
             asyncio.run(work(mirror))
             asyncio.run(deliver(mirror, service))
-            told = (point, fuse.statement)
-            assert service == {key: value for key, (value, _) in WANTED.items()}, told
-            assert (mirror.status.pending(), mirror.status.rejected()) == (0, 0), told
+            reported = (point, fuse.statement)
+            assert service == {key: value for key, (value, _) in WANTED.items()}, reported
+            assert (mirror.status.pending(), mirror.status.rejected()) == (0, 0), reported
         finally:
             mirror.close()
     assert point > 50, "the fuse saw the work"
@@ -166,14 +166,14 @@ def test_whatever_statement_is_the_last_the_next_process_ends_a_doubt(
         mirror = SqliteMirror.open(place)
         service = dict(MEDDLED)
         try:
-            told = (point, fuse.statement)
+            where = (point, fuse.statement)
             if mirror.status.unexplained(["desires"], limit=1).entries:
-                assert not _is_read(place), f"{told}: a key may be removed before the source was read again"
+                assert not _is_read(place), f"{where}: a key may be removed before the source was read again"
             asyncio.run(check_in_doubt(mirror))
             asyncio.run(deliver(mirror, service))
-            assert service == {key: value for key, (value, _) in WANTED.items()} | {"strange": "9"}, told
-            assert [one.key for one in mirror.status.unexplained(["desires"], limit=10).entries] == ["strange"], told
-            assert (mirror.status.doubts(), mirror.status.pending()) == ([], 0), told
+            assert service == {key: value for key, (value, _) in WANTED.items()} | {"strange": "9"}, where
+            assert [one.key for one in mirror.status.unexplained(["desires"], limit=10).entries] == ["strange"], where
+            assert (mirror.status.doubts(), mirror.status.pending()) == ([], 0), where
         finally:
             mirror.close()
     assert point > first + 50, "the fuse saw the work"

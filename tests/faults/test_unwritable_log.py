@@ -77,7 +77,7 @@ def delivered(server: DocumentServer) -> None:
 
 
 @pytest.mark.parametrize("kind", ["full device", "closed", "closed pipe", "blocked pipe", "non-blocking pipe"])
-def test_a_daemon_whose_log_cannot_be_written_delivers_and_ends_in_order(
+def test_a_daemon_with_an_unwritable_log_delivers_and_exits_cleanly(
     tmp_path: Path, server: DocumentServer, kind: str
 ) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": len(SINK)})
@@ -106,7 +106,7 @@ def test_a_daemon_whose_log_cannot_be_written_delivers_and_ends_in_order(
     assert b"daemon_ready" not in (tmp_path / "var/ingestd.db").read_bytes()
 
 
-def test_a_service_whose_log_cannot_be_written_answers(tmp_path: Path) -> None:
+def test_a_service_with_an_unwritable_log_responds(tmp_path: Path) -> None:
     with pipe() as (_, writer):
         more = ("--port", "0", "--admin-port", "0", "--dev")  # --dev logs every request
         words = ("serve", "--data", str(tmp_path / "data"), *more)

@@ -1,7 +1,7 @@
 """The mirror against a dictionary: whatever happens in whatever order, the sink ends at the last value of each key.
 
-The rules write sources and take them away, read them, prune, claim, deliver, lose answers, park, retry, drop, crash and
-start again; somebody else writes to the service, and drift is found, repaired and adopted. The state file is lost or replaced
+The rules write sources and take them away, read them, prune, claim, deliver, lose responses, reject, retry, drop, crash and
+start again; another program writes to the service, and drift is found, repaired and adopted. The state file is lost or replaced
 by an older copy, and the pipeline gets another name. The service is a dictionary, the model is what a person would say the
 sink should hold.
 """
@@ -58,8 +58,8 @@ class MirrorModel(RuleBasedStateMachine):
         self.wanted: dict[str, str] = {}
         self.named: set[str] = set()
         self.claims: list[Claim] = []
-        self.settled: dict[Claim, set[str]] = {}
-        # Keys whose value in the service is not what the sources want, and who is to answer for it. A write of ours ends it.
+        self.acknowledged: dict[Claim, set[str]] = {}
+        # Keys with another value in the service than the sources want, and the program that wrote it. A write of ours ends it.
         self.refused: set[str] = set()
         self.dropped: set[str] = set()
         self.strange: set[str] = set()
@@ -118,11 +118,11 @@ class MirrorModel(RuleBasedStateMachine):
         self.claims.append(claim)
 
     def held(self, claim: Claim) -> set[str]:
-        """The keys that a claim still holds: what was settled one by one may be handed out again with a newer value."""
-        return {item["key"] for item in wire_items(claim)} - self.settled.get(claim, set())
+        """The keys that a claim still holds: what was acknowledged one by one may be claimed again with a newer value."""
+        return {item["key"] for item in wire_items(claim)} - self.acknowledged.get(claim, set())
 
     def apply(self, claim: Claim, keys: set[str] | None = None) -> None:
-        """The service takes items of a claim; none is sent again once it was settled."""
+        """The service takes items of a claim; none is sent again once it is acknowledged."""
         for item in wire_items(claim):
             if item["key"] not in self.held(claim) or (keys is not None and item["key"] not in keys):
                 continue
@@ -146,7 +146,7 @@ class MirrorModel(RuleBasedStateMachine):
 
     @precondition(lambda self: self.claims)
     @rule(which=st.integers(0, 9))
-    def lose_the_answer(self, which: int) -> None:
+    def lose_the_response(self, which: int) -> None:
         claim = self.claims.pop(which % len(self.claims))
         self.apply(claim)
         self.run(self.mirror.delivery.release(claim))
@@ -159,7 +159,7 @@ class MirrorModel(RuleBasedStateMachine):
         some = set(data.draw(st.lists(st.sampled_from(keys), unique=True))) if keys else set()
         self.apply(claim, some)
         self.run(self.mirror.delivery.settle_some(claim, delivered=sorted(some)))
-        self.settled[claim] = self.settled.get(claim, set()) | some
+        self.acknowledged[claim] = self.acknowledged.get(claim, set()) | some
         if first:
             self.claims.remove(claim)
             self.run(self.mirror.delivery.release(claim))
@@ -170,17 +170,17 @@ class MirrorModel(RuleBasedStateMachine):
         claim = self.claims[which % len(self.claims)]
         keys = sorted(self.held(claim))
         some = data.draw(st.lists(st.sampled_from(keys), unique=True)) if keys else []
-        parked = [Parked(key=key, reason="The service does not like it.", status=422) for key in some]
-        self.run(self.mirror.delivery.settle_some(claim, delivered=[], parked=parked))
-        self.settled[claim] = self.settled.get(claim, set()) | set(some)
+        rejected = [Parked(key=key, reason="The service does not like it.", status=422) for key in some]
+        self.run(self.mirror.delivery.settle_some(claim, delivered=[], parked=rejected))
+        self.acknowledged[claim] = self.acknowledged.get(claim, set()) | set(some)
         self.refused.update(some)
 
     @rule()
     def retry(self) -> None:
-        parked = self.mirror.status.count(EVERYTHING)
+        rejected = self.mirror.status.count(EVERYTHING)
         done = self.run(self.mirror.rejected.retry(EVERYTHING))
-        assert done.entries <= parked
-        assert self.mirror.status.count(EVERYTHING) == 0, "nothing but entries is ever parked here"
+        assert done.entries <= rejected
+        assert self.mirror.status.count(EVERYTHING) == 0, "only entries are rejected here"
 
     @rule(key=KEYS)
     def drop(self, key: str) -> None:
@@ -188,7 +188,7 @@ class MirrorModel(RuleBasedStateMachine):
             self.dropped.add(key)
 
     @rule(key=KEYS, value=st.none() | VALUES)
-    def somebody_else_writes(self, key: str, value: str | None) -> None:
+    def another_program_writes(self, key: str, value: str | None) -> None:
         if value is None:
             self.service.pop(key, None)
         else:
@@ -205,7 +205,7 @@ class MirrorModel(RuleBasedStateMachine):
         if not between and not self.claims and self.mirror.status.pending() == 0:
             excused = self.refused | self.dropped | self.adopted | self.left
             differ = {key for key, value in self.wanted.items() if self.service.get(key) != value}
-            assert differ - excused <= found, "and what somebody else did to our entries is found"
+            assert differ - excused <= found, "and changes of other programs to our entries are found"
         if mode == "adopt":
             self.run(self.mirror.drift.adopt_drift(sink, [self.pipeline]))
             self.adopted |= found
@@ -216,7 +216,7 @@ class MirrorModel(RuleBasedStateMachine):
         """A check of the whole sink; ``between``: a claim is delivered after it was read. The keys that differ."""
         check = self.run(self.mirror.drift.begin_check(sink))
         self.run(self.mirror.drift.show(check, self.held_by_service()))
-        # What a delivery between overwrites was somebody else's doing when it was read.
+        # A later delivery overwrites what was another program's change when it was read.
         strange = self.strange | self.left
         if between and self.claims:
             self.deliver(0)
@@ -299,7 +299,7 @@ class MirrorModel(RuleBasedStateMachine):
     @precondition(lambda self: not self.claims and self.backup is not None)
     @rule()
     def an_older_state_file_is_put_back(self) -> None:
-        """Whatever changed in between and changed back, the sink ends at what the sources say now."""
+        """Whatever changed and changed back, the sink ends at what the sources say now."""
         assert self.backup is not None
         self.mirror.close()
         shutil.copyfile(self.backup, self.folder / "state.db")
@@ -333,13 +333,13 @@ class MirrorModel(RuleBasedStateMachine):
         self.service.clear()
         self.left.clear()
         self.run(self.mirror.delivery.forget_sink(sink))
-        # What was adopted, be it a value or that a key is gone, stays the truth until its record is mapped again.
+        # An adopted value, or an adopted removal of a key, is valid until its record is mapped again.
         for excuse in (self.refused, self.dropped, self.strange):
             excuse.clear()
 
     @rule(strange=st.dictionaries(KEYS, VALUES, max_size=3))
     def the_sink_is_adopted(self, strange: dict[str, str]) -> None:
-        """What stands in the service now is taken over; nothing that the sources want is lost by it."""
+        """The present values of the service are adopted; nothing that the sources want is lost."""
         sink = self.sink_id()
         if sink is None or self.claims:
             return
@@ -347,7 +347,7 @@ class MirrorModel(RuleBasedStateMachine):
             if key not in self.named:
                 self.service[key] = value
         self.run(self.mirror.delivery.adopt(sink, self.held_by_service()))
-        # From now on the mirror has it that these stood there before.
+        # From now on the mirror has it that these existed before.
         self.adopted |= self.strange
 
     def held_by_service(self) -> pl.DataFrame:
@@ -366,7 +366,7 @@ class MirrorModel(RuleBasedStateMachine):
             self.compare_but(self.refused | self.dropped | self.strange | self.adopted | self.left)
 
     def compare_but(self, excused: set[str]) -> None:
-        """The service has what the sources want, of the keys that a source has named; others are nobody's business."""
+        """The service has what the sources want, of the keys that a source has named; other keys are not checked."""
         ours = {key: value for key, value in self.service.items() if key in self.named - excused}
         wanted = {key: value for key, value in self.wanted.items() if key not in excused}
         assert ours == wanted, (ours, wanted, self.service)
@@ -407,7 +407,7 @@ class MirrorModel(RuleBasedStateMachine):
         self.compare_but(self.dropped | self.adopted | self.left)
         self.reader.acknowledge_settled()
         for name, content in self.script.contents.items():
-            assert (name, content.version) in self.script.settled, "a partition that is delivered was not settled"
+            assert (name, content.version) in self.script.settled, "a delivered partition was not acknowledged"
         self.mirror.close()
         self.runner.close()
         shutil.rmtree(self.folder)

@@ -45,7 +45,7 @@ def test_every_rule_has_a_worked_example_and_every_option_is_named() -> None:
 
 
 class Shell:
-    """Runs one line after the other, as somebody at a prompt does."""
+    """Runs one line after the other, as a user at a prompt does."""
 
     def __init__(self, folder: Path) -> None:
         self._process = subprocess.Popen(

@@ -58,7 +58,7 @@ def test_the_commands_run_one_after_the_other_against_a_real_service(tmp_path: P
         service, admin, receiver = (str(held.getsockname()[1]) for held in (one, two, three))
     (python,) = _blocks("python")
     (tmp_path / "receiver.py").write_text(python.replace("9000", receiver))
-    # The ports are ours; everything else is as it stands on the page.
+    # The ports are ours; everything else is as it is on the page.
     script = "\n".join(_blocks("sh")).replace("8400", service).replace("8401", admin).replace("9000", receiver)
     environment = {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",

@@ -49,7 +49,7 @@ def connect(running: Running, *, source: str = "127.0.0.1") -> socket.socket:
     return socket.create_connection((host, int(port)), timeout=DEADLINE_SECONDS, source_address=(source, 0))
 
 
-def response(wire: socket.socket) -> tuple[int, dict[str, str], Any]:
+def read_response(wire: socket.socket) -> tuple[int, dict[str, str], Any]:
     """Status, headers and JSON body of what comes until the service ends its side; status 0 if nothing comes."""
     received = bytearray()
     while part := wire.recv(65_536):
@@ -73,8 +73,8 @@ def received_until_closed(wire: socket.socket) -> int:
     return received
 
 
-def assert_problem(answer: tuple[int, dict[str, str], Any], status: int, code: str) -> None:
-    got, headers, body = answer
+def assert_problem(response: tuple[int, dict[str, str], Any], status: int, code: str) -> None:
+    got, headers, body = response
     assert (got, body["code"], body["status"]) == (status, code, status)
     assert headers["content-type"] == "application/problem+json"
     assert headers["connection"] == "close"
@@ -90,12 +90,12 @@ def closed(running: Running, reason: str) -> float:
     return sum(float(line.removeprefix(name)) for line in lines if line.startswith(name))
 
 
-def test_a_half_sent_head_is_answered_with_408_and_the_connection_ends(running: Running) -> None:
+def test_a_half_sent_head_gets_408_and_the_connection_ends(running: Running) -> None:
     # contract G29
     before = closed(running, "head_timeout")
     with connect(running) as wire:
         wire.sendall(b"GET /healthz HTTP/1.1\r\nHost: s\r\n")
-        assert_problem(response(wire), 408, "request_timeout")
+        assert_problem(read_response(wire), 408, "request_timeout")
     assert closed(running, "head_timeout") == before + 1
 
 
@@ -123,16 +123,16 @@ def test_a_connection_without_a_request_ends_by_itself(running: Running, first: 
         assert received_until_closed(wire) < 1_000
 
 
-def test_a_body_that_comes_too_slowly_is_answered_with_408(running: Running) -> None:
+def test_a_body_that_arrives_too_slowly_gets_408(running: Running) -> None:
     # contract G30
     with connect(running) as wire:
         head = f"POST /v1/workspace HTTP/1.1\r\nHost: s\r\nx-api-key: {running.key}\r\nContent-Length: 5000\r\n\r\n"
         wire.sendall(head.encode() + b" " * 10)
-        assert_problem(response(wire), 408, "request_timeout")
+        assert_problem(read_response(wire), 408, "request_timeout")
     assert closed(running, "body_too_slow") >= 1
 
 
-def test_a_client_that_does_not_read_its_answer_is_disconnected(running: Running) -> None:
+def test_a_client_that_does_not_read_its_response_is_disconnected(running: Running) -> None:
     # contract G30
     before = closed(running, "not_reading")
     with running.service.client(running.key) as http:
@@ -145,14 +145,14 @@ def test_a_client_that_does_not_read_its_answer_is_disconnected(running: Running
 
 
 def large_sink(http: httpx.Client) -> str:
-    """A sink whose answer is larger than what the system buffers for a connection."""
+    """A sink with a response that is larger than the system's buffers of a connection."""
     workspace = http.post("/v1/workspace", json={"label": "w"}).json()["id"]
     sink = str(http.post(f"/v1/workspace/{workspace}/data-sink", json={"label": "s"}).headers["Location"])
     value = "x" * 60_000
     for start in range(0, 400, 200):
         entries = [{"key": f"k{number}", "value": value} for number in range(start, start + 200)]
-        answer = http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
-        assert answer.status_code == 200, answer.text
+        response = http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
+        assert response.status_code == 200, response.text
     return sink
 
 
@@ -191,8 +191,8 @@ def test_what_is_no_request_is_refused_as_every_refusal_is(
     # contract G29
     with connect(running) as wire:
         wire.sendall(request_bytes)
-        answer = response(wire)
-        assert_problem(answer, status, code or answer[2]["code"])
+        response = read_response(wire)
+        assert_problem(response, status, code or response[2]["code"])
 
 
 def test_a_malformed_body_is_refused_as_every_refusal_is(running: Running) -> None:
@@ -201,17 +201,17 @@ def test_a_malformed_body_is_refused_as_every_refusal_is(running: Running) -> No
             f"POST /v1/workspace HTTP/1.1\r\nHost: s\r\nx-api-key: {running.key}\r\nTransfer-Encoding: chunked\r\n\r\n"
         )
         wire.sendall(head.encode() + b"2\r\n{}\r\nzz\r\n")
-        assert_problem(response(wire), 400, "malformed_request")
+        assert_problem(read_response(wire), 400, "malformed_request")
 
 
 def test_the_operators_listener_has_the_same_limits(running: Running) -> None:
     host, port = running.admin.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=DEADLINE_SECONDS) as wire:
         wire.sendall(b"GET /metrics HTTP/1.1\r\n" + b"x: y\r\n" * 101 + b"\r\n")
-        assert_problem(response(wire), 431, "head_too_large")
+        assert_problem(read_response(wire), 431, "head_too_large")
 
 
-def test_requests_that_came_before_a_refused_one_are_answered(running: Running) -> None:
+def test_requests_before_a_refused_one_get_responses(running: Running) -> None:
     with connect(running) as wire:
         wire.sendall(COMPLETE + COMPLETE + b"NONSENSE\r\n\r\n")
         received = b""
@@ -281,7 +281,7 @@ def test_an_address_with_too_many_requests_under_way_is_refused_and_others_are_n
             wire.sendall(b" " * 50_000)
         with connect(running, source="127.0.0.3") as wire:
             wire.sendall(COMPLETE)
-            assert_problem(response(wire), 503, "too_many_connections_of_address")
+            assert_problem(read_response(wire), 503, "too_many_connections_of_address")
         with connect(running, source="127.0.0.4") as wire:
             wire.sendall(COMPLETE)
             assert wire.recv(65_536).startswith(b"HTTP/1.1 200 ")
@@ -318,7 +318,7 @@ def eviction_lines(running: Running) -> list[dict[str, Any]]:
     return [event for event in running.service.events if event.get("reason") == "evicted"]
 
 
-def test_a_service_with_few_descriptors_keeps_answering_its_operators(tmp_path: Path) -> None:
+def test_a_service_with_few_descriptors_keeps_responding_to_operators(tmp_path: Path) -> None:
     data = tmp_path / "data"
     key = new_key(data)
     port = free_port()

@@ -1,4 +1,4 @@
-"""Conversions of the real service, whose process is killed in the middle of one."""
+"""Conversions of the real service when its process is killed in the middle of one."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _CSV = b"part,mass\n" + b"00417,1.5\n" * 500_000
 
 
 def _upload(http: httpx.Client, workspace: str, name: str, content: bytes) -> str:
-    answer = http.post(FILES, params={"workspaceId": workspace, "fileName": name}, content=content)
-    assert answer.status_code == 201, answer.text
-    return str(answer.json()["id"])
+    response = http.post(FILES, params={"workspaceId": workspace, "fileName": name}, content=content)
+    assert response.status_code == 201, response.text
+    return str(response.json()["id"])
 
 
 def _conversion(http: httpx.Client, file: str, *states: str) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def _child_of(process: int) -> int:
         children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
         if children:
             return int(children[0])
-        time.sleep(0.01)  # a claim is told before its process begins
+        time.sleep(0.01)  # a claim is committed before its process starts
     raise AssertionError("no conversion began")
 
 
@@ -99,5 +99,5 @@ def test_a_process_that_is_killed_while_bytes_come_leaves_nothing_once_another_s
         deadline = time.monotonic() + DEADLINE_SECONDS
         while any(incoming.iterdir()):
             assert time.monotonic() < deadline, "what was left is not swept"
-            time.sleep(0.01)  # upkeep signals nobody
+            time.sleep(0.01)  # maintenance sends no signal
         assert http.get(FILES, params={"workspaceId": workspace}).json() == []

@@ -33,7 +33,7 @@ def test_sigterm_ends_an_idle_daemon_in_order(tmp_path: Path, server: DocumentSe
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_lets_the_request_in_flight_end_and_be_settled(
+def test_a_signal_lets_the_request_in_flight_end_and_be_acknowledged(
     tmp_path: Path, server: DocumentServer, number: int
 ) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 1})
@@ -49,7 +49,7 @@ def test_a_signal_lets_the_request_in_flight_end_and_be_settled(
 
 
 @pytest.mark.slow
-def test_a_service_that_does_not_answer_is_waited_for_no_longer_than_the_drain_may_take(
+def test_shutdown_waits_for_an_unresponsive_service_no_longer_than_the_drain_limit(
     tmp_path: Path, server: DocumentServer
 ) -> None:
     config = write_configuration(tmp_path, server.url, {"upto": 1})
@@ -61,7 +61,7 @@ def test_a_service_that_does_not_answer_is_waited_for_no_longer_than_the_drain_m
         began = time.monotonic()
         assert daemon.stop(signal.SIGTERM, seconds=10) == 0
         assert 1 < time.monotonic() - began < 8.5
-        # The answer never came, so the entry waits; what the service did with it is found out after the next start.
+        # The response never came, so the entry waits. The next start finds out what the service did with it.
         assert daemon.wait_for("daemon_stopped")["pending"] == 1
     assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
     assert {key: value for key, (value, _) in server.values("Sink 0").items()} == {"0.0": "0"}
@@ -125,12 +125,12 @@ def test_a_state_file_that_is_none_is_refused_and_left_alone(tmp_path: Path, ser
     config = write_configuration(tmp_path, server.url, {"upto": 3})
     state = tmp_path / "var/ingestd.db"
     state.parent.mkdir()
-    state.write_bytes(b"Dear diary, " * 1000)
+    state.write_bytes(b"No database, " * 1000)
     run = ingestd(tmp_path, "run", "-c", str(config))
     assert run.returncode == 74
     assert str(state) in run.stderr
     assert "Traceback" not in run.stderr
-    assert state.read_bytes() == b"Dear diary, " * 1000
+    assert state.read_bytes() == b"No database, " * 1000
 
 
 def test_a_run_that_was_missed_while_the_daemon_was_down_is_made_up_for_at_start(

@@ -120,10 +120,10 @@ def test_a_signal_in_the_middle_leaves_nothing_behind(tmp_path: Path, number: in
     assert left_behind(tmp_path) == []
 
 
-def test_a_service_that_does_not_start_is_told_in_a_sentence_and_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_service_that_does_not_start_is_reported_and_leaves_nothing_behind(tmp_path: Path) -> None:
     broken = tmp_path / "broken" / "workspaced"
     broken.mkdir(parents=True)
-    (broken / "__init__.py").write_text("import a_package_that_nobody_has\n")
+    (broken / "__init__.py").write_text("import a_package_that_does_not_exist\n")
     demo = run(tmp_path, PYTHONPATH=str(broken.parent), PYTHONSAFEPATH="1")
     assert demo.returncode == 70
     assert "workspaced ended with exit code 1 before it was ready" in demo.stderr

@@ -110,19 +110,19 @@ def test_every_row_of_a_log_arrives_through_rotation_and_kills(
     tmp_path: Path, sink_of: Callable[[Mapping[str, Any]], Sink]
 ) -> None:
     sink = sink_of({"connector": "log", "path": "bench", "pattern": "bench.csv"})
-    bench, chance = Bench(tmp_path / "bench", seed=5), random.Random(6)
+    bench, rng = Bench(tmp_path / "bench", seed=5), random.Random(6)
     for _ in range(3):
         bench.append(20)
         with running_daemon(tmp_path, "run") as (daemon, manager):
             manager.wait_for("READY")
-            for _ in range(chance.randrange(3)):
-                bench.append(chance.randrange(1, 200))
+            for _ in range(rng.randrange(3)):
+                bench.append(rng.randrange(1, 200))
                 bench.rotate()
             bench.append(10)
             assert daemon.process.poll() is None, "\n".join(daemon.lines[-20:])
             daemon.stop(signal.SIGKILL)
         bench.append(5)
-        if chance.random() < 0.5:
+        if rng.random() < 0.5:
             bench.rotate()
     with running_daemon(tmp_path, "run") as (daemon, manager):
         manager.wait_for("READY")

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
@@ -19,10 +18,10 @@ import pytest
 
 from tests.support.daemon_process import Daemon, environment, ingestd
 from tests.support.faulty_proxy import KINDS, FaultyProxy
+from tests.support.many_pipelines import PIPELINES, configure, drop, drop_folder, label, name
 from tests.support.workspaced_process import WorkspaceService, new_key
 
 ROUNDS = int(os.environ.get("INGESTD_KILL_ROUNDS", "5"))
-SINKS = 20
 SHARE = 0.05
 SEED = int(os.environ.get("INGESTD_KILL_SEED", "10"))
 
@@ -35,39 +34,26 @@ class Scene:
         self._chance = random.Random(SEED)
         self._files = 0
         self.wanted: dict[int, dict[str, str]] = defaultdict(dict)
-        pipelines = []
-        for number in range(SINKS):
-            (folder / f"drop{number}").mkdir()
-            source = {
-                "connector": "directory", "path": f"drop{number}", "pattern": "*.csv", "settle_seconds": 0,
-                "after": "archive", "archive": f"done{number}",
-            }  # fmt: skip
-            sink = {"workspace": "Bench", "label": f"Sink {number}"}
-            entries = {"key": "{part}", "value": "{mass}"}
-            pipelines.append({"name": f"p{number}", "source": source, "entries": entries, "sink": sink})
-        settings = {"service": {"url": url, "api_key": key}, "state": "ingestd.db", "pipelines": pipelines}
-        (folder / "ingestd.yaml").write_text(json.dumps(settings))  # JSON is YAML
+        configure(folder, url, key)
 
     def start(self) -> Daemon:
         return Daemon(["ingestd", "run"], env=environment(self._folder), cwd=self._folder)
 
     def drop(self) -> None:
         """A file for about half of the pipelines, each with some of its keys."""
-        for number in range(SINKS):
+        for number in range(PIPELINES):
             if self._chance.random() < 0.5:
                 self._files += 1
                 rows = {f"P-{self._chance.randrange(8)}": f"{self._files}.0" for _ in range(4)}
                 self.wanted[number].update(rows)
-                written = self._folder / "being-written"
-                written.write_text("part,mass\n" + "".join(f"{part},{mass}\n" for part, mass in rows.items()))
-                written.rename(self._folder / f"drop{number}" / f"{self._files:06}.csv")
+                drop(self._folder, number, f"{self._files:06}.csv", rows)
 
     def waiting(self) -> list[tuple[str, str]]:
         """The files that are not archived, each with its pipeline."""
         return [
-            (f"p{number}", file.name)
-            for number in range(SINKS)
-            for file in sorted((self._folder / f"drop{number}").iterdir())
+            (name(number), file.name)
+            for number in range(PIPELINES)
+            for file in sorted(drop_folder(self._folder, number).iterdir())
         ]
 
     def kill_after(self, daemon: Daemon) -> None:
@@ -129,7 +115,7 @@ def test_kills_under_faults_end_exact_and_with_no_lane_waiting(tmp_path: Path) -
         finally:
             close(daemon)
         assert scene.waiting() == []
-        assert held(client) == {f"Sink {number}": wanted for number, wanted in scene.wanted.items()}
+        assert held(client) == {label(number): wanted for number, wanted in scene.wanted.items()}
         again = ingestd(tmp_path, "sync", "--timeout", "60", timeout=90)
         assert "0 entries delivered" in again.stdout, again.stdout + again.stderr
         assert ROUNDS < 50 or set(KINDS) < set(proxy.met)

@@ -33,7 +33,7 @@ def test_the_daemon_reports_readiness_numbers_life_and_its_end(tmp_path: Path) -
             assert manager.wait_for("STOPPING", "1")["STATUS"].startswith("Draining")
 
 
-def test_the_status_names_a_sink_in_trouble_and_why(tmp_path: Path) -> None:
+def test_the_status_names_a_blocked_sink_and_its_blocker(tmp_path: Path) -> None:
     with DocumentServer(api_key="another") as server:
         server.workspace("Bench")
         config = write_configuration(tmp_path, server.url, {"upto": 3})
@@ -71,20 +71,20 @@ def test_without_a_service_manager_the_daemon_runs_as_well(tmp_path: Path) -> No
             assert daemon.stop() == 0
 
 
-def test_a_service_manager_that_is_gone_is_told_once_and_does_not_stop_the_daemon(tmp_path: Path) -> None:
+def test_a_missing_service_manager_is_reported_once_and_does_not_stop_the_daemon(tmp_path: Path) -> None:
     with DocumentServer() as server:
         server.workspace("Bench")
         config = write_configuration(tmp_path, server.url, {"upto": 3})
-        nowhere = str(tmp_path / "nobody-listens-here")
+        nowhere = str(tmp_path / "no-server-here")
         with running_daemon(tmp_path, "run", "-c", str(config), NOTIFY_SOCKET=nowhere, WATCHDOG_USEC="30000") as (
             daemon,
             _,
         ):
             daemon.wait_for("partition_settled")
             assert daemon.stop() == 0
-            told = [event for event in daemon.events if event["event"] == "manager_unreachable"]
-            assert len(told) == 1
-            assert nowhere in told[0]["reason"]
+            reported = [event for event in daemon.events if event["event"] == "manager_unreachable"]
+            assert len(reported) == 1
+            assert nowhere in reported[0]["reason"]
 
 
 def test_the_service_reports_readiness_life_and_its_end(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def database(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(TIMEOUT_SECONDS + 30)
-def test_no_generated_request_meets_a_failure_or_an_answer_that_the_document_does_not_have(
+def test_no_generated_request_gets_a_failure_or_an_undocumented_response(
     tmp_path: Path, database: dict[str, str]
 ) -> None:
     data = tmp_path / "data"
@@ -61,10 +61,10 @@ def test_no_generated_request_meets_a_failure_or_an_answer_that_the_document_doe
             timeout=TIMEOUT_SECONDS,
             check=False,
         )
-        answered = [event for event in service.events if event["event"] == "request_answered"]
+        responded = [event for event in service.events if event["event"] == "request_answered"]
     assert ran.returncode == 0, ran.stdout[-20_000:] + ran.stderr[-2_000:]
-    assert not [event for event in answered if event["status"] >= 500]
-    assert {event["status"] for event in answered} >= {400, 401, 403, 404, 405, 409, 412, 415, 422}
+    assert not [event for event in responded if event["status"] >= 500]
+    assert {event["status"] for event in responded} >= {400, 401, 403, 404, 405, 409, 412, 415, 422}
 
 
 async def _world(url: str, key: str) -> dict[str, str]:

@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from tests.support.daemon_process import Daemon, running_daemon
+from tests.support.many_pipelines import PIPELINES, configure, drop, name
 from tests.support.workspaced_process import WorkspaceService, new_key
 
-PIPELINES = 20
 
-
-def configure(folder: Path, url: str, key: str) -> None:
-    pipelines = []
+def drop_for_all(folder: Path, round_number: int) -> None:
     for number in range(PIPELINES):
-        (folder / f"drop{number}").mkdir()
-        source = {
-            "connector": "directory", "path": f"drop{number}", "pattern": "*.csv", "settle_seconds": 0,
-            "after": "archive", "archive": f"done{number}",
-        }  # fmt: skip
-        sink = {"workspace": "Bench", "label": f"Sink {number}"}
-        entries = {"key": "{part}", "value": "{mass}"}
-        pipelines.append({"name": f"p{number}", "source": source, "entries": entries, "sink": sink})
-    settings = {"service": {"url": url, "api_key": key}, "state": "ingestd.db", "pipelines": pipelines}
-    (folder / "ingestd.yaml").write_text(json.dumps(settings))  # JSON is YAML
-
-
-def drop(folder: Path, round_number: int) -> None:
-    for number in range(PIPELINES):
-        written = folder / f"{number}.part"
-        written.write_text(f"part,mass\na,{round_number}\n")
-        written.rename(folder / f"drop{number}" / f"round-{round_number}.csv")
+        drop(folder, number, f"round-{round_number}.csv", {"a": str(round_number)})
 
 
 def wait_until_archived(daemon: Daemon, round_number: int) -> None:
     for number in range(PIPELINES):
-        daemon.wait_for("partition_settled", pipeline=f"p{number}", partition=f"round-{round_number}.csv")
+        daemon.wait_for("partition_settled", pipeline=name(number), partition=f"round-{round_number}.csv")
 
 
 def test_every_lane_delivers_again_after_an_outage(tmp_path: Path) -> None:
@@ -47,15 +28,15 @@ def test_every_lane_delivers_again_after_an_outage(tmp_path: Path) -> None:
         configure(tmp_path, service.url, key)
         with running_daemon(tmp_path, "run") as (daemon, _):
             daemon.wait_for("daemon_ready")
-            drop(tmp_path, 1)
+            drop_for_all(tmp_path, 1)
             wait_until_archived(daemon, 1)
             service.kill()
-            drop(tmp_path, 2)
+            drop_for_all(tmp_path, 2)
             # The lanes have found out, and the service was asked again and again in vain.
             daemon.wait_for("service_away", nth=4)
             with WorkspaceService(data, "--port", service.url.rpartition(":")[2]):
                 daemon.wait_for("service_back")
                 wait_until_archived(daemon, 2)
-                drop(tmp_path, 3)
+                drop_for_all(tmp_path, 3)
                 wait_until_archived(daemon, 3)
                 assert daemon.stop() == 0

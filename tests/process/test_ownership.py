@@ -147,7 +147,7 @@ def test_nothing_is_removed_while_a_pipeline_of_the_sink_is_away_or_a_row_is_rej
     assert service.values() == {"00417.mass": "0.10", "X.mass": "1"}
 
 
-def test_what_somebody_else_wrote_with_another_key_is_never_taken_for_ours(tmp_path: Path, service: Neighbour) -> None:
+def test_entries_written_with_another_key_are_never_treated_as_ours(tmp_path: Path, service: Neighbour) -> None:
     folder = OneFile(tmp_path, service)
     folder.save(BUDGET)
     folder.sync()

@@ -1,4 +1,4 @@
-"""`ingestd sync` as a process, on files that nobody here wrote, against both kinds of service.
+"""`ingestd sync` as a process, on files of other authors, against both kinds of service.
 
 The sink ends equal to what Python's own csv and json modules read from the file, value by value; what did not change is
 not written again; what changed is written once.
@@ -82,7 +82,7 @@ def change_three(file: RealFile, rows: list[Row], column: str) -> list[str]:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_the_sink_equals_the_file_and_only_changes_travel(tmp_path: Path, service: Service, file: RealFile) -> None:
-    # One request an entry is what the single form costs, so that there one column stands for all.
+    # One request an entry is what the single form costs, so one column represents all there.
     columns = file.columns if isinstance(service, RecordedWorkspaced) else file.columns[-1:]
     rows = file.rows()
     configure(tmp_path, service, file, columns)

@@ -1,4 +1,4 @@
-"""The way of a bad row, with the real daemon: dropped, rejected, mended, dropped back."""
+"""A bad row with the real daemon: dropped, rejected, corrected, dropped again."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def drop(folder: Path, name: str, text: str) -> None:
     written.rename(folder / "drop" / name)
 
 
-def test_of_a_thousand_rows_three_come_back_two_are_mended_and_one_is_rejected_again(
+def test_of_a_thousand_rows_three_are_rejected_two_corrected_and_one_rejected_again(
     tmp_path: Path, server: DocumentServer
 ) -> None:
     config = configure(tmp_path, server.url)
@@ -64,14 +64,14 @@ def test_of_a_thousand_rows_three_come_back_two_are_mended_and_one_is_rejected_a
         path = tmp_path / "done" / "rejected" / QUARANTINED
         text = path.read_bytes().decode("cp1252")
         assert text.splitlines()[0] == "part;mass;note;_reason;_row;_field;_origin"
-        mended = text.replace(";10,5;Größe 10", "Teil-10;10,5;Größe 10").replace(";500,5;", "Teil-500;500,5;")
+        corrected = text.replace(";10,5;Größe 10", "Teil-10;10,5;Größe 10").replace(";500,5;", "Teil-500;500,5;")
         path.unlink()
-        drop(tmp_path, QUARANTINED, mended)
+        drop(tmp_path, QUARANTINED, corrected)
         daemon.wait_for("partition_settled", partition=QUARANTINED)
         held = server.values("Mass")
         assert len(held) == 999
         assert (held["Teil-10"], held["Teil-500"]) == (("10,5", "scalar"), ("500,5", "scalar"))
-        assert (tmp_path / "done" / QUARANTINED).read_bytes().decode("cp1252") == mended
+        assert (tmp_path / "done" / QUARANTINED).read_bytes().decode("cp1252") == corrected
         assert len(path.read_bytes().splitlines()) == 2, "one row is left, and is here again"
         assert daemon.stop() == 0
 

@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.busy_sources import SETTLE_SECONDS, BusySources
+from tests.support.busy_sources import STABLE_SECONDS, BusySources
 from tests.support.daemon_process import Daemon, environment, ingestd
 
 ROUNDS = int(os.environ.get("INGESTD_KILL_ROUNDS", "15"))
@@ -94,7 +94,7 @@ class Scene:
         folder = {
             "name": "files",
             "source": {
-                "connector": "directory", "path": "drop", "pattern": "*.csv", "settle_seconds": SETTLE_SECONDS,
+                "connector": "directory", "path": "drop", "pattern": "*.csv", "settle_seconds": STABLE_SECONDS,
                 "after": "archive", "archive": "done", "rescan_seconds": 5,
             },
             "entries": {"key": "{part}", "value": "{mass}"},
@@ -136,19 +136,19 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
 @pytest.mark.timeout(600 + 10 * ROUNDS)
 @pytest.mark.parametrize("seed", [20])
 def test_kills_at_random_moments_end_in_the_exact_state(scene: Scene, seed: int) -> None:
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     scene.service.start()
     scene.service.wait_until_ready()
     scene.configure()
     with BusySources(scene.folder / "drop", scene.folder / "pdm.db", seed=seed) as sources:
         scene.daemon.start()
         for _ in range(ROUNDS):
-            victims = chance.choice([[scene.daemon]] * 5 + [[scene.service]] * 3 + [[scene.daemon, scene.service]] * 2)
+            victims = rng.choice([[scene.daemon]] * 5 + [[scene.service]] * 3 + [[scene.daemon, scene.service]] * 2)
             # Mostly at work, sometimes while it is starting.
-            if chance.random() < 0.8:
+            if rng.random() < 0.8:
                 scene.service.wait_until_ready()
                 scene.daemon.wait_until_ready()
-            time.sleep(chance.uniform(0, 1))  # the moment of the crash; nothing is waited for
+            time.sleep(rng.uniform(0, 1))  # the moment of the crash; nothing is waited for
             for child in victims:
                 child.kill()
             for child in reversed(victims):

@@ -50,7 +50,7 @@ def test_systemd_accepts_the_unit_without_a_word(unit: Path) -> None:
     assert (run.returncode, run.stdout + run.stderr) == (0, "")
 
 
-def test_systemd_would_tell_a_mistake_in_the_unit(unit: Path) -> None:
+def test_systemd_would_report_a_mistake_in_the_unit(unit: Path) -> None:
     analyze = tool("systemd-analyze")
     unit.write_text(unit.read_text().replace("ProtectSystem=strict", "ProtectSystem=very"))
     run = subprocess.run(
@@ -81,7 +81,7 @@ def test_the_unit_gives_the_daemon_more_time_to_stop_than_it_takes_and_does_not_
 
 
 @pytest.mark.parametrize(("name", "permanent"), [("ingestd", {"2", "74", "78"}), ("workspaced", {"2", "78"})])
-def test_what_no_restart_mends_is_not_restarted_and_everything_else_is_for_ever(name: str, permanent: set[str]) -> None:
+def test_permanent_failures_are_not_restarted_and_all_others_are_without_limit(name: str, permanent: set[str]) -> None:
     assert set(setting(name, "RestartPreventExitStatus")[0].split()) == permanent
     assert setting(name, "Restart") == ["on-failure"]
     assert setting(name, "StartLimitIntervalSec") == ["0"]
@@ -129,7 +129,7 @@ def test_users_and_folders_are_made_as_the_units_expect_them(tmp_path: Path) -> 
     assert (tmp_path / "etc/ingestd").stat().st_mode & 0o7777 == 0o750
 
 
-# Started in between, because forbidding is for a process and all that it starts: not for the one that runs the tests.
+# A process of its own, because the ban holds for a process and its children: not for the one that runs the tests.
 _WITHOUT_WRITTEN_CODE = """
 import ctypes, os, sys
 PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN = 65, 1
@@ -143,7 +143,7 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
     "command",
     [
         ["-c", "import psycopg, connectors.database"],
-        # Both daemons, from the first file to the last answer.
+        # Both daemons, from the first file to the last response.
         ["-m", "ingestd", "demo"],
     ],
     ids=["libraries", "demo"],

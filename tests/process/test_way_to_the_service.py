@@ -43,8 +43,8 @@ def url(service: DocumentServer, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def proxy() -> Iterator[Proxy]:
-    with tunnelling_proxy("us:hidden-pass") as standing:
-        yield standing
+    with tunnelling_proxy("us:hidden-pass") as proxy:
+        yield proxy
 
 
 def configured(folder: Path, url: str, **way: str) -> Path:
@@ -90,14 +90,14 @@ def test_a_service_that_wants_a_certificate_is_checked_and_delivered_to(
     ],
     ids=["authority", "certificate"],
 )
-def test_what_is_missing_is_told_by_check(tmp_path: Path, url: str, lacking: set[str], sentence: str) -> None:
+def test_check_reports_what_is_missing(tmp_path: Path, url: str, lacking: set[str], sentence: str) -> None:
     config = configured(tmp_path, url, **{name: value for name, value in SHOWN.items() if name not in lacking})
     check = ingestd(tmp_path, "check", "-c", str(config))
     assert check.returncode == 5
     assert sentence in check.stdout
 
 
-def test_a_proxy_that_does_not_let_us_through_is_told_as_such(tmp_path: Path, url: str, proxy: Proxy) -> None:
+def test_a_proxy_that_refuses_the_tunnel_is_reported(tmp_path: Path, url: str, proxy: Proxy) -> None:
     config = configured(tmp_path, url, **SHOWN, proxy=with_password(proxy, "us:wrong-word"))
     check = ingestd(tmp_path, "check", "-c", str(config))
     assert check.returncode == 5

@@ -1,4 +1,4 @@
-"""Deliveries of the real service, whose process is killed in the middle of one."""
+"""Deliveries of the real service when its process is killed in the middle of one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 from standardwebhooks.webhooks import Webhook
 
-from tests.support.webhook_receiver import Reply, WebhookReceiver
+from tests.support.webhook_receiver import StubResponse, WebhookReceiver
 from tests.support.workspaced_process import WorkspaceService, new_key, workspaced
 
 
@@ -30,7 +30,7 @@ def test_what_a_killed_process_was_delivering_is_delivered_when_its_lease_ends(t
     data = tmp_path / "data"
     key = new_key(data)
     environment = {"WORKSPACED_LEASE_SECONDS": "2"}
-    with WebhookReceiver(Reply(gate=threading.Event()), 200) as receiver:
+    with WebhookReceiver(StubResponse(gate=threading.Event()), 200) as receiver:
         with WorkspaceService(data, "--dev", environment=environment) as service, service.client(key) as http:
             webhook = _webhook(http, receiver)
             _sink(http)
@@ -52,7 +52,7 @@ def test_a_second_process_delivers_what_a_killed_one_held(tmp_path: Path) -> Non
     key = new_key(data)
     environment = {"WORKSPACED_LEASE_SECONDS": "2"}
     with (
-        WebhookReceiver(Reply(gate=threading.Event()), 200) as receiver,
+        WebhookReceiver(StubResponse(gate=threading.Event()), 200) as receiver,
         WorkspaceService(data, "--dev", environment=environment) as survivor,
         WorkspaceService(data, "--dev", environment=environment) as victim,
         victim.client(key) as http,

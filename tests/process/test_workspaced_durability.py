@@ -53,8 +53,8 @@ def test_eight_processes_that_make_50_sinks_each_give_400_serials_without_gap_or
         path = f"/v1/workspace/{workspace}/data-sink"
 
         def create(http: httpx.Client) -> list[tuple[int, int]]:
-            answers = [http.post(path, json={"label": "s"}) for _ in range(50)]
-            return [(answer.status_code, answer.json().get("serial", 0)) for answer in answers]
+            responses = [http.post(path, json={"label": "s"}) for _ in range(50)]
+            return [(response.status_code, response.json().get("serial", 0)) for response in responses]
 
         with ThreadPoolExecutor(8) as pool:
             made = [one for part in pool.map(create, clients) for one in part]
@@ -79,10 +79,10 @@ def test_two_processes_that_write_the_same_keys_in_opposite_order_never_get_in_e
                 for sink in sinks[::step]:
                     bulk = [{"key": name, "value": f"{worker}.{turn}"} for name in keys[::step]]
                     bodies: list[object] = [bulk, *bulk[::100]]
-                    answers = [
+                    responses = [
                         http.post(f"{sink}/mass", json=body, headers={"Prefer": "return=minimal"}) for body in bodies
                     ]
-                    statuses.extend(answer.status_code for answer in answers)
+                    statuses.extend(response.status_code for response in responses)
             return statuses
 
         with ThreadPoolExecutor(2) as pool:
@@ -129,10 +129,10 @@ def _send_bulks_until_the_end(
     while True:
         items = [{"key": f"k{number}", "value": str(last + 1)} for number in range(size)]
         try:
-            answer = http.post(f"{sink}/mass", json=items, headers={"Prefer": "return=minimal"})
+            response = http.post(f"{sink}/mass", json=items, headers={"Prefer": "return=minimal"})
         except httpx.TransportError:
             return last
-        assert answer.status_code == 200
+        assert response.status_code == 200
         last += 1
         if last == first:
             after_the_first()
@@ -154,10 +154,10 @@ def test_single_writes_that_were_acknowledged_survive_sigkill_however_they_share
             with service.client(key) as http:
                 for number in range(100_000):
                     try:
-                        answer = http.post(f"{sink}/mass", json={"key": f"{worker}.{number}", "value": str(number)})
+                        response = http.post(f"{sink}/mass", json={"key": f"{worker}.{number}", "value": str(number)})
                     except httpx.TransportError:
                         return
-                    assert answer.status_code == 200
+                    assert response.status_code == 200
                     acknowledged[f"{worker}.{number}"] = str(number)
                     if len(acknowledged) >= 400:
                         enough.set()

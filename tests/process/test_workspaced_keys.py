@@ -51,9 +51,9 @@ def test_rotate_prints_a_new_key_under_the_old_id(tmp_path: Path) -> None:
 
 
 def test_mistakes_are_sentences(tmp_path: Path) -> None:
-    unknown = workspaced("keys", "revoke", "nobody", "--data", str(tmp_path))
+    unknown = workspaced("keys", "revoke", "unknown", "--data", str(tmp_path))
     assert unknown.returncode == 1
-    assert unknown.stderr.startswith("workspaced: There is no key 'nobody'")
+    assert unknown.stderr.startswith("workspaced: There is no key 'unknown'")
     for _ in range(2):
         new_key(tmp_path, name="twin")
     twins = workspaced("keys", "rotate", "twin", "--data", str(tmp_path))
@@ -64,5 +64,5 @@ def test_mistakes_are_sentences(tmp_path: Path) -> None:
     assert workspaced("keys", "create", "x", "--role", "king", "--data", str(tmp_path)).returncode == 2
 
 
-def test_it_tells_its_version() -> None:
+def test_it_prints_its_version() -> None:
     assert re.fullmatch(r"workspaced, version \d+\.\d+\.\d+\n", workspaced("--version").stdout)

@@ -27,7 +27,7 @@ def test_a_signal_ends_it_in_order_with_exit_code_0(tmp_path: Path, number: int)
         assert service.events[0]["url"] == service.url
 
 
-def test_a_request_under_way_is_answered_before_the_end(tmp_path: Path) -> None:
+def test_a_request_in_flight_gets_its_response_before_the_exit(tmp_path: Path) -> None:
     # contract P5
     key = new_key(tmp_path / "data")
     body = b'{"label":"late"}'
@@ -58,7 +58,7 @@ def wait_until_refused(host: str, port: int) -> None:
     raise AssertionError("the service still takes connections")
 
 
-def test_it_tells_the_service_manager_when_it_is_ready_alive_and_stopping(tmp_path: Path) -> None:
+def test_it_notifies_the_service_manager_when_it_is_ready_alive_and_stopping(tmp_path: Path) -> None:
     address = str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(address)
@@ -146,9 +146,9 @@ def test_a_socket_gets_head_without_a_body_and_no_content_with_length_zero(tmp_p
         assert "Transfer-Encoding" not in head.headers
         http.post(f"{sink}/mass", json={"key": "k", "value": "v"})
         for method, path in (("PATCH", sink), ("DELETE", f"{sink}/k"), ("DELETE", sink)):
-            answer = http.request(method, path, json={"label": "x"})
-            assert (answer.status_code, answer.headers["Content-Length"], answer.content) == (200, "0", b"")
-            assert "Content-Type" not in answer.headers
+            response = http.request(method, path, json={"label": "x"})
+            assert (response.status_code, response.headers["Content-Length"], response.content) == (200, "0", b"")
+            assert "Content-Type" not in response.headers
 
 
 def test_a_chunked_body_beyond_the_limit_is_cut_off(tmp_path: Path) -> None:
@@ -160,6 +160,6 @@ def test_a_chunked_body_beyond_the_limit_is_cut_off(tmp_path: Path) -> None:
             head = f"POST /v1/workspace HTTP/1.1\r\nHost: x\r\nx-api-key: {key}\r\nTransfer-Encoding: chunked\r\n\r\n"
             wire.sendall(head.encode())
             wire.sendall(b"100001\r\n" + b" " * 0x100001 + b"\r\n")
-            answer = wire.recv(65_536)
-        assert answer.startswith(b"HTTP/1.1 413 ")
-        assert b"connection: close" in answer.lower()
+            response = wire.recv(65_536)
+        assert response.startswith(b"HTTP/1.1 413 ")
+        assert b"connection: close" in response.lower()

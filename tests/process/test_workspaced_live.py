@@ -19,10 +19,10 @@ from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService,
 class Stream:
     """What comes over one connection, event by event."""
 
-    def __init__(self, answer: httpx.Response) -> None:
-        assert answer.status_code == 200, answer.status_code
-        assert answer.headers["Content-Type"].startswith("text/event-stream")
-        self._lines = answer.iter_lines()
+    def __init__(self, response: httpx.Response) -> None:
+        assert response.status_code == 200, response.status_code
+        assert response.headers["Content-Type"].startswith("text/event-stream")
+        self._lines = response.iter_lines()
 
     def next(self) -> tuple[str, str, Any]:
         """Kind, id and data of the next event; comments and the interval of coming back are none."""
@@ -52,8 +52,8 @@ def signed_in(service: WorkspaceService, key: str) -> Iterator[httpx.Client]:
 def following(browser: httpx.Client, sink: str, since: str = "", **headers: str) -> Iterator[Stream]:
     page = sink.replace("/v1/workspace/", "/ui/workspaces/").replace("/data-sink/", "/sinks/")
     query = {"since": since} if since else {}
-    with browser.stream("GET", f"{page}/live", params=query, headers=headers) as answer:
-        yield Stream(answer)
+    with browser.stream("GET", f"{page}/live", params=query, headers=headers) as response:
+        yield Stream(response)
 
 
 def make_sink(http: httpx.Client) -> str:
@@ -120,8 +120,8 @@ def test_signing_out_in_another_tab_ends_the_stream(running: Running, browser: h
     with following(browser, sink) as stream:
         stream.next()
         assert browser.post("/ui/sign-out", data={"form_token": token}).status_code == 303
-        kind, _, told = stream.next()
-        assert (kind, "signed out" in told["sentence"]) == ("ended", True)
+        kind, _, reported = stream.next()
+        assert (kind, "signed out" in reported["sentence"]) == ("ended", True)
         assert stream.ended
 
 
@@ -130,8 +130,8 @@ def test_a_sink_that_is_deleted_ends_the_stream_with_a_sentence(running: Running
     with following(browser, sink) as stream:
         stream.next()
         assert running.http.delete(sink).status_code == 200
-        kind, _, told = stream.next()
-        assert (kind, told["sentence"]) == ("ended", "There is no such data sink in this workspace.")
+        kind, _, reported = stream.next()
+        assert (kind, reported["sentence"]) == ("ended", "There is no such data sink in this workspace.")
 
 
 def test_no_more_streams_than_allowed_are_open_and_one_that_ends_makes_room(tmp_path: Path) -> None:

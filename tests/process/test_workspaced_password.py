@@ -1,4 +1,4 @@
-"""A wrong password for PostgreSQL: whoever starts is told, and nothing tries it for ever."""
+"""A wrong password for PostgreSQL is reported at the start and not retried without end."""
 
 from __future__ import annotations
 

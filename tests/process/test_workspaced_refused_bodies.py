@@ -1,4 +1,4 @@
-"""A refusal that is given before its request's body has come: over a real connection its answer can be read all the same."""
+"""A request that is refused before its body has arrived: a client on a real connection can read the response."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Workspac
 
 
 @pytest.mark.parametrize("size", [MEBIBYTE + 1, 2 * MEBIBYTE, 24 * MEBIBYTE])
-async def test_a_body_over_the_limit_is_answered_with_413_whether_its_length_is_told_or_not(
+async def test_a_body_over_the_limit_gets_413_with_and_without_a_declared_length(
     service: tuple[WorkspaceService, str], size: int
 ) -> None:
     # contract G9
     running, key = service
     async with httpx.AsyncClient(base_url=running.url, headers={"x-api-key": key}, timeout=DEADLINE_SECONDS) as caller:
         for body in (b" " * size, _pieces(size)):
-            answer = await caller.post("/v1/workspace", content=body)
-            assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
-            assert answer.headers["Connection"] == "close"
+            response = await caller.post("/v1/workspace", content=body)
+            assert (response.status_code, response.json()["code"]) == (413, "too_large")
+            assert response.headers["Connection"] == "close"
 
 
-async def test_the_typed_client_is_told_what_was_wrong(service: tuple[WorkspaceService, str]) -> None:
+async def test_the_typed_client_raises_the_reason_of_the_refusal(service: tuple[WorkspaceService, str]) -> None:
     running, key = service
     async with AsyncClient(running.url, api_key=key) as client:
         workspace = await client.create_workspace("Rover")
@@ -46,7 +46,7 @@ async def test_the_typed_client_is_told_what_was_wrong(service: tuple[WorkspaceS
 
 
 @pytest.mark.parametrize("more", ["", "Connection: close\r\n"])
-def test_who_is_refused_before_his_body_is_read_gets_the_answer_before_he_has_sent_it_all(
+def test_a_client_refused_before_its_body_is_read_gets_the_response_before_it_has_sent_all(
     service: tuple[WorkspaceService, str], more: str
 ) -> None:
     # contract G33
@@ -64,11 +64,11 @@ def test_who_is_refused_before_his_body_is_read_gets_the_answer_before_he_has_se
 
 
 def _status(wire: socket.socket) -> int:
-    """Of the next answer, which is read to its end."""
-    answer = http.client.HTTPResponse(wire)
-    answer.begin()
-    answer.read()
-    return answer.status
+    """Read the next response to its end and return its status."""
+    response = http.client.HTTPResponse(wire)
+    response.begin()
+    response.read()
+    return response.status
 
 
 async def _pieces(size: int) -> AsyncIterator[bytes]:

@@ -28,7 +28,7 @@ def _bulk(http: httpx.Client, sink: str, entries: int) -> None:
 
 
 def _until(data: Path, query: str, wanted: tuple[int, ...]) -> None:
-    """Wait until the database has what is wanted; the service tells nobody when it is done."""
+    """Wait until the database has what is expected. The service sends no signal when it is done."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     with closing(sqlite3.connect(data / "workspaced.db", timeout=DEADLINE_SECONDS)) as database:
         while (found := database.execute(query).fetchone()) != wanted:
@@ -36,7 +36,7 @@ def _until(data: Path, query: str, wanted: tuple[int, ...]) -> None:
             time.sleep(0.02)
 
 
-def test_a_sink_whose_removal_was_cut_off_is_removed_after_the_next_start(tmp_path: Path) -> None:
+def test_an_interrupted_removal_of_a_sink_is_completed_after_the_next_start(tmp_path: Path) -> None:
     data = tmp_path / "data"
     key = new_key(data)
     with WorkspaceService(data) as service, service.client(key) as http:
@@ -49,7 +49,7 @@ def test_a_sink_whose_removal_was_cut_off_is_removed_after_the_next_start(tmp_pa
         _until(data, "SELECT (SELECT count(*) FROM data_sink_entry), (SELECT count(*) FROM data_sink)", (10, 1))
 
 
-def test_every_event_of_an_answered_bulk_gets_its_deliveries_in_order_after_a_kill(tmp_path: Path) -> None:
+def test_every_event_of_an_acknowledged_bulk_gets_its_deliveries_in_order_after_a_kill(tmp_path: Path) -> None:
     data = tmp_path / "data"
     key = new_key(data)
     with WorkspaceService(data, "--dev") as service, service.client(key) as http:

@@ -55,11 +55,11 @@ def workers_of(service: WorkspaceService) -> list[psutil.Process]:
 
 def numbers(admin: str) -> dict[str, float]:
     """Every sample, by its name and labels."""
-    answer = httpx.get(f"{admin}/metrics", timeout=DEADLINE_SECONDS)
-    assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    response = httpx.get(f"{admin}/metrics", timeout=DEADLINE_SECONDS)
+    assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
     return {
         f"{sample.name}{json.dumps(sample.labels, sort_keys=True) if sample.labels else ''}": sample.value
-        for family in text_string_to_metric_families(answer.text)
+        for family in text_string_to_metric_families(response.text)
         for sample in family.samples
     }
 
@@ -67,9 +67,9 @@ def numbers(admin: str) -> dict[str, float]:
 def until_ready(admin: str, *, status: int = 200) -> httpx.Response:
     deadline = time.monotonic() + DEADLINE_SECONDS
     with httpx.Client(timeout=DEADLINE_SECONDS) as http:
-        while (answer := http.get(f"{admin}/readyz")).status_code != status:
-            assert time.monotonic() < deadline, answer.text
-    return answer
+        while (response := http.get(f"{admin}/readyz")).status_code != status:
+            assert time.monotonic() < deadline, response.text
+    return response
 
 
 def sink_of(http: httpx.Client) -> str:
@@ -92,37 +92,37 @@ def test_two_workers_share_the_port_and_their_numbers_are_added_up(tmp_path: Pat
             assert http.get(f"{sink}/none").status_code == 404
             assert http.get(f"{sink}/k1").json()["value"] == "v"
         assert httpx.get(f"{service.url}/v1/workspace", headers={"x-api-key": "edw_wrong"}).status_code == 401
-        told = numbers(admin)
+        reported = numbers(admin)
         single = '{"method": "POST", "operation": "data_sinks.mass", "status": "200"}'
-        assert told[f"workspaced_http_requests_total{single}"] == 41
-        assert told['workspaced_http_request_duration_seconds_count{"operation": "data_sinks.mass"}'] == 41
-        assert told['workspaced_entries_written_total{"outcome": "created"}'] == 40
-        assert told['workspaced_entries_written_total{"outcome": "unchanged"}'] == 1
-        assert told['workspaced_http_refusals_total{"code": "entry_not_found"}'] == 1
-        assert told['workspaced_authentication_failures_total{"reason": "malformed"}'] == 1
-        assert told["workspaced_http_requests_in_flight"] == 0
-        assert told["workspaced_commit_group_size_sum"] >= 41
-        assert told['workspaced_workers{"state": "live"}'] == 2
-        assert told["workspaced_database_up"] == 1
-        assert told["workspaced_database_size_bytes"] > 4096
-        assert told['workspaced_webhook_queue_deliveries{"state": "pending"}'] == 0
-        assert {name for name in told if "resident_memory" in name} == {
+        assert reported[f"workspaced_http_requests_total{single}"] == 41
+        assert reported['workspaced_http_request_duration_seconds_count{"operation": "data_sinks.mass"}'] == 41
+        assert reported['workspaced_entries_written_total{"outcome": "created"}'] == 40
+        assert reported['workspaced_entries_written_total{"outcome": "unchanged"}'] == 1
+        assert reported['workspaced_http_refusals_total{"code": "entry_not_found"}'] == 1
+        assert reported['workspaced_authentication_failures_total{"reason": "malformed"}'] == 1
+        assert reported["workspaced_http_requests_in_flight"] == 0
+        assert reported["workspaced_commit_group_size_sum"] >= 41
+        assert reported['workspaced_workers{"state": "live"}'] == 2
+        assert reported["workspaced_database_up"] == 1
+        assert reported["workspaced_database_size_bytes"] > 4096
+        assert reported['workspaced_webhook_queue_deliveries{"state": "pending"}'] == 0
+        assert {name for name in reported if "resident_memory" in name} == {
             f'workspaced_process_resident_memory_bytes{{"worker": "{number}"}}' for number in (0, 1)
         }
         assert key not in service.log
 
 
-def test_one_worker_is_the_process_itself_and_tells_the_same_numbers(tmp_path: Path) -> None:
+def test_one_worker_is_the_process_itself_and_reports_the_same_numbers(tmp_path: Path) -> None:
     # contract G23
     key = new_key(tmp_path / "data")
     with service_of(tmp_path / "data", 1) as (service, admin):
         assert workers_of(service) == []
         with service.client(key) as http:
             sink_of(http)
-        told = numbers(admin)
+        reported = numbers(admin)
         created = '{"method": "POST", "operation": "data_sinks.create", "status": "201"}'
-        assert told[f"workspaced_http_requests_total{created}"] == 1
-        assert any(name.startswith("workspaced_build_info") for name in told)
+        assert reported[f"workspaced_http_requests_total{created}"] == 1
+        assert any(name.startswith("workspaced_build_info") for name in reported)
         refused = httpx.post(f"{admin}/metrics")
         assert (refused.status_code, refused.headers["Allow"]) == (405, "GET, HEAD")
         assert httpx.get(f"{admin}/v1/workspace").status_code == 404
@@ -152,7 +152,7 @@ def test_a_worker_that_is_killed_is_started_again_and_its_numbers_stay(tmp_path:
 
 
 @on_postgres
-def test_sigterm_answers_what_is_under_way_in_every_worker(tmp_path: Path) -> None:
+def test_sigterm_completes_the_requests_in_flight_in_every_worker(tmp_path: Path) -> None:
     # contract P5
     key = new_key(tmp_path / "data")
     body = b'{"label":"late"}'
@@ -268,9 +268,9 @@ def test_rates_are_divided_among_the_workers(tmp_path: Path) -> None:
     key = new_key(tmp_path / "data")
     rates = {"WORKSPACED_REQUESTS_PER_MINUTE": "600", "WORKSPACED_REQUEST_BURST": "9"}
     with service_of(tmp_path / "data", 2, **rates) as (service, _), service.client(key) as http:
-        answer = http.get("/v1/workspace")
-        assert answer.headers["RateLimit-Policy"] == '"default";q=300;w=60'
-        assert answer.headers["RateLimit"].startswith('"default";r=4;')
+        response = http.get("/v1/workspace")
+        assert response.headers["RateLimit-Policy"] == '"default";q=300;w=60'
+        assert response.headers["RateLimit"].startswith('"default";r=4;')
 
 
 @on_postgres
@@ -285,8 +285,8 @@ def test_writes_from_two_workers_at_once_all_arrive(tmp_path: Path) -> None:
             with service.client(key) as http:
                 begin.wait(DEADLINE_SECONDS)
                 for number in range(25):
-                    answer = http.post(f"{sink}/mass", json={"key": f"{client}.{number}", "value": "v"})
-                    assert answer.status_code == 200, answer.text
+                    response = http.post(f"{sink}/mass", json={"key": f"{client}.{number}", "value": "v"})
+                    assert response.status_code == 200, response.text
 
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(push, range(8)))

@@ -1,4 +1,4 @@
-"""Whatever is done to the files of a folder, the service ends with exactly what was settled last."""
+"""Whatever happens to the files of a folder, the service ends with exactly the last stable files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def play(folder: Path, mounts: str, *before: str) -> set[str]:
     return {what.split()[0] for played in rounds for what in played["did"]}
 
 
-def test_any_sequence_of_operations_restarts_and_kills_ends_with_what_was_settled_last(tmp_path: Path) -> None:
+def test_any_sequence_of_operations_restarts_and_kills_ends_with_the_last_stable_files(tmp_path: Path) -> None:
     done = play(tmp_path, "plain")
     assert done == {"create", "append", "replace", "truncate", "rename", "delete", "calm", "restart", "killed"}
 

@@ -13,7 +13,7 @@ TEXT = st.text(alphabet=st.characters(codec="utf-8"), max_size=8)
 NAMES = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="."), max_size=4)
 VALUES = st.one_of(TEXT, st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.booleans(), st.none())
 RECORDS = st.lists(st.dictionaries(NAMES, VALUES, min_size=1, max_size=4), max_size=6)
-# What stands around the array must not matter, whatever brackets and quotes it holds.
+# The text around the array must not matter, whatever brackets and quotes it holds.
 OTHERS = st.recursive(VALUES, lambda inside: st.lists(inside, max_size=3) | st.dictionaries(TEXT, inside, max_size=3))
 
 

@@ -31,7 +31,7 @@ class LogMachine(RuleBasedStateMachine):
         self.taken: dict[str, str] = {}
         self.order: list[int] = []
         self.cursor: Cursor | None = None
-        self.told: list[str] = []
+        self.events: list[str] = []
         self.half = False
         self.reader = self.opened()
         self.small = patch.object(tail, "BLOCK_BYTES", 64)  # so that a reading has several batches
@@ -39,7 +39,7 @@ class LogMachine(RuleBasedStateMachine):
 
     def opened(self) -> LogConnector:
         options = LogOptions.model_validate({"path": ".", "idle_seconds": 1e12})
-        context = SourceContext(pipeline="t", base=self.folder, now=lambda: 4e9, log=self.told.append)
+        context = SourceContext(pipeline="t", base=self.folder, now=lambda: 4e9, log=self.events.append)
         return LogConnector(options, context)
 
     def teardown(self) -> None:
@@ -146,7 +146,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_missed(self) -> None:
-        assert not [sentence for sentence in self.told if "missed" in sentence or "missing" in sentence]
+        assert not [sentence for sentence in self.events if "missed" in sentence or "missing" in sentence]
 
     def shift(self) -> None:
         """bench.csv.2.gz becomes bench.csv.3.gz and so on."""

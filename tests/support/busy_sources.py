@@ -1,4 +1,4 @@
-"""Sources that somebody works on all the time: files are dropped in two ways, a table changes."""
+"""Sources that change all the time: files are dropped in two ways, a table changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Self
 
-SETTLE_SECONDS = 0.5
+STABLE_SECONDS = 0.5
 _KEYS = 40
 
 
@@ -61,7 +61,7 @@ class BusySources:
         self._rename_into_place(*self._new_file())
 
     def _drop_slowly(self) -> None:
-        """As exporters do: written in place, a line at a time, but never still for as long as the settle time."""
+        """Write in place, a line at a time, as exporters do, with no pause as long as ``STABLE_SECONDS``."""
         name, lines = self._new_file()
         longest, before = 0.0, time.monotonic()
         with (self._folder / name).open("w", newline="") as file:
@@ -71,7 +71,7 @@ class BusySources:
                 self._ended.wait(0.005)
                 now = time.monotonic()
                 longest, before = max(longest, now - before), now
-        if longest > SETTLE_SECONDS * 0.8:
+        if longest > STABLE_SECONDS * 0.8:
             # This machine made us slower than a writer may be: what was taken early is said again by a whole file.
             self._rename_into_place(self._register(lines), lines)
 

@@ -1,4 +1,4 @@
-"""A transport that hurts, seeded and repeatable: it stands between a client and the transport it is given."""
+"""A transport that injects faults, seeded and repeatable. It wraps another transport."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class ChaosTransport(httpx.AsyncBaseTransport):
     most: int = 200
     kinds: Sequence[str] = KINDS
     met: Counter[str] = field(default_factory=Counter)
-    _chance: random.Random = field(init=False)
+    _rng: random.Random = field(init=False)
 
     def __post_init__(self) -> None:
-        self._chance = random.Random(self.seed)
+        self._rng = random.Random(self.seed)
 
     async def aclose(self) -> None:
         await self.inner.aclose()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        if self.met.total() >= self.most or self._chance.random() >= self.share:
+        if self.met.total() >= self.most or self._rng.random() >= self.share:
             return await self.inner.handle_async_request(request)
-        kind = self._chance.choice(self.kinds)
+        kind = self._rng.choice(self.kinds)
         self.met[kind] += 1
         match kind:
             case "drop before":

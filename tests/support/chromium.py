@@ -131,7 +131,7 @@ class Browser:
             seen.append(name)
             assert self.run("return getComputedStyle(arguments[0]).outlineStyle", self.focused) != "none" or self.run(
                 "return getComputedStyle(arguments[0], '::after').outlineStyle", self.focused
-            ) not in {"none", ""}, f"nobody sees that '{name}' has the focus"
+            ) not in {"none", ""}, f"the focus of '{name}' is not visible"
             if name.startswith(words):
                 return self.focused
         raise AssertionError(f"Tab never comes to '{words}', only to {seen}")

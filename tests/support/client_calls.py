@@ -13,9 +13,9 @@ T = TypeVar("T")
 AnyClient: TypeAlias = Client | AsyncClient
 
 
-async def done(handler: T | Awaitable[T]) -> T:
+async def done(response: T | Awaitable[T]) -> T:
     """The value of a call."""
-    return await handler if inspect.isawaitable(handler) else handler
+    return await response if inspect.isawaitable(response) else response
 
 
 async def collected(records: Iterator[T] | AsyncIterator[T]) -> list[T]:

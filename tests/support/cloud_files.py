@@ -23,29 +23,29 @@ class CloudFiles:
     async def upload(self, name: str = "notes.bin", content: bytes = b"bytes", **query: str) -> dict[str, Any]:
         """In one request."""
         params = {"workspaceId": self.workspace, "fileName": name, **query}
-        answer = await self.http.post(FILES, params=params, content=content)
-        assert answer.status_code == 201, answer.text
-        record: dict[str, Any] = answer.json()
+        response = await self.http.post(FILES, params=params, content=content)
+        assert response.status_code == 201, response.text
+        record: dict[str, Any] = response.json()
         return record
 
     async def link(self, name: str = "notes.bin", **members: Any) -> dict[str, Any]:
         """Where to send bytes."""
         body = {"workspaceId": self.workspace, "fileName": name, **members}
-        answer = await self.http.post(f"{FILES}/upload-link", json=body)
-        assert answer.status_code == 201, answer.text
-        record: dict[str, Any] = answer.json()
+        response = await self.http.post(f"{FILES}/upload-link", json=body)
+        assert response.status_code == 201, response.text
+        record: dict[str, Any] = response.json()
         return record
 
     async def record(self, file: str) -> dict[str, Any]:
-        answer = await self.http.get(f"{FILES}/{file}")
-        assert answer.status_code == 200, answer.text
-        record: dict[str, Any] = answer.json()
+        response = await self.http.get(f"{FILES}/{file}")
+        assert response.status_code == 200, response.text
+        record: dict[str, Any] = response.json()
         return record
 
     async def content(self, file: str, **query: str) -> bytes:
-        answer = await self.http.get(f"{FILES}/download/{file}", params=query)
-        assert answer.status_code == 200, answer.text
-        return answer.content
+        response = await self.http.get(f"{FILES}/download/{file}", params=query)
+        assert response.status_code == 200, response.text
+        return response.content
 
     async def conversion(self, file: str, *states: str, attempt: int = 0) -> dict[str, Any]:
         """The conversion, once it is in one of these states, after so many attempts."""

@@ -109,7 +109,7 @@ def png_header(width: int, height: int) -> bytes:
 
 
 def pdf_bomb(megabytes: int) -> bytes:
-    """A document of some kilobytes whose only page has a content of so many megabytes."""
+    """A document of some kilobytes with one page of so many megabytes of content."""
     packer = zlib.compressobj(1)
     once = b"".join([*(packer.compress(b" " * 1_048_576) for _ in range(megabytes)), packer.flush()])
     twice = zlib.compress(once, 9)
@@ -123,7 +123,7 @@ def pdf_bomb(megabytes: int) -> bytes:
 
 
 def pdf(text: str, *, pages: int = 1) -> bytes:
-    """A document whose every page says the same."""
+    """A document with the same text on every page."""
     kids = " ".join(f"{4 + 2 * number} 0 R" for number in range(pages))
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",

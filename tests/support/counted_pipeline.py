@@ -29,11 +29,13 @@ _LIMITS = replace(QUICK, in_flight_at_first=2, in_flight_at_most=2, unacknowledg
 class CountedPipeline:
     """Counts into ``work``: SQLite steps and statements, rows read, requests and their bytes, bytes written, acknowledgements."""
 
-    def __init__(self, folder: Path, work: Work, *, script: Script, columns: Sequence[str] = ()) -> None:
+    def __init__(
+        self, folder: Path, work: Work, *, script: Script, columns: Sequence[str] = (), max_items: int = PIECE
+    ) -> None:
         self.path = folder / "state.db"
         self.work = work
         self.script = script
-        self.service = BulkService(max_items=PIECE)
+        self.service = BulkService(max_items=max_items)
         self.workspace = str(self.service.store.create_workspace({"label": "Bench"})["id"])
         self.sink = str(self.service.store.create_sink(self.workspace, {"label": "Rig"})["id"])
         self.address = SinkAddress(workspace=self.workspace, by="label", name="Rig")

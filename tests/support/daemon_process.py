@@ -20,7 +20,7 @@ from uuid import uuid4
 ROOT = Path(__file__).parents[2]
 DEADLINE_SECONDS = 30.0
 
-# An installed distribution, as far as Python can tell: a folder on the path with a module and its entry points.
+# An installed distribution, for Python: a folder on the path with a module and its entry points.
 _PLUG_IN = '''
 import threading
 from pathlib import Path
@@ -175,7 +175,7 @@ class Manager:
 
 
 class Daemon:
-    """A child process whose JSON log lines can be waited for."""
+    """A child process with JSON log lines that a test can wait for."""
 
     def __init__(self, command: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> None:
         self.process = subprocess.Popen(

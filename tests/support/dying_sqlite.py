@@ -17,13 +17,13 @@ T = TypeVar("T")
 
 
 class ProcessDied(BaseException):
-    """Stands for the death of the process: no handler of ours may stop it."""
+    """Represents the death of the process: no handler of ours may catch it."""
 
 
 class Fuse:
     """Blows at point ``at``, counted from 1 over all threads.
 
-    Points lie before every statement, and after every commit: only there does something differ from the point before, as
+    Points are before every statement, and after every commit: only there does something differ from the point before, as
     only commits last.
     """
 

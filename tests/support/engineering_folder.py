@@ -1,4 +1,4 @@
-"""A drop folder with a pipeline, the daemon that reads it, and a service that somebody else writes to as well."""
+"""A drop folder with a pipeline, the daemon that reads it, and a service that another program writes to as well."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Service(Protocol):
 
 
 class Neighbour:
-    """Somebody else with a key of the same workspace, over HTTP."""
+    """Another program with a key of the same workspace, over HTTP."""
 
     def __init__(self, url: str, api_key: str) -> None:
         self._http = httpx.Client(base_url=url, headers={"x-api-key": api_key, "ClientId": "neighbour"}, timeout=30)

@@ -25,7 +25,7 @@ class FaultyProxy:
         parts = urlsplit(target)
         self._target = (str(parts.hostname), int(parts.port or 80))
         self._share = share
-        self._chance = random.Random(seed)
+        self._rng = random.Random(seed)
         self._lock = threading.Lock()
         self.met: Counter[str] = Counter()
         proxy = self
@@ -72,7 +72,7 @@ class FaultyProxy:
 
     def _draw(self) -> str:
         with self._lock:
-            chosen = int(self._chance.random() / self._share)
+            chosen = int(self._rng.random() / self._share)
             kind = KINDS[chosen] if chosen < len(KINDS) else "none"
             self.met[kind] += 1
             return kind

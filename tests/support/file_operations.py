@@ -2,7 +2,7 @@
 
 ``python -m tests.support.file_operations FOLDER SEED ROUNDS MOUNTS`` plays so many rounds, each from an empty folder, and
 prints a line of JSON for each. MOUNTS is ``mount`` in a mount namespace of one's own: the folder is then a bind mount that
-comes and goes; else ``plain``. The files themselves lie in ``share`` and are changed there, as by somebody else's machine.
+comes and goes; else ``plain``. The files themselves are in ``share`` and are changed there, as by another machine.
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ from tests.support.dying_sqlite import Fuse, ProcessDied, dying, take_the_disk
 
 NAMES = ("a.csv", "b.csv", "c.csv")
 PARTS = ("P0", "P1", "P2", "P3")
-SETTLE_SECONDS = 5.0
+STABLE_SECONDS = 5.0
 CANARY = ".mounted"
 HEADER = "part,mass\n"
 
 
 class Playground:
-    """One round. ``wanted`` is what the sink has to hold: of each key, the value that was settled last."""
+    """One round. ``wanted`` is what the sink has to hold: of each key, the last stable value."""
 
-    def __init__(
-        self, folder: Path, server: DocumentServer, chance: random.Random, *, mounts: bool, label: str
-    ) -> None:
+    def __init__(self, folder: Path, server: DocumentServer, rng: random.Random, *, mounts: bool, label: str) -> None:
         self.folder = folder
         self.server = server
-        self.chance = chance
+        self.rng = rng
         self.label = label
         self.mounts = mounts
-        self.after = chance.choice(["keep", "archive"])
-        self.canary = CANARY if chance.random() < 0.5 else ""
+        self.after = rng.choice(["keep", "archive"])
+        self.canary = CANARY if rng.random() < 0.5 else ""
         self.share = folder / ("share" if mounts else "drop")
         self.share.mkdir(parents=True)
         (self.share / CANARY).touch()
         if mounts:
             (folder / "drop").mkdir()
-            (folder / "drop" / "ghost.csv").write_text(f"{HEADER}GHOST,1\n")  # what an unmounted folder must not tell
+            (folder / "drop" / "ghost.csv").write_text(
+                f"{HEADER}GHOST,1\n"
+            )  # content that must not be read while the folder is unmounted
         self.mounted = not mounts
         self.clock = time.time()
         self.wanted: dict[str, str] = {}
@@ -77,12 +77,10 @@ class Playground:
     # ---------------------------------------------------------------------------------------------- operations
 
     def operate(self) -> None:
-        """One thing that somebody does to a file."""
+        """Apply one random operation to a file."""
         present = [name for name in NAMES if (self.share / name).exists()]
-        what = self.chance.choice(
-            [self._create, self._append, self._replace, self._truncate, self._rename, self._delete]
-        )
-        name = self.chance.choice(present) if present and what != self._create else self.chance.choice(NAMES)
+        what = self.rng.choice([self._create, self._append, self._replace, self._truncate, self._rename, self._delete])
+        name = self.rng.choice(present) if present and what != self._create else self.rng.choice(NAMES)
         path = self.share / name
         if not path.exists():
             what = self._create
@@ -93,8 +91,8 @@ class Playground:
             os.utime(path, (self.clock, self.clock))
 
     def _rows(self) -> str:
-        rows = self.chance.randint(0, 4)
-        return "".join(f"{self.chance.choice(PARTS)},{self.chance.randint(0, 99)}.50\n" for _ in range(rows))
+        rows = self.rng.randint(0, 4)
+        return "".join(f"{self.rng.choice(PARTS)},{self.rng.randint(0, 99)}.50\n" for _ in range(rows))
 
     def _create(self, path: Path) -> None:
         path.write_text(HEADER + self._rows())
@@ -110,10 +108,10 @@ class Playground:
         written.replace(path)
 
     def _truncate(self, path: Path) -> None:
-        os.truncate(path, self.chance.randint(0, path.stat().st_size))
+        os.truncate(path, self.rng.randint(0, path.stat().st_size))
 
     def _rename(self, path: Path) -> None:
-        path.replace(path.with_name(self.chance.choice(NAMES)))
+        path.replace(path.with_name(self.rng.choice(NAMES)))
 
     def _delete(self, path: Path) -> None:
         path.unlink()
@@ -137,14 +135,14 @@ class Playground:
         """Lives until all steps are done; a life ends by a restart, or by death at some statement of SQLite."""
         left = steps
         while left > 0:
-            fuse = Fuse(self.chance.randint(20, 400)) if self.chance.random() < 0.4 else None
+            fuse = Fuse(self.rng.randint(20, 400)) if self.rng.random() < 0.4 else None
             left = await self._live(left, fuse)
         self.unmount()
 
     async def _live(self, left: int, fuse: Fuse | None) -> int:
         self.lives += 1
-        if self.canary and self.chance.random() < 0.3:
-            self.unmount()  # without a canary nobody could know, at a start, that something is missing
+        if self.canary and self.rng.random() < 0.3:
+            self.unmount()  # without a canary a start cannot find out that something is missing
         else:
             self.mount()
         factory = dying(fuse) if fuse is not None else sqlite3.Connection
@@ -191,15 +189,15 @@ class Playground:
                 await self._finish(reader, running.drained)
                 self.died = False
             while left > 0:
-                for _ in range(self.chance.randint(1, 3)):
+                for _ in range(self.rng.randint(1, 3)):
                     self.operate()
-                    if self.chance.random() < 0.5:
+                    if self.rng.random() < 0.5:
                         self._pass(reader)
-                if self.mounts and self.chance.random() < 0.3:
+                if self.mounts and self.rng.random() < 0.3:
                     self._vanish(reader)
                 await self._finish(reader, running.drained)
                 left -= 1
-                if self.chance.random() < 0.25:
+                if self.rng.random() < 0.25:
                     self.did.append("restart")
                     return left
         return left
@@ -215,7 +213,7 @@ class Playground:
 
     def _reader(self, mirror: SqliteMirror) -> Reader:
         options = DirectoryOptions.model_validate({
-            "path": "drop", "settle_seconds": SETTLE_SECONDS, "empty_seconds": 1e9, "after": self.after,
+            "path": "drop", "settle_seconds": STABLE_SECONDS, "empty_seconds": 1e9, "after": self.after,
             "canary": self.canary, "archive": "done" if self.after == "archive" else None,
         })  # fmt: skip
         connector = DirectoryConnector(
@@ -244,9 +242,9 @@ class Playground:
         self.mount()
 
     def _calm(self, reader: Reader) -> None:
-        """Nobody writes for the settle time; what then stands still is what counts."""
+        """Let ``STABLE_SECONDS`` pass without a write. The files are stable after it."""
         self._pass(reader)
-        self.clock += SETTLE_SECONDS
+        self.clock += STABLE_SECONDS
         self.did.append("calm")
         self._expect()
         self._pass(reader)
@@ -261,7 +259,7 @@ class Playground:
 
 
 def _unless_it_died(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
-    """A task that nobody waits for any more may have met the death that was meant."""
+    """A task that is no longer awaited may have ended with the intended death."""
     if not isinstance(context.get("exception"), ProcessDied):
         loop.default_exception_handler(context)
 
@@ -277,8 +275,8 @@ def main() -> None:
     with DocumentServer() as server:
         server.workspace("Bench")
         for number in range(rounds):
-            chance = random.Random(f"{seed}-{number}")
-            played = Playground(folder / str(number), server, chance, mounts=mounts, label=f"Round {number}")
+            rng = random.Random(f"{seed}-{number}")
+            played = Playground(folder / str(number), server, rng, mounts=mounts, label=f"Round {number}")
             asyncio.run(played.play(6))
             held = {key: value for key, (value, _) in server.values(played.label).items()} if played.wanted else {}
             print(json.dumps({"did": played.did, "wanted": played.wanted, "held": held}), flush=True)  # noqa: T201

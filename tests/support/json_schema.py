@@ -63,7 +63,7 @@ _NESTED: Mapping[str, Callable[[Any, Any, Schema, Schema], bool]] = {
 
 
 def fits(value: Any, schema: Schema, root: Schema) -> bool:
-    """Whether ``value`` is valid under ``schema``, whose references start at ``root``."""
+    """Return whether ``value`` is valid under ``schema``. References start at ``root``."""
     return all(_fits(value, word, schema, root) for word in schema)
 
 

@@ -20,7 +20,7 @@ class _Sent:
 
 @dataclass(slots=True, kw_only=True)
 class Ledger(httpx.AsyncBaseTransport):
-    """``written``: by an answer that can be believed; ``faults``: requests that carried the key and got no such answer."""
+    """``written``: by a trustworthy response; ``faults``: requests with the key that got no such response."""
 
     inner: httpx.AsyncBaseTransport
     written: Counter[str] = field(default_factory=Counter)

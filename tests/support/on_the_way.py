@@ -1,4 +1,4 @@
-"""What stands between a daemon and a service: an end of TLS that wants a certificate, and a proxy that wants a password."""
+"""Servers between a daemon and a service: a TLS endpoint that requires a certificate, a proxy that requires a password."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Serve: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaita
 
 @contextlib.contextmanager
 def tls_end(port: int, context: ssl.SSLContext) -> Iterator[str]:
-    """``https://…``, whose connections go on, without TLS, to ``port`` of this machine."""
+    """``https://…`` that forwards its connections, without TLS, to ``port`` of this machine."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await _join(reader, writer, "127.0.0.1", port)

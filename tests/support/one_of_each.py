@@ -27,7 +27,7 @@ class World:
 
     @property
     def ids(self) -> frozenset[str]:
-        """All that would show that somebody has seen it."""
+        """Return all values that would show that another caller has read it."""
         ids = (self.workspace, self.root, self.block, self.sink, self.entry, self.file, self.webhook, self.delivery)
         return frozenset(one for one in ids if one)
 
@@ -36,9 +36,9 @@ async def one_of_each(http: httpx.AsyncClient, *, tried: bool = False) -> World:
     """Make them as the owner that ``http`` is. ``tried``: a delivery, too, which takes the service a look for an address."""
 
     async def made(path: str, **more: Any) -> httpx.Response:
-        answer = await http.post(path, **more)
-        assert answer.is_success, answer.text
-        return answer
+        response = await http.post(path, **more)
+        assert response.is_success, response.text
+        return response
 
     workspace = (await made("/v1/workspace", json={"label": "Rocket"})).json()
     base = f"/v1/workspace/{workspace['id']}"

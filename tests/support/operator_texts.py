@@ -23,7 +23,7 @@ def masked(text: str) -> str:
 
 
 def logged(event: Event) -> str:
-    """A line of the log without its numbers of seconds, which chance decides."""
+    """A line of the log without its random numbers of seconds."""
     fields = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
     fields.pop("seconds", None)
     return f"{event.level}: {event_name(type(event))} " + " ".join(f"{name}={value}" for name, value in fields.items())

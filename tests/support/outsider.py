@@ -1,4 +1,4 @@
-"""Somebody else at the database of a service, whichever it is."""
+"""Another program that uses the database of a service, of either kind."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Outsider:
             return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
 
     def in_the_way(self) -> AbstractContextManager[None]:
-        """Nobody else can change a sink meanwhile."""
+        """No other program can change a sink meanwhile."""
         return self.changing("UPDATE data_sink SET version = version")
 
     @contextmanager
     def changing(self, statement: str) -> Iterator[None]:
-        """What the statement changes is for nobody else to change meanwhile; then it is undone."""
+        """No other program can change the rows of the statement meanwhile. Then the change is undone."""
         with self._connected() as connection:
             connection.execute("BEGIN" if isinstance(self._address, PostgresAddress) else "BEGIN IMMEDIATE")
             connection.execute(statement)

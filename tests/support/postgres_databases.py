@@ -19,7 +19,7 @@ SERVER = os.environ.get("INGESTD_TEST_POSTGRES_URL", "postgresql://postgres@127.
 
 
 class Databases:
-    """Empty ones, and ones that have the service's schema and no rows. They sort text by a language unless told otherwise."""
+    """Empty ones, and ones that have the service's schema and no rows. The default order of texts is that of a language."""
 
     def __init__(self, server: psycopg.Connection[tuple[object, ...]]) -> None:
         self._server = server
@@ -38,7 +38,7 @@ class Databases:
 
     @contextmanager
     def migrated(self) -> Iterator[str]:
-        """The URL of a database that has the newest schema. It serves one test after the other: emptying is quick."""
+        """The URL of a database that has the newest schema. It serves one test after the other: emptying is fast."""
         name = self._free.pop() if self._free else ""
         if not name:
             name = self._create()

@@ -111,7 +111,7 @@ FILES = (
             "Origin",
         ),
     ),
-    # Nothing tells penguins apart, and some were not weighed: many rows of one key, and records without a key.
+    # Penguins have no identifier, and some were not weighed: many rows of one key, and records without a key.
     RealFile(
         name="penguins.json",
         key=("Species", "Island", "Body Mass (g)"),

@@ -126,9 +126,9 @@ class RecordedWorkspaced:
 
     def workspace(self, label: str = "Bench") -> str:
         """A new workspace, by id."""
-        answer = self._http.post("/v1/workspace", json={"label": label}).raise_for_status()
+        response = self._http.post("/v1/workspace", json={"label": label}).raise_for_status()
         self.forget_requests()
-        return str(answer.json()["id"])
+        return str(response.json()["id"])
 
     def writes(self) -> list[Recorded]:
         """The requests that change something."""

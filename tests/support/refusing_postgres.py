@@ -1,4 +1,4 @@
-"""A PostgreSQL server that asks everybody for a password and takes none: what a client sees who has a wrong one."""
+"""A PostgreSQL server that requires a password and accepts none, as for a client with a wrong password."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A source whose content a test writes down: partitions of rows, handed over in small batches."""
+"""A source with content that a test defines: partitions of rows, handed over in small batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stands for an intake that reads one snapshot source: what a sink should hold, written through the mirror's intake side."""
+"""Replaces an intake that reads one snapshot source: what a sink should hold, written through the mirror's intake side."""
 
 from __future__ import annotations
 

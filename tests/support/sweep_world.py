@@ -200,7 +200,7 @@ class World:
         assert {name: path.read_text(encoding="utf-8") for name, path in done.items()} == archived(drops)
         assert receipts.keys() == {f"{name}.receipt.json" for name in done}
         quarantined = {str(path.relative_to(self.folder)) for path in (self.folder / "done").glob("rejected/*")}
-        assert {told["rejected"]["rows_in"] for told in receipts.values()} - {""} == quarantined
+        assert {receipt["rejected"]["rows_in"] for receipt in receipts.values()} - {""} == quarantined
         assert list((self.folder / "drop").iterdir()) == []
         status = SqliteMirror.observe(self.state)
         try:
@@ -213,7 +213,7 @@ class World:
 
 
 def _unless_it_died(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """A dead process has nobody left who would look at how its tasks ended."""
+    """A dead process has no code left that reads the results of its tasks."""
     if not isinstance(context.get("exception"), ProcessDied):
         loop.default_exception_handler(context)
 

@@ -1,4 +1,4 @@
-"""A receiver of webhooks: a real HTTP server on loopback that answers by a script and remembers what it was sent."""
+"""A receiver of webhooks: a real HTTP server on loopback that responds by a script and records its requests."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """What is answered, once the gate is open."""
+class StubResponse:
+    """A response, sent once the gate is open."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -44,10 +44,13 @@ class _Server(ThreadingHTTPServer):
 
 
 class WebhookReceiver(AbstractContextManager["WebhookReceiver"]):
-    """Answers with one reply after the other, and the last one from then on."""
+    """Sends one response after the other, and the last one from then on."""
 
-    def __init__(self, *replies: Reply | int, port: int = 0) -> None:
-        self._replies = [reply if isinstance(reply, Reply) else Reply(status=reply) for reply in replies or (200,)]
+    def __init__(self, *responses: StubResponse | int, port: int = 0) -> None:
+        self._responses = [
+            response if isinstance(response, StubResponse) else StubResponse(status=response)
+            for response in responses or (200,)
+        ]
         self._lock = threading.Lock()
         self._arrived: Queue[Received] = Queue()
         self.received: list[Received] = []
@@ -57,7 +60,7 @@ class WebhookReceiver(AbstractContextManager["WebhookReceiver"]):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                receiver._answer(self, Received(path=self.path, headers=headers, body=body))
+                receiver._respond(self, Received(path=self.path, headers=headers, body=body))
 
             def log_message(self, *_: object) -> None:
                 """Say nothing."""
@@ -75,7 +78,7 @@ class WebhookReceiver(AbstractContextManager["WebhookReceiver"]):
         return f"http://127.0.0.1:{self.port}/in"
 
     def next(self) -> Received:
-        """The next request that nobody has asked for yet; fails where none comes in time."""
+        """Return the next unread request; fails if none comes in time."""
         return self._arrived.get(timeout=DEADLINE_SECONDS)
 
     def __enter__(self) -> Self:
@@ -85,26 +88,26 @@ class WebhookReceiver(AbstractContextManager["WebhookReceiver"]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for reply in self._replies:
-            if reply.gate:
-                reply.gate.set()
+        for response in self._responses:
+            if response.gate:
+                response.gate.set()
         self._server.shutdown()
         self._thread.join(DEADLINE_SECONDS)
         self._server.server_close()
 
-    def _answer(self, handler: BaseHTTPRequestHandler, received: Received) -> None:
+    def _respond(self, handler: BaseHTTPRequestHandler, received: Received) -> None:
         with self._lock:
-            reply = self._replies[min(len(self.received), len(self._replies) - 1)]
+            response = self._responses[min(len(self.received), len(self._responses) - 1)]
             self.received.append(received)
         self._arrived.put(received)
-        if reply.gate:
-            reply.gate.wait(DEADLINE_SECONDS)
+        if response.gate:
+            response.gate.wait(DEADLINE_SECONDS)
         try:
-            handler.send_response(reply.status)
-            for name, value in reply.headers.items():
+            handler.send_response(response.status)
+            for name, value in response.headers.items():
                 handler.send_header(name, value)
-            handler.send_header("Content-Length", str(len(reply.body)))
+            handler.send_header("Content-Length", str(len(response.body)))
             handler.end_headers()
-            handler.wfile.write(reply.body)
+            handler.wfile.write(response.body)
         except ConnectionError:
             return  # whoever asked has gone

@@ -40,7 +40,7 @@ def new_key(data: Path, *, name: str = "svc:test", role: str = "owner") -> str:
 
 
 def free_port() -> int:
-    """A port that is free now, for a listener whose port the service does not announce."""
+    """A port that is free now, for a listener that the service does not announce."""
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         return int(listener.getsockname()[1])
 
@@ -56,7 +56,7 @@ class WorkspaceService(AbstractContextManager["WorkspaceService"]):
         open_files: tuple[int, int] | None = None,
     ) -> None:
         """``open_files`` is the soft and the hard limit of descriptors that it is started with."""
-        # Who starts it on a port of its own choice again has not chosen the next one, which anybody may have taken meanwhile.
+        # A restart on the port that it chose itself does not choose the next one, which another program may have taken meanwhile.
         ports = ("--port", "0", "--admin-port", "0")
         words: Sequence[str] = ("-m", "workspaced", "serve", "--data", str(data), *ports, *more)
         self._log = (data.parent / f"{data.name}.{time.monotonic_ns()}.log").open("w+")

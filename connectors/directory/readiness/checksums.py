@@ -11,9 +11,10 @@ _BSD = re.compile(rf"SHA256 \((?P<name>.+)\) = {_HEX}")
 
 
 def find_checksum(text: str, base: str) -> str | None:
-    """Return the SHA-256 of the file ``base``, in lower case, from the text of a sidecar; None if it has none.
+    """Return the SHA-256 of the file ``base``, in lower case, from the text of a sidecar.
 
-    The text is a hash alone, or lines of a hash and a name (``sha256sum``, also with ``--tag``).
+    The result is None if it has none. The text is a hash alone, or lines of a hash and a name (``sha256sum``, also with
+    ``--tag``).
     """
     lines = [line.strip() for line in text.lstrip("\ufeff").splitlines() if line.strip()]
     if len(lines) == 1 and (bare := _BARE.fullmatch(lines[0])):
@@ -24,6 +25,9 @@ def find_checksum(text: str, base: str) -> str | None:
 
 
 def parse_checksum_line(line: str) -> tuple[str, str]:
-    """Return the name on a line and its SHA-256 in lower case; the hash is empty if the line is a name alone."""
+    """Return the name on a line and its SHA-256 in lower case.
+
+    The hash is empty if the line is a name alone.
+    """
     found = _LINE.fullmatch(line) or _BSD.fullmatch(line)
     return (found["name"], found["hex"].lower()) if found else (line, "")

@@ -1,4 +1,4 @@
-"""The evaluation of stable files by all rules: which are ready, in which order, and why the others wait."""
+"""The evaluation of stable files by all rules: the ready ones in order, and why others wait."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from connectors.formats import Format
 
 
 class Readiness:
-    """Evaluates files by all of ``rules``. Kept in memory only; after a restart everything is evaluated again.
+    """Evaluates files by all of ``rules``.
 
-    ``now`` returns seconds since the epoch; ``format_for`` the format of a file by its name.
+    Kept in memory only; after a restart everything is evaluated again. ``now`` returns seconds since the epoch;
+    ``format_for`` the format of a file by its name.
     """
 
     def __init__(
@@ -58,9 +59,10 @@ class Readiness:
     def evaluate(
         self, stable: Collection[str], files: Mapping[str, Identity], *, is_done: Callable[[str], bool]
     ) -> list[str]:
-        """Return the names among ``stable`` that are ready or to be rejected; the files of a group follow one another.
+        """Return the names among ``stable`` that are ready or to be rejected.
 
-        ``is_done`` returns True for a file that needs no reading, because it would yield nothing new.
+        The files of a group follow one another. ``is_done`` returns True for a file that needs no reading, because it would
+        yield nothing new.
         """
         if not self._rules:
             return list(stable)
@@ -133,7 +135,10 @@ class Readiness:
         ]
 
     def group(self, name: str) -> Group | None:
-        """Return the group of files that are read all or none, with this file among them; None if it has no group."""
+        """Return the group of files that are read all or none, with this file among them.
+
+        The result is None if it has no group.
+        """
         return self._groups.get(name)
 
 

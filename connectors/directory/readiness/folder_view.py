@@ -1,4 +1,7 @@
-"""The views of files and of the folder for rules. Expensive results are computed once for each content."""
+"""The views of files and of the folder for rules.
+
+Expensive results are computed once for each content.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +122,10 @@ class DiskFileView:
 
 
 def read_text(path: Path) -> str:
-    """Return the beginning of a small text file. Bytes that are not UTF-8 are replaced, because no expected name has any."""
+    """Return the beginning of a small text file.
+
+    Bytes that are not UTF-8 are replaced, because no expected name has any.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         data: bytes = file.read(_TEXT_BYTES)

@@ -13,9 +13,10 @@ from connectors.directory.readiness.file_groups import FolderView, Group, Groupi
 
 
 class Manifest(GroupingRule):
-    """A manifest lists files of its folder, one on each line, which are read all or none, in the order of the list.
+    """A manifest lists files of its folder that are read all or none, in the order of the list.
 
-    A line may have a hash, as `sha256sum` writes it. Lines that begin with # are comments. A file in no list waits for one.
+    Each line names one file, and may have a hash, as `sha256sum` writes it. Lines that begin with # are comments. A file in no
+    list waits for one.
     """
 
     type: Literal["manifest"] = "manifest"

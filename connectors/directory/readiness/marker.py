@@ -14,7 +14,10 @@ _COARSE_SECONDS = 2
 
 
 class Marker(ReadinessRule):
-    """A file of another name appears once this file is complete. The content of the marker does not matter."""
+    """A file of another name appears once this file is complete.
+
+    The content of the marker does not matter.
+    """
 
     type: Literal["marker"] = "marker"
     name: CompanionName = Field(
@@ -26,7 +29,10 @@ class Marker(ReadinessRule):
     )
 
     def evaluate(self, view: FileView) -> NotReady | Invalid | None:
-        """Wait for a marker that is not older than the file. The time of a file from the future is not compared."""
+        """Wait for a marker that is not older than the file.
+
+        The time of a file from the future is not compared.
+        """
         marker = companion_name(self.name, view.base)
         found = view.sibling(marker)
         if found is None:

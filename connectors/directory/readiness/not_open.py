@@ -1,4 +1,4 @@
-"""The rule `not-open`: no other process has the file open for writing, as far as this system can detect."""
+"""The rule `not-open`: no process on this machine has the file open for writing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ class NotOpen(ReadinessRule):
     type: Literal["not-open"] = "not-open"
 
     def evaluate(self, view: FileView) -> NotReady | Invalid | None:
-        """Wait while a writer is found. Its closing of the file is an event, which leads to another evaluation."""
+        """Wait while a writer is found.
+
+        Its closing of the file is an event, which leads to another evaluation.
+        """
         if writers := find_writers(view.path):
             return NotReady(sentence=f"it is open for writing by {writers}")
         return None
@@ -59,7 +62,7 @@ def _request_lease(descriptor: int) -> bool | None:
 
 
 def _find_writing_process(file: tuple[int, int], proc: Path = Path("/proc")) -> str:
-    """Return the first process found, as ``python3 (process 4711)``, among those that this account may examine."""
+    """Return the first writer that this account may examine, as ``python3 (process 4711)``."""
     for folder in proc.iterdir():
         if not folder.name.isdigit() or folder.name == str(os.getpid()):
             continue

@@ -61,7 +61,10 @@ class Parts(GroupingRule):
         return _FIELD.sub(lambda field: "\0" if field[1] == "part" else match[field[1]], self.name)
 
     def ungrouped_reason(self, name: str) -> str:  # noqa: ARG002 - the same for every file
-        """Return that the name has another form: with a typing mistake, a file must not be read as a complete export."""
+        """Return that the name has another form.
+
+        A file must not be read as a complete export because of a typing mistake in its name.
+        """
         parts = ", ".join(self.parts)
         return f"its name does not have the form of the rule parts ({self.name} with one of {parts}); rename it"
 

@@ -29,7 +29,10 @@ class NotReady:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invalid:
-    """The file must not be read as it is. It is rejected with the sentence until it or a companion changes."""
+    """The file must not be read as it is.
+
+    It is rejected with the sentence until it or a companion changes.
+    """
 
     sentence: str
 

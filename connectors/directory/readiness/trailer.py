@@ -65,7 +65,10 @@ class Trailer(ReadinessRule):
         return start, int(found[1]) if found and found[1].isdecimal() else None
 
     def find_start(self, file: BinaryIO) -> int | None:
-        """Return the offset of the line in bytes; None if the file does not end with it. The file is at its start then."""
+        """Return the offset of the line in bytes; None if the file does not end with it.
+
+        The file is at its start then.
+        """
         start, line = read_last_line(file)
         file.seek(0)
         return start if _compile(self.pattern).fullmatch(line) else None

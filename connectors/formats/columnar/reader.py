@@ -43,7 +43,10 @@ def read_columnar(file: BinaryIO, name: str, scan: Scan, kind: str) -> Iterator[
 
 
 def _scan_source(file: BinaryIO) -> str | IO[bytes]:
-    """Return the path of the open file itself, in which the reader seeks, because its name may belong to another file now."""
+    """Return the path of the open file itself, for a reader that seeks.
+
+    The file's name may belong to another file now.
+    """
     try:
         return f"/proc/self/fd/{file.fileno()}"
     except (UnsupportedOperation, AttributeError):  # the file is in memory

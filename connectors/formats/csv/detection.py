@@ -25,7 +25,10 @@ SampleRecord: TypeAlias = tuple[int, list[str]]
 
 
 def separator_line(beginning: bytes) -> tuple[str, int] | None:
-    """Return the delimiter that a first line such as ``sep=;`` states, and the length of that line; None without such a line."""
+    """Return the delimiter that a first line such as ``sep=;`` states, and the length of that line.
+
+    The result is None without such a line.
+    """
     found = _SEPARATOR_LINE.match(beginning)
     return (found[1].decode(), found.end()) if found else None
 
@@ -54,7 +57,10 @@ def choose_delimiter(samples: Mapping[str, Sequence[SampleRecord]], header_row: 
 
 
 def _share_alike(records: Sequence[list[str]], columns: int) -> float:
-    """Return the share of records with so many fields. If all differ but most have several fields, it is slightly above 0."""
+    """Return the share of records with so many fields.
+
+    If all differ but most have several fields, it is slightly above 0.
+    """
     if not records:
         return 1.0
     alike = sum(len(record) == columns for record in records)
@@ -63,7 +69,10 @@ def _share_alike(records: Sequence[list[str]], columns: int) -> float:
 
 
 def find_header(records: Sequence[SampleRecord], header_row: int | None) -> SampleRecord | None:
-    """Return the header among the first records: the given row, else the first possible one; None if it is not among them."""
+    """Return the header among the first records: the given row, else the first possible one.
+
+    The result is None if it is not among them.
+    """
     if header_row is not None:
         return next((record for record in records if record[0] == header_row), None)
     if not records:
@@ -84,10 +93,11 @@ def find_header(records: Sequence[SampleRecord], header_row: int | None) -> Samp
 
 
 def is_header(fields: Sequence[str], known: Sequence[str]) -> bool:
-    """Return True if the first row of a file is a header; the earlier files of the log had the header ``known``.
+    """Return True if the first row of a file is a header.
 
-    It is a header if it has half of the names. Without a common name it must have another number of fields, all of which could
-    be names, because otherwise text can't be distinguished from names.
+    The earlier files of the log had the header ``known``. It is a header if it has half of the names. Without a common name
+    it must have another number of fields, all of which could be names, because otherwise text can't be distinguished from
+    names.
     """
     common = len(set(fields) & set(known))
     if common and 2 * common >= min(len(set(fields)), len(set(known))):

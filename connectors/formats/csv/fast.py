@@ -1,9 +1,9 @@
 """The fast path of CSV: polars, for blocks that it provably reads as Python's csv module does.
 
 A block is split at its quotes. In a *clean* block the pieces with even numbers are outside quotes and the odd ones inside; an
-escaped quote is an empty piece outside. The csv module reads the block in the same way under three conditions: the number of
-quotes is even, every opening quote is at the start of a field, and every closing quote is before a comma, a line end or the end
-of the block. The proof is by induction from the left: outside quotes, a comma or a line feed always ends a field. So the
+escaped quote is an empty piece outside. The csv module reads the block in the same way under three conditions. The number of
+quotes is even. Every opening quote is at the start of a field. Every closing quote is before a comma, a line end or the end of
+the block. The proof is by induction from the left: outside quotes, a comma or a line feed always ends a field. So the
 pieces outside contain exactly the real commas and line ends. All places where polars could differ are counted or excluded.
 """
 
@@ -21,7 +21,10 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def end_of_last_record(buffer: bytes, dialect: Dialect = COMMA) -> int:
-    """Return the offset behind the last line feed outside quotes, if the quotes of the block are clean; 0 if there is none."""
+    """Return the offset behind the last line feed outside quotes, if the quotes of the block are clean.
+
+    The result is 0 if there is none.
+    """
     end = buffer.rfind(b"\n")
     if not dialect.quote:
         return end + 1
@@ -69,7 +72,10 @@ def read_fast(block: bytes, names: Sequence[str], dialect: Dialect = COMMA) -> p
 
 
 def _outside_quotes(block: bytes, dialect: Dialect) -> bytes | None:
-    """Return the block with every quoted part reduced to one quote; None if quotes are misplaced or enclose a line end."""
+    """Return the block with every quoted part reduced to one quote.
+
+    The result is None if quotes are misplaced or enclose a line end.
+    """
     quote = dialect.quote.encode()
     if not quote or quote not in block:
         return block
@@ -86,7 +92,10 @@ def _outside_quotes(block: bytes, dialect: Dialect) -> bytes | None:
 
 @lru_cache(maxsize=64)
 def _misplaced_quote(dialect: Dialect) -> re.Pattern[bytes]:
-    """Return the pattern of a quote with text where the border of a field should be; quoted parts are reduced to one quote."""
+    """Return the pattern of a quote with text where the border of a field should be.
+
+    Quoted parts are reduced to one quote.
+    """
     quote, delimiter = re.escape(dialect.quote.encode()), re.escape(dialect.delimiter.encode())
     return re.compile(rb"%s(?:(?<=[^%s\n%s]%s)|[^%s\r\n%s])" % (quote, delimiter, quote, quote, delimiter, quote))
 

@@ -44,7 +44,9 @@ class Header:
 def read_header(
     file: TextFile, name: str, *, dialect: Dialect, layout: Layout, block_bytes: int, record_bytes: int
 ) -> Header:
-    """Read the header of the file. ``name`` names it in errors. A delimiter that ``dialect`` lacks is detected.
+    """Read the header of the file. ``name`` names it in errors.
+
+    A delimiter that ``dialect`` lacks is detected.
 
     Raises:
         SourceBroken: the file is empty, or its header can't name columns.

@@ -1,4 +1,7 @@
-"""The CSV reader: reads as Python's csv module, in bounded memory; by columns if that provably gives the same result."""
+"""The CSV reader: reads as Python's csv module, in bounded memory.
+
+By columns if that provably gives the same result.
+"""
 
 from __future__ import annotations
 
@@ -46,11 +49,12 @@ def read_csv(
     block_bytes: int = BLOCK_BYTES,
     record_bytes: int = RECORD_BYTES,
 ) -> Iterator[RecordChunk]:
-    """Yield the records of a CSV file, at least one chunk. Whatever ``dialect`` and ``encoding`` leave open is detected.
+    """Yield the records of a CSV file, at least one chunk.
 
-    Values are the exact text of the file, including spaces; an empty cell is the empty text. A position is the row number as
-    in a spreadsheet: the first row is 1, and a blank line has a number but is no record. ``start``: the ``end`` of an earlier
-    chunk (None: the beginning), for files in UTF-8. Records that don't fit are rejected, and the others are read.
+    Whatever ``dialect`` and ``encoding`` leave open is detected. Values are the exact text of the file, including spaces;
+    an empty cell is the empty text. A position is the row number as in a spreadsheet, from 1. A blank line has a number but
+    is no record. ``start``: the ``end`` of an earlier chunk (None: the beginning), for files in UTF-8. Records that don't
+    fit are rejected, and the others are read.
 
     Raises:
         SourceBroken: the file is empty or its header can't name columns.

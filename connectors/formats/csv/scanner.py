@@ -1,4 +1,4 @@
-"""The record scanner: finds the end of a CSV record by the states of Python's csv module, in bounded memory."""
+"""The record scanner: finds the end of a CSV record as Python's csv module does, in bounded memory."""
 
 from __future__ import annotations
 

@@ -21,9 +21,10 @@ RawRecord: TypeAlias = tuple[list[str], int, int]
 
 
 class _CsvLines:
-    """A buffer's lines as text, with a count of the bytes that were yielded. Undecodable bytes become lone surrogates.
+    """A buffer's lines as text, with a count of the bytes that were yielded.
 
-    A comment is yielded as a blank line. It is one only where a record can begin, which ``is_between`` says.
+    Undecodable bytes become lone surrogates. A comment is yielded as a blank line. It is one only where a record can begin,
+    which ``is_between`` says.
     """
 
     def __init__(self, buffer: bytes, *, final: bool, comment: str) -> None:
@@ -74,7 +75,10 @@ def is_unterminated(record: bytes, dialect: Dialect = COMMA) -> bool:
 
 
 def is_cleanly_quoted(record: bytes, dialect: Dialect = COMMA) -> bool:
-    """Return True if a delimiter or the record's end follows each closing quote. A quote within a plain field is text."""
+    """Return True if a delimiter or the record's end follows each closing quote.
+
+    A quote within a plain field is text.
+    """
     return not dialect.quote or dialect.quote.encode() not in record or bool(_clean_record(dialect).fullmatch(record))
 
 
@@ -92,13 +96,19 @@ def count_extra_lines(record: bytes) -> int:
 
 
 def describe_extra_lines(record: bytes) -> str:
-    """Return the end of a sentence on the further lines that a record spans, which may be records; empty if there are none."""
+    """Return the end of a sentence on the further lines that a record spans, which may be records.
+
+    The result is empty if there are none.
+    """
     lines = count_extra_lines(record)
     return f"; it spans {lines} more {'line' if lines == 1 else 'lines'}" if lines else ""
 
 
 def find_fault(fields: Sequence[str], columns: int, row: int, encoding: str = "utf-8") -> str:
-    """Return why a record is rejected, as a sentence; empty if it is valid. ``encoding``: the name of the file's encoding."""
+    """Return why a record is rejected, as a sentence; empty if it is valid.
+
+    ``encoding``: the name of the file's encoding.
+    """
     if len(fields) != columns:
         return f"Row {row} has {_count(len(fields))} but the header names {columns}."
     text = "".join(fields)

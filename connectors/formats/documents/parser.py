@@ -1,4 +1,7 @@
-"""The parsers of YAML, TOML and INI: nested mappings of text. No value is interpreted: 0.10 stays 0.10, and no stays no."""
+"""The parsers of YAML, TOML and INI: nested mappings of text.
+
+No value is interpreted: 0.10 stays 0.10, and no stays no.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +105,9 @@ def _to_text(value: Any) -> DocumentValue:
 
 
 def parse_ini(text: str) -> DocumentValue:
-    """Parse an INI file: a mapping for each section, beside the names before the first section. Nothing is interpolated.
+    """Parse an INI file: a mapping for each section, beside the names before the first section.
+
+    Nothing is interpolated.
 
     Raises:
         DocumentInvalid: the text is no INI file, or a name occurs twice.

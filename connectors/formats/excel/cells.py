@@ -1,4 +1,4 @@
-"""The text of a cell: what a person would type to enter the value, whatever the cell's number format shows."""
+"""The text of a cell: what a person types to enter its value, whatever its number format shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cell details that calamine does not report: errors, formulas without a value, and dates that it shortens."""
+"""Cell details that calamine does not report: errors, formulas without a value, shortened dates."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ class WorkbookDamaged(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CellDetails:
-    """``problems``: the error or other reason why a cell has no value. ``texts``: the text of cells that calamine shortens."""
+    """``problems``: the error or other reason why a cell has no value.
+
+    ``texts``: the text of cells that calamine shortens.
+    """
 
     problems: ByCell = field(default_factory=lambda: defaultdict(dict))
     texts: ByCell = field(default_factory=lambda: defaultdict(dict))
@@ -53,10 +56,10 @@ class DateFormat:
 
 
 def date_text(serial: float, shown: DateFormat, *, since_1904: bool) -> str | None:
-    """Return the text of a date that calamine shortens: midnight in a format with a time, and days before the first one.
+    """Return the text of a date that calamine shortens; None for other dates.
 
-    The result is None for other dates. In workbooks that count from 1900, a number from 0 to 1 is a time in any format, because
-    there is no day 0.
+    It shortens midnight in a format with a time, and days before the first one. In workbooks that count from 1900, a number from
+    0 to 1 is a time in any format, because there is no day 0.
     """
     if not shown.has_date:
         return None

@@ -69,7 +69,10 @@ class _SheetTop:
 
 
 def _rows(raw: Iterator[Sequence[object]], left: int, area: Area, replacements: ByCell) -> Iterator[Row]:
-    """Yield the rows of the area, each as wide as the sheet or the area; ``raw`` begins at column ``left``."""
+    """Yield the rows of the area, each as wide as the sheet or the area.
+
+    ``raw`` begins at column ``left``.
+    """
     end = None if area.bottom is None else area.bottom + 1
     for number, cells in enumerate(islice(raw, end), start=1):
         if number <= area.top:
@@ -110,7 +113,7 @@ def _begins_header(row: Row, layout: SheetLayout) -> bool:
 
 
 def _spread_merged(number: int, texts: list[str], merged: Sequence[tuple[Cell, Cell]], left: int) -> list[str]:
-    """Return a header row with the text of a merged cell in each of its columns, but only in its first row."""
+    """Return a header row with the text of a merged cell in each column of the cell's first row."""
     spread = [text.strip() for text in texts]
     for (top, first), (_, last) in merged:
         if top == number - 1 and 0 <= first - left < len(spread):

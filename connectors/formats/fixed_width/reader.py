@@ -39,10 +39,10 @@ def read_fixed_width(
     block_bytes: int = BLOCK_BYTES,
     record_bytes: int = RECORD_BYTES,
 ) -> Iterator[RecordChunk]:
-    """Yield the records of a file, at least one chunk. Each line is a record; positions are line numbers from 1.
+    """Yield the records of a file, at least one chunk.
 
-    Blank lines have a number but are no record. A line that ends before its last field begins is rejected. ``trim``: remove the
-    spaces around values.
+    Each line is a record; positions are line numbers from 1. Blank lines have a number but are no record. A line that ends
+    before its last field begins is rejected. ``trim``: remove the spaces around values.
 
     Raises:
         SourceBroken: the file is empty, or a line is above the size limit.

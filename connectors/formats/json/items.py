@@ -132,7 +132,7 @@ class Items:
         """Return as many items as the decoder finds in the buffer at once; none if it can't.
 
         The buffer is cut behind a brace before a comma and put in brackets. That is valid JSON only if the cut is between two
-        items of the array, because the text before the cut can be read in one way only.
+        items: the text before the cut can be read in one way only.
         """
         end = len(self._buffer)
         for _ in range(_CUTS):
@@ -151,7 +151,10 @@ class Items:
         return []
 
     def _next_item(self) -> bytes | None:
-        """Return the next item's text; None behind the last. Brackets are counted; their content is not checked."""
+        """Return the next item's text; None behind the last.
+
+        Brackets are counted; their content is not checked.
+        """
         start, depth, at = self._at, 0, self._at
         while True:
             found = _MARK.search(self._buffer, at)

@@ -36,10 +36,10 @@ def read_texts(
     size: int | None = None,
     facts: Mapping[str, str] | None = None,
 ) -> Iterator[RecordChunk]:
-    """Yield the records of JSON texts, the first of which comes after ``location``; several chunks if names differ a lot.
+    """Yield the records of JSON texts, the first of which comes after ``location``.
 
-    ``unit``: the name of a text in a reason. ``between``: the number of bytes between two texts. ``size``: the number of bytes
-    of all texts, if the last one has no bytes behind it.
+    Several chunks if names differ a lot. ``unit``: the name of a text in a reason. ``between``: the number of bytes between
+    two texts. ``size``: the number of bytes of all texts, if the last one has no bytes behind it.
     """
     whole = sum(map(len, texts)) + between * len(texts) if size is None else size
     try:

@@ -1,4 +1,7 @@
-"""The exact path of NDJSON: one line as a flat record of exact text. The fast path must give the same result."""
+"""The exact path of NDJSON: one line as a flat record of exact text.
+
+The fast path must give the same result.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The fast path of NDJSON: columns instead of fields, for blocks of flat objects.
 
-Python's types keep the characters of the source: the decoder's hook returns a float as its characters, and an integer prints as
-it was written, because JSON allows no leading zeros and no plus sign. ``-0`` is the exception. A structure made for the names of
+Python's types keep the characters of the source. The decoder's hook returns a float as its characters. An integer prints as it
+was written, because JSON allows no leading zeros and no plus sign. ``-0`` is the exception. A structure made for the names of
 the first line decodes twice as fast as a dictionary. If a line has another name, dictionaries are used for the block.
 """
 

@@ -1,4 +1,4 @@
-"""Parsing in a child process with limits on memory and time, so that no file can crash or fill the daemon."""
+"""Parsing in a child process with limits on memory and time, so that no file can crash the daemon."""
 
 from connectors.formats.parser_process.isolated import IsolatedFormat
 from connectors.formats.parser_process.limits import ParserLimits

@@ -1,7 +1,7 @@
-"""The child process: ``python -m connectors.formats.parser_process.child CHANNEL LIFE LIMITS``. Parses one file at a time.
+"""The child process: ``python -m connectors.formats.parser_process.child CHANNEL LIFE LIMITS``.
 
-The file is not trusted and native code reads it. So this process has limits on memory and time and no secret in its
-environment, and it ends with its parent.
+Parses one file at a time. The file is not trusted and native code reads it. So this process has limits on memory and time
+and no secret in its environment, and it ends with its parent.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The isolated format: parsed in a child process, because its parser may crash or need any amount of memory."""
+"""The isolated format: parsed in a child process, because its parser may crash or exhaust memory."""
 
 from __future__ import annotations
 

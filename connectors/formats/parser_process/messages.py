@@ -1,4 +1,4 @@
-"""The messages between parent and child over a socket: a JSON head, and the columns of a chunk as Arrow streams."""
+"""The messages between parent and child: a JSON head, and the columns of a chunk as Arrow streams."""
 
 from __future__ import annotations
 

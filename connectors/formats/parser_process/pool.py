@@ -1,4 +1,7 @@
-"""The pool of parser processes that all connectors share. A process starts on demand and ends after some time without work."""
+"""The pool of parser processes that all connectors share.
+
+A process starts on demand and ends after some time without work.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +109,10 @@ atexit.register(SHARED.close)
 
 
 class Parsers:
-    """A connector's access to the processes. One thread at a time calls `parse`; any thread may call `interrupt`."""
+    """A connector's access to the processes.
+
+    One thread at a time calls `parse`; any thread may call `interrupt`.
+    """
 
     def __init__(self, pool: ParserPool = SHARED) -> None:
         self._pool = pool

@@ -1,4 +1,4 @@
-"""The parent's side of one parser process: its start, the parsing of one file at a time, and the cause of its death."""
+"""One parser process, seen from the parent: start, parsing of one file at a time, cause of death."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The XML reader: elements as records, one at a time. It rejects entities, which can make a small file endless."""
+"""The XML reader: elements as records, one at a time.
+
+It rejects entities, which can make a small file endless.
+"""
 
 from __future__ import annotations
 

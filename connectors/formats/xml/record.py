@@ -1,4 +1,7 @@
-"""The flat record of an element: attributes as @name, children by name, nested names joined by dots. Pure."""
+"""The flat record of an element: attributes as @name, children by name, nested names joined by dots.
+
+Pure.
+"""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ from ingestd.mirror.sqlite.ownership import disown, left_over, note_sources, ren
 from ingestd.mirror.sqlite.pruner import Pruner
 from ingestd.mirror.sqlite.rejected_rows import (
     RejectionLocation,
-    delete_corrected,
-    delete_vanished,
+    find_corrected,
+    find_vanished,
     store_conflicts,
     store_rejected_partition,
     store_rejected_records,
@@ -55,6 +55,7 @@ class _Run:
     whole: bool
     staged: bool
     remapped: bool
+    has_rejected: bool
     retries: int
     mapped: int = 0
     repeats: bool = False
@@ -158,6 +159,7 @@ class IntakeStore:
             run: int = connection.execute(SQL["run_begin"], (partition, self._now())).fetchone()[0]
             connection.execute(SQL["staging_clear_partition"], (partition,))
             pipeline, sink, repeats, remapped = connection.execute(SQL["partition_place"], (partition,)).fetchone()
+            has_rejected = bool(connection.execute(SQL["rejected_any"], (partition,)).fetchone()[0])
         # This run supersedes one that could neither finish nor fail because the disk was full.
         self._runs = {known: other for known, other in self._runs.items() if other.partition != partition}
         self._runs[run] = _Run(
@@ -169,6 +171,7 @@ class IntakeStore:
             whole=whole,
             staged=snapshot and bool(repeats or remapped),
             remapped=bool(remapped),
+            has_rejected=has_rejected,
             retries=self._retries.get(partition, 0),
         )
         return run
@@ -221,18 +224,15 @@ class IntakeStore:
         collided = not current.whole and (current.took_over or standing)
         if hashes is not None and not collided:
             self._remove_unnamed(current, hashes, deletes)
+        if current.has_rejected and not collided:
+            self._delete_rejections(current, seen, partial=partial)
         with self._state.writing() as connection:
             if collided:
                 # The differences do not show which record owns a key: discard them and read the whole partition.
                 connection.execute(SQL["partition_doubted"], (current.partition,))
             else:
-                if hashes is not None and seen is not None:
-                    self._end_snapshot(connection, current, seen, hashes, repeats=standing)
-                elif partial or not current.snapshot:
-                    # A partial partition replaces its own rejections, unless a whole one had its name before.
-                    alone = partial and not load_snapshot(connection, current.partition).len()
-                    if alone or not current.snapshot:
-                        delete_corrected(connection, current.partition, run, current.retries, whole=alone)
+                if seen is not None:
+                    self._end_snapshot(connection, current, seen, repeats=standing)
                 connection.execute(SQL["rejected_partition"], (current.partition,)).fetchall()
             if current.staged:
                 connection.execute(SQL["staging_clear"], (run,))
@@ -256,14 +256,10 @@ class IntakeStore:
         del self._runs[run]
         return summary
 
-    def _end_snapshot(
-        self, connection: sqlite3.Connection, run: _Run, seen: pl.Series, hashes: pl.Series, *, repeats: bool
-    ) -> None:
-        """Delete rejections of records that a whole reading did not find, and store its row hashes."""
+    def _end_snapshot(self, connection: sqlite3.Connection, run: _Run, seen: pl.Series, *, repeats: bool) -> None:
+        """Store the row hashes of a whole reading."""
         if run.remapped and run.whole:
             connection.execute(SQL["partition_mapped"], (run.partition,))
-        delete_vanished(connection, run.partition, run.id, hashes)
-        delete_corrected(connection, run.partition, run.id, run.retries, whole=run.whole)
         store_snapshot(connection, run.partition, seen)
         changes = connection.execute(SQL["pipeline_get"], (run.pipeline,)).fetchone()[1]
         connection.execute(SQL["partition_snapshot"], (changes, int(run.repeats or repeats), run.partition))
@@ -421,6 +417,37 @@ class IntakeStore:
             self._remove_left_over(run, deletes)
         elif deletes == "remove":
             self._remove_vanished(run, hashes)
+
+    def _delete_rejections(self, run: _Run, seen: pl.Series | None, *, partial: bool) -> None:
+        """Delete, in pages, rejections of earlier runs that this run did not repeat; a read connection lists them.
+
+        A crash before the end of the run loses no record. The partition is then read again from its start, and vanished
+        records that came back are mapped again.
+        """
+        vanished: list[int] = []
+        with closing(self._state.reader()) as reader:
+            if seen is not None:
+                vanished = find_vanished(reader, run.partition, run.id, seen.reinterpret(signed=True))
+                whole = run.whole
+            else:
+                # A partial partition replaces its own rejections, unless a whole one had its name before.
+                whole = partial and not load_snapshot(reader, run.partition).len()
+                if run.snapshot and not whole:
+                    return
+            corrected = find_corrected(reader, run.partition, run.id, run.retries, whole=whole)
+        if run.snapshot and (vanished or corrected):
+            with self._state.writing() as connection:
+                connection.execute(SQL["partition_reopen"], (run.partition,))
+                if seen is not None:
+                    before = load_snapshot(connection, run.partition)
+                    store_snapshot(connection, run.partition, before.filter(before.is_in(seen.implode())))
+        for start in range(0, len(vanished), _PAGE):
+            with self._state.writing() as connection:
+                connection.execute(SQL["rejected_drop"], (json.dumps(vanished[start : start + _PAGE]),))
+        for start in range(0, len(corrected), _PAGE):
+            with self._state.writing() as connection:
+                page = json.dumps(corrected[start : start + _PAGE])
+                connection.execute(SQL["rejected_drop_mended"], {"ids": page, "retries": run.retries})
 
     def _remove_vanished(self, run: _Run, hashes: pl.Series) -> None:
         """Remove the partition's entries without a record, in pages.

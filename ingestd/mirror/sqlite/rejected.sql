@@ -45,15 +45,22 @@ SELECT 1 FROM rejected WHERE sink = ? AND key IS NOT NULL LIMIT 1
 -- name: rejected_partition
 DELETE FROM rejected INDEXED BY rejected_whole WHERE partition = ? AND subject = 'partition' RETURNING id, at, times
 
+-- name: rejected_any
+SELECT EXISTS (SELECT 1 FROM rejected WHERE partition = ?)
+
 -- Every record was mapped in this run: what an earlier one parked and this one did not is mended. What was asked for while
 -- this run went on (`:retries` is as it began) is left to the next.
 -- name: rejected_mended
-DELETE FROM rejected WHERE partition = :partition AND subject IN ('record', 'conflict') AND run < :run
+SELECT id FROM rejected WHERE partition = :partition AND subject IN ('record', 'conflict') AND run < :run
   AND (retried IS NULL OR retried <= :retries)
 
 -- name: rejected_retried_mended
-DELETE FROM rejected INDEXED BY rejected_retried
+SELECT id FROM rejected INDEXED BY rejected_retried
 WHERE partition = :partition AND subject IN ('record', 'conflict') AND run < :run AND retried <= :retries
+
+-- Of some that were found mended; one may have been asked for since.
+-- name: rejected_drop_mended
+DELETE FROM rejected WHERE id IN (SELECT value FROM json_each(:ids)) AND (retried IS NULL OR retried <= :retries)
 
 -- name: refusal_others
 DELETE FROM refusal WHERE sink = :sink AND key = :key AND (value IS NOT :value OR data_type <> :data_type)

@@ -155,22 +155,25 @@ def store_rejected_entries(
         )  # fmt: skip
 
 
-def delete_vanished(connection: sqlite3.Connection, partition: int, run: int, standing: pl.Series) -> None:
-    """Delete rejections of earlier runs whose records are not in a whole reading (``standing``: row hashes, Int64)."""
+def find_vanished(connection: sqlite3.Connection, partition: int, run: int, hashes: pl.Series) -> list[int]:
+    """Return the sorted ids of rejections of earlier runs whose records are not in a whole reading.
+
+    ``hashes``: the row hashes of the reading (Int64).
+    """
     rows = connection.execute(SQL["rejected_rows"], (partition, run)).fetchall()
-    if rows:
-        parked = pl.DataFrame(rows, schema={"id": pl.Int64, "row_hash": pl.Int64}, orient="row")
-        gone = parked.filter(~pl.col("row_hash").is_in(standing.implode()).fill_null(value=False))
-        connection.execute(SQL["rejected_drop"], (json.dumps(gone["id"].to_list()),))
+    known = pl.DataFrame(rows, schema={"id": pl.Int64, "row_hash": pl.Int64}, orient="row")
+    return known.filter(~pl.col("row_hash").is_in(hashes.implode()).fill_null(value=False))["id"].sort().to_list()
 
 
-def delete_corrected(connection: sqlite3.Connection, partition: int, run: int, retries: int, *, whole: bool) -> None:
-    """Delete rejections of earlier runs that this run mapped successfully; ``whole``: it has mapped every record.
+def find_corrected(connection: sqlite3.Connection, partition: int, run: int, retries: int, *, whole: bool) -> list[int]:
+    """Return the sorted ids of rejections of earlier runs that this run mapped successfully.
 
-    ``retries``: number of retries requested before the run began; later ones are for the next run.
+    ``whole``: it has mapped every record. ``retries``: number of retries requested before the run began; later ones are for
+    the next run.
     """
     asked = {"partition": partition, "run": run, "retries": retries}
-    connection.execute(SQL["rejected_mended" if whole else "rejected_retried_mended"], asked)
+    rows = connection.execute(SQL["rejected_mended" if whole else "rejected_retried_mended"], asked)
+    return sorted(identity for (identity,) in rows)
 
 
 def _add(

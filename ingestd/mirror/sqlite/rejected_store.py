@@ -9,7 +9,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 
 import polars as pl
@@ -69,11 +69,21 @@ class RejectedStore:
             for sink in sinks:
                 self._announce(sink)
         for partition in partitions:
-            with self._state.writing() as connection:
-                # After all its records are marked: a reading that began before leaves them to the next one.
-                retries = connection.execute(SQL["partition_asked"], (partition,)).fetchone()[0]
-                reopen(connection, partition, since=retries - 1)
+            self._request_partition(partition)
         return Retried(records=records, entries=entries, pipelines=tuple(sorted(set(partitions.values()))))
+
+    def _request_partition(self, partition: int) -> None:
+        """Make the next reading map the marked records of a partition; call it after all of them are marked.
+
+        A reading that began before leaves them to the next one. A read connection lists their hashes. None is added
+        meanwhile, because only this thread marks records.
+        """
+        with closing(self._state.reader()) as reader:
+            retries = reader.execute(SQL["partition_retries"], (partition,)).fetchone()[0]
+            marked = _retried_hashes(reader, partition, since=retries)
+        with self._state.writing() as connection:
+            connection.execute(SQL["partition_asked"], (partition,))
+            _reopen(connection, partition, marked)
 
     def _drop(self, selection: Selection) -> int:
         count = 0
@@ -139,17 +149,25 @@ def reopen(connection: sqlite3.Connection, partition: int, *, since: int) -> Non
 
     In a snapshot partition only these are mapped: their hashes are removed from those of the last reading.
     """
-    if connection.execute(SQL["partition_retries"], (partition,)).fetchone()[0] <= since:
-        return
+    if connection.execute(SQL["partition_retries"], (partition,)).fetchone()[0] > since:
+        _reopen(connection, partition, _retried_hashes(connection, partition, since=since))
+
+
+def _reopen(connection: sqlite3.Connection, partition: int, marked: pl.Series) -> None:
     connection.execute(SQL["partition_reopen"], (partition,))
-    snapshot = load_snapshot(connection, partition)
-    cursor = connection.execute(SQL["retried_hashes"], (partition, since))
-    before = snapshot.len()
-    while rows := cursor.fetchmany(_PAGE * 10):
-        asked = pl.Series([row[0] for row in rows], dtype=pl.Int64).reinterpret(signed=False)
-        snapshot = snapshot.filter(~snapshot.is_in(asked.implode()))
-    if snapshot.len() < before:
+    before = load_snapshot(connection, partition)
+    snapshot = before.filter(~before.is_in(marked.implode()))
+    if snapshot.len() < before.len():
         store_snapshot(connection, partition, snapshot)
+
+
+def _retried_hashes(connection: sqlite3.Connection, partition: int, *, since: int) -> pl.Series:
+    """Return the row hashes of the records marked for a retry after ``since`` retries."""
+    cursor = connection.execute(SQL["retried_hashes"], (partition, since))
+    pages = [pl.Series([], dtype=pl.Int64)]
+    while rows := cursor.fetchmany(_PAGE * 10):
+        pages.append(pl.Series([row[0] for row in rows], dtype=pl.Int64))
+    return pl.concat(pages).reinterpret(signed=False)
 
 
 def _reset_chosen(connection: sqlite3.Connection) -> None:

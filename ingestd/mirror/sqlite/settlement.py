@@ -19,12 +19,15 @@ _PAGE = 1_000
 def settlement_of(
     connection: sqlite3.Connection, partition: int, reader: Callable[[], sqlite3.Connection]
 ) -> Settlement:
-    """See `ingestd.mirror.port.Intake.settlement`; ``reader`` opens a connection for the stream of rejections."""
+    """See `ingestd.mirror.port.Intake.settlement`; ``reader`` opens a connection for rejections, which may be many."""
     row = connection.execute(SQL["partition_last_run"], (partition,)).fetchone()
     run, started, ended, pipeline, workspace, by, name, digest, records, created, updated, unchanged, removed, facts = (
         row
     )
-    rejected, refused = connection.execute(SQL["parked_count"], (partition,)).fetchone()
+    rejected = refused = 0
+    if connection.execute(SQL["rejected_any"], (partition,)).fetchone()[0]:
+        with closing(reader()) as listing:
+            rejected, refused = listing.execute(SQL["parked_count"], (partition,)).fetchone()
     return Settlement(
         run=run, started=started, ended=ended, pipeline=pipeline,
         sink=str(SinkAddress(workspace=workspace, by=by, name=name)), digest=digest, records=records, created=created,

@@ -56,8 +56,8 @@ async def test_each_refusal_is_of_its_kind(
         await done(client.create_workspace("x", id=workspace.id))
     assert (absent.value.status, absent.value.code) == (404, "workspace_not_found")
     assert (used.value.status, used.value.code) == (409, "id_in_use")
-    with Client(service.url, api_key="edw_wrong") as untrusting, pytest.raises(Unauthenticated):
-        untrusting.list_workspaces()
+    with Client(service.url, api_key="edw_wrong") as unknown, pytest.raises(Unauthenticated):
+        unknown.list_workspaces()
     with Client(service.url) as anonymous, pytest.raises(Unauthenticated):
         anonymous.get_workspace(workspace.id)
     issued = await done(client.create_api_key(str(uuid.uuid4()), role="reader", workspace_id=workspace.id))
@@ -103,7 +103,7 @@ async def test_a_service_that_is_not_there_is_unreachable_and_nothing_happened()
         assert "hidden" not in repr(caught.value)
 
 
-async def test_an_response_that_does_not_come_may_have_happened(silent: socket.socket) -> None:
+async def test_a_request_without_a_response_may_have_been_applied(silent: socket.socket) -> None:
     url = f"http://127.0.0.1:{silent.getsockname()[1]}"
     impatient = Timeouts(read_seconds=0.05)
     with Client(url, timeouts=impatient) as client, pytest.raises(Unreachable) as blocking:

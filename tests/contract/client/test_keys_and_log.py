@@ -29,13 +29,13 @@ async def test_a_key_is_issued_used_rotated_and_revoked(
     assert rotated.key not in {None, issued.key}
     assert (await done(client.rotate_api_key(issued.id))).id == issued.id
     assert (await done(client.revoke_api_key(issued.id))).revoked_at is not None
-    with Client(service.url, api_key=rotated.key) as anonymous, pytest.raises(Unauthenticated):
-        anonymous.get_workspace(workspace.id)
+    with Client(service.url, api_key=rotated.key) as revoked, pytest.raises(Unauthenticated):
+        revoked.get_workspace(workspace.id)
     with pytest.raises(NotFound):
         await done(client.revoke_api_key(issued.id))
 
 
-async def test_keys_never_expire_or_have_fewer_scopes_on_request(client: AnyClient) -> None:
+async def test_keys_never_expire_and_have_fewer_scopes_on_request(client: AnyClient) -> None:
     forever = await done(
         client.create_api_key("svc:a", role="reader", scopes=["data_sinks:read"], expires_at="never", guest=True)
     )

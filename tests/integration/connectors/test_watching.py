@@ -130,17 +130,17 @@ def test_after_the_context_nothing_wakes_and_no_thread_is_left(tmp_path: Path) -
 
 
 def test_a_file_made_to_try_it_out_proves_that_events_come_and_leaves_no_trace(tmp_path: Path) -> None:
-    told: list[str] = []
-    with FolderWatch(tmp_path, Woken(), recursive=False, report=told.append) as watch:
+    reported: list[str] = []
+    with FolderWatch(tmp_path, Woken(), recursive=False, report=reported.append) as watch:
         watch.rearm()
         watch.rearm()
         assert not watch.is_polling
-    assert told == [f"{tmp_path} is watched by events: a test file caused an event"]
+    assert reported == [f"{tmp_path} is watched by events: a test file caused an event"]
     assert list(tmp_path.iterdir()) == []
 
 
 class Deaf(FolderWatch):
-    """As on a file system that tells of nothing."""
+    """A watch on a file system without events."""
 
     def on_event(self, event: FolderEvent) -> None:
         pass
@@ -181,14 +181,14 @@ def test_what_is_configured_is_not_tried_out(tmp_path: Path) -> None:
 def test_a_remounted_folder_is_tried_out_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "drop"
     folder.mkdir()
-    told: list[str] = []
-    with FolderWatch(folder, Woken(), recursive=False, report=told.append) as watch:
+    reported: list[str] = []
+    with FolderWatch(folder, Woken(), recursive=False, report=reported.append) as watch:
         watch.rearm()
         monkeypatch.setattr(folder_watch, "current_mount", lambda _: Mount(point="/", kind="cifs"))
         folder.rename(tmp_path / "old")
         folder.mkdir()
         watch.rearm()
-    assert ["events" in told[0], "cifs" in told[1], len(told)] == [True, True, 2]
+    assert ["events" in reported[0], "cifs" in reported[1], len(reported)] == [True, True, 2]
 
 
 class Overflowing(FolderWatch):
@@ -290,15 +290,15 @@ class Failing(FolderWatch):
 
 
 def test_a_watch_that_fails_leaves_the_others_awake_and_is_watched_anew(tmp_path: Path) -> None:
-    woken, told = Woken(), Woken()
+    woken, reported = Woken(), Woken()
     sentences: list[str] = []
 
-    def tell(sentence: str) -> None:
+    def report(sentence: str) -> None:
         sentences.append(sentence)
-        told()
+        reported()
 
-    with Failing(tmp_path, woken, recursive=False, report=tell) as failing, Recording(tmp_path, woken):
-        assert told.after((tmp_path / "a.csv").touch)
+    with Failing(tmp_path, woken, recursive=False, report=report) as failing, Recording(tmp_path, woken):
+        assert reported.after((tmp_path / "a.csv").touch)
         assert "RuntimeError: the loop is closed" in sentences[0]
         assert woken.after((tmp_path / "b.csv").touch)
         failing.rearm()

@@ -119,7 +119,7 @@ async def test_what_a_killed_daemon_left_is_nobody_and_is_replaced(state: Path) 
 )
 async def test_another_version_s_request_is_refused_with_what_to_do(state: Path, content: bytes) -> None:
     async with listening(state, seven):
-        assert b"of another version than this command. Restart the daemon." in await line(state, content)
+        assert b"another version than this command. Restart the daemon." in await line(state, content)
         assert await call(state, DROP) == 7
 
 

@@ -88,9 +88,9 @@ async def client(transport: httpx.ASGITransport, make_key: MakeKey) -> AsyncIter
 
 @pytest.fixture
 async def workspace(http: httpx.AsyncClient) -> dict[str, Any]:
-    answer = await http.post("/v1/workspace", json={"label": "Rocket"})
-    assert answer.status_code == 201
-    created: dict[str, Any] = answer.json()
+    response = await http.post("/v1/workspace", json={"label": "Rocket"})
+    assert response.status_code == 201
+    created: dict[str, Any] = response.json()
     return created
 
 
@@ -103,9 +103,9 @@ def sinks(workspace: dict[str, Any]) -> str:
 @pytest.fixture
 async def sink(http: httpx.AsyncClient, sinks: str) -> str:
     """The path of an empty sink."""
-    answer = await http.post(sinks, json={"label": "Mass budget"})
-    assert answer.status_code == 201
-    return f"{sinks}/{answer.json()['id']}"
+    response = await http.post(sinks, json={"label": "Mass budget"})
+    assert response.status_code == 201
+    return f"{sinks}/{response.json()['id']}"
 
 
 @pytest.fixture

@@ -43,10 +43,10 @@ async def test_every_row_is_401_without_a_key_and_with_a_wrong_one_in_the_same_w
     for key in (None, "", "nonsense", expired, expired[:-1] + "x"):
         headers = {"x-api-key": key} if key is not None else {}
         http.headers.pop("x-api-key", None)
-        answer = await http.request(method, target, headers=headers)
-        assert answer.status_code == 401
-        assert answer.headers["WWW-Authenticate"].startswith("ApiKey")
-        body = answer.json()
+        response = await http.request(method, target, headers=headers)
+        assert response.status_code == 401
+        assert response.headers["WWW-Authenticate"].startswith("ApiKey")
+        body = response.json()
         body.pop("requestId")
         bodies.append(body)
     assert all(body == bodies[0] for body in bodies)
@@ -63,15 +63,15 @@ async def test_a_key_of_another_workspace_is_403_on_every_row_whether_the_thing_
     key = make_key(name="limited", role="owner", workspace_id=other)
     own = sink.rsplit("/", 1)[1]
     for target in (sinks + path.format(sink=own), f"/v1/workspace/{uuid.uuid4()}/data-sink" + path.format(sink=own)):
-        answer = await http.request(method, target, headers={"x-api-key": key}, content=b"{")
-        assert (answer.status_code, answer.json()["error"]) == (403, "Forbidden")
+        response = await http.request(method, target, headers={"x-api-key": key}, content=b"{")
+        assert (response.status_code, response.json()["error"]) == (403, "Forbidden")
     foreign = f"/v1/workspace/{other}/data-sink" + path.format(sink=own)
-    answer = await http.request(method, foreign, headers={"x-api-key": key}, json={"key": "k", "value": "x"})
-    assert "secret" not in answer.text
+    response = await http.request(method, foreign, headers={"x-api-key": key}, json={"key": "k", "value": "x"})
+    assert "secret" not in response.text
     if "{sink}" in path and method != "GET":
-        assert answer.status_code in {400, 404}
+        assert response.status_code in {400, 404}
     elif "{sink}" in path:
-        assert answer.status_code == 404
+        assert response.status_code == 404
     assert (await http.get(f"{sink}/k")).json()["value"] == "secret"
 
 
@@ -101,13 +101,13 @@ async def test_a_role_allows_what_it_names(
 ) -> None:
     # contract A5
     http.headers["x-api-key"] = make_key(name=role, role=role)
-    answers = [
+    responses = [
         await http.get(sink),
         await http.post(f"{sink}/mass", json={"key": "k", "value": "v"}),
         await http.post(sink.rsplit("/", 1)[0], json={"label": "x"}),
         await http.post("/v1/workspace", json={"label": "x"}),
     ]
-    assert [answer.status_code for answer in answers] == expected
+    assert [response.status_code for response in responses] == expected
 
 
 async def test_a_revoked_key_ends_at_once_where_nothing_is_cached(
@@ -159,7 +159,7 @@ async def test_a_rotated_key_works_beside_the_old_one_until_the_overlap_ends(
     assert statuses == [401, 401, 200]
 
 
-async def test_anybody_may_read_below_a_public_workspace_and_do_nothing_else(
+async def test_any_caller_may_read_below_a_public_workspace_and_do_nothing_else(
     http: httpx.AsyncClient, workspace: dict[str, Any]
 ) -> None:
     # contract A6

@@ -20,9 +20,9 @@ _KEYS = "/v1/api-keys"
 
 
 async def _made(http: httpx.AsyncClient, **members: Any) -> dict[str, Any]:
-    answer = await http.post(_KEYS, json={"name": "svc:bench", "role": "reader", **members})
-    assert answer.status_code == 201, answer.text
-    record: dict[str, Any] = answer.json()
+    response = await http.post(_KEYS, json={"name": "svc:bench", "role": "reader", **members})
+    assert response.status_code == 201, response.text
+    record: dict[str, Any] = response.json()
     return record
 
 
@@ -36,11 +36,11 @@ def _in(**span: float) -> str:
 
 async def test_a_key_is_made_shown_once_and_works(http: httpx.AsyncClient, settings: WorkspacedSettings) -> None:
     # contract A1, A2, AK2, AK3
-    answer = await http.post(_KEYS, json={"name": " svc:bench ", "role": "pusher", "colour": 1})
-    made = answer.json()
+    response = await http.post(_KEYS, json={"name": " svc:bench ", "role": "pusher", "colour": 1})
+    made = response.json()
     key = made.pop("key")
-    assert (answer.status_code, answer.headers["Location"]) == (201, f"{_KEYS}/{made['id']}")
-    assert (answer.headers["Cache-Control"], answer.headers["X-Ignored-Fields"]) == ("no-store", "colour")
+    assert (response.status_code, response.headers["Location"]) == (201, f"{_KEYS}/{made['id']}")
+    assert (response.headers["Cache-Control"], response.headers["X-Ignored-Fields"]) == ("no-store", "colour")
     assert key_id_of(key) == made["id"]
     assert (made["name"], made["principal"], made["lastFour"], made["guest"]) == (
         "svc:bench",
@@ -58,8 +58,8 @@ async def test_a_key_is_made_shown_once_and_works(http: httpx.AsyncClient, setti
     assert {**read.json(), "lastUsedAt": None} == made
     listed = await http.get(_KEYS)
     assert [one["name"] for one in listed.json()] == ["svc:test", "svc:bench"]
-    for answer in (read, listed):
-        assert key not in answer.text
+    for response in (read, listed):
+        assert key not in response.text
     dump = Outsider(settings.database).everything()
     assert key not in dump
     assert made["id"] in dump
@@ -86,9 +86,9 @@ async def test_a_wrong_body_is_400_and_makes_no_key(
     http: httpx.AsyncClient, body: dict[str, Any], code: str, pointer: str
 ) -> None:
     # contract A2
-    answer = await http.post(_KEYS, json={"name": "x", "role": "reader", **body})
-    assert answer.status_code == 400
-    assert [(error["code"], error["pointer"]) for error in answer.json()["errors"]] == [(code, pointer)]
+    response = await http.post(_KEYS, json={"name": "x", "role": "reader", **body})
+    assert response.status_code == 400
+    assert [(error["code"], error["pointer"]) for error in response.json()["errors"]] == [(code, pointer)]
     assert len((await http.get(_KEYS)).json()) == 1
 
 
@@ -135,7 +135,7 @@ async def test_a_revoked_key_is_401_and_stays_in_the_list(http: httpx.AsyncClien
     rotated = await http.post(f"{_KEYS}/{made['id']}/rotate")
     assert (rotated.status_code, rotated.json()["code"]) == (409, "key_revoked")
     assert (await http.get(f"{_KEYS}/{made['id']}")).json()["revokedAt"] == gone.json()["revokedAt"]
-    for method, path in (("GET", "nobody"), ("DELETE", "nobody"), ("POST", "nobody/rotate")):
+    for method, path in (("GET", "unknown"), ("DELETE", "unknown"), ("POST", "unknown/rotate")):
         assert (await http.request(method, f"{_KEYS}/{path}")).status_code == 404
 
 

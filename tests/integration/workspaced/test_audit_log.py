@@ -16,9 +16,9 @@ from workspaced.storage.factory import transact
 
 
 async def _actions(http: httpx.AsyncClient, **query: str) -> list[str]:
-    answer = await http.get("/v1/audit-log", params={"sortOrder": "ASC", **query})
-    assert answer.status_code == 200, answer.text
-    return [row["action"] for row in answer.json()]
+    response = await http.get("/v1/audit-log", params={"sortOrder": "ASC", **query})
+    assert response.status_code == 200, response.text
+    return [row["action"] for row in response.json()]
 
 
 async def test_every_kind_of_change_leaves_one_row(http: httpx.AsyncClient) -> None:
@@ -59,7 +59,7 @@ async def test_every_kind_of_change_leaves_one_row(http: httpx.AsyncClient) -> N
     ]
 
 
-async def test_a_row_tells_who_what_where_and_no_values(http: httpx.AsyncClient, sink: str) -> None:
+async def test_a_row_names_actor_action_and_target_and_no_values(http: httpx.AsyncClient, sink: str) -> None:
     # contract A8, G26
     await http.post(f"{sink}/mass", json=[{"key": "k", "value": "hidden"}], headers={"X-Request-Id": "r1"})
     await http.patch(f"{sink}/k", json={"value": "hidden too"}, headers={"X-Request-Id": "r2"})

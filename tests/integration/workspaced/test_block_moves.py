@@ -40,9 +40,9 @@ def test_moves_of_several_processes_never_make_a_circle(tmp_path: Path) -> None:
             runs = [
                 pool.submit(_moves, services[seed % _PROCESSES], key, blocks, ids, seed) for seed in range(_CALLERS)
             ]
-            answers = [answer for run in runs for answer in run.result()]
-        assert {answer.status_code for answer in answers} == {200, 422}
-        assert {answer.json()["code"] for answer in answers if answer.status_code == 422} == {"cycle"}
+            responses = [response for run in runs for response in run.result()]
+        assert {response.status_code for response in responses} == {200, 422}
+        assert {response.json()["code"] for response in responses if response.status_code == 422} == {"cycle"}
         listed = http.get(blocks).json()
     by_id = {block["id"]: block for block in listed}
     assert set(by_id) == {workspace["rootBlock"], *ids}

@@ -30,16 +30,16 @@ def root(workspace: dict[str, Any]) -> str:
 
 async def _made(http: httpx.AsyncClient, blocks: str, **members: Any) -> dict[str, Any]:
     body = {"workspace": blocks.split("/")[3], **members}
-    answer = await http.post(blocks, json=body)
-    assert answer.status_code == 201, answer.text
-    record: dict[str, Any] = answer.json()
+    response = await http.post(blocks, json=body)
+    assert response.status_code == 201, response.text
+    record: dict[str, Any] = response.json()
     return record
 
 
 async def _ids(http: httpx.AsyncClient, path: str) -> list[str]:
-    answer = await http.get(path)
-    assert answer.status_code == 200, answer.text
-    return [block["id"] for block in answer.json()]
+    response = await http.get(path)
+    assert response.status_code == 200, response.text
+    return [block["id"] for block in response.json()]
 
 
 async def test_a_block_needs_its_workspace_only_and_goes_below_the_root(
@@ -47,10 +47,10 @@ async def test_a_block_needs_its_workspace_only_and_goes_below_the_root(
 ) -> None:
     # contract B2, B3, G4
     workspace_id = blocks.split("/")[3]
-    answer = await http.post(blocks, json={"workspace": workspace_id.upper()})
-    record = answer.json()
-    assert answer.status_code == 201
-    assert answer.headers["Location"] == f"{blocks}/{record['id']}"
+    response = await http.post(blocks, json={"workspace": workspace_id.upper()})
+    record = response.json()
+    assert response.status_code == 201
+    assert response.headers["Location"] == f"{blocks}/{record['id']}"
     stamps = {name: record.pop(name) for name in ("createdAt", "updatedAt")}
     assert stamps["createdAt"] == stamps["updatedAt"]
     assert record == {
@@ -142,17 +142,17 @@ async def test_a_wrong_create_body_is_400_and_nothing_is_stored(
     http: httpx.AsyncClient, blocks: str, root: str, *, body: dict[str, Any], code: str, pointer: str
 ) -> None:
     # contract B2, G8
-    answer = await http.post(blocks, json={"workspace": blocks.split("/")[3], **body})
-    assert answer.status_code == 400
-    assert [(error["code"], error["pointer"]) for error in answer.json()["errors"]] == [(code, pointer)]
+    response = await http.post(blocks, json={"workspace": blocks.split("/")[3], **body})
+    assert response.status_code == 400
+    assert [(error["code"], error["pointer"]) for error in response.json()["errors"]] == [(code, pointer)]
     assert await _ids(http, blocks) == [root]
 
 
 async def test_what_is_computed_is_ignored_on_create_and_named(http: httpx.AsyncClient, blocks: str) -> None:
     body = {"workspace": blocks.split("/")[3], "children": [_ID], "path": "/", "orderIndex": 9, "interfaces": ["i"]}
-    answer = await http.post(blocks, json=body)
-    assert answer.headers["X-Ignored-Fields"] == "children,interfaces,orderIndex,path"
-    assert (answer.json()["orderIndex"], answer.json()["children"], answer.json()["interfaces"]) == (0, [], [])
+    response = await http.post(blocks, json=body)
+    assert response.headers["X-Ignored-Fields"] == "children,interfaces,orderIndex,path"
+    assert (response.json()["orderIndex"], response.json()["children"], response.json()["interfaces"]) == (0, [], [])
 
 
 @pytest.mark.parametrize(
@@ -181,8 +181,8 @@ async def test_an_id_in_use_is_409_wherever_it_is_in_use_and_free_again_after_a_
     await _made(http, blocks, id=_ID)
     other = (await http.post("/v1/workspace", json={"label": "Other"})).json()["id"]
     for path in (blocks, f"/v1/workspace/{other}/blocks"):
-        answer = await http.post(path, json={"workspace": path.split("/")[3], "id": _ID})
-        assert (answer.status_code, answer.json()["code"]) == (409, "id_in_use")
+        response = await http.post(path, json={"workspace": path.split("/")[3], "id": _ID})
+        assert (response.status_code, response.json()["code"]) == (409, "id_in_use")
     assert (await http.delete(f"{blocks}/{_ID}")).status_code == 200
     assert (await _made(http, blocks, id=_ID))["id"] == _ID
 
@@ -192,8 +192,8 @@ async def test_a_parent_must_be_another_block_of_the_same_workspace(http: httpx.
     foreign = (await http.post("/v1/workspace", json={"label": "Other"})).json()["rootBlock"]
     for parent, code in ((foreign, "parent_not_found"), (str(uuid.uuid4()), "parent_not_found"), (_ID, "cycle")):
         body = {"workspace": blocks.split("/")[3], "id": _ID, "parentBlock": parent}
-        answer = await http.post(blocks, json=body)
-        assert (answer.status_code, answer.json()["code"]) == (422, code)
+        response = await http.post(blocks, json=body)
+        assert (response.status_code, response.json()["code"]) == (422, code)
     assert len(await _ids(http, blocks)) == 1
 
 
@@ -262,8 +262,8 @@ async def test_a_block_of_another_workspace_is_as_absent(http: httpx.AsyncClient
     block = (await _made(http, blocks))["id"]
     other = (await http.post("/v1/workspace", json={"label": "Other"})).json()["id"]
     for method in ("GET", "DELETE", "PATCH"):
-        answer = await http.request(method, f"/v1/workspace/{other}/blocks/{block}", json={"label": "stolen"})
-        assert answer.status_code == 404
+        response = await http.request(method, f"/v1/workspace/{other}/blocks/{block}", json={"label": "stolen"})
+        assert response.status_code == 404
     assert (await http.get(f"{blocks}/{block}")).json()["label"] == ""
 
 
@@ -277,20 +277,20 @@ async def test_every_row_is_401_without_a_key_and_403_with_one_for_elsewhere(
     other = (await http.post("/v1/workspace", json={"label": "Other"})).json()["id"]
     limited = make_key(name="limited", workspace_id=other)
     reader = make_key(name="reader", role="reader")
-    answer = await http.request(method, target, content=b"{", headers={"x-api-key": limited})
-    assert (answer.status_code, answer.json()["error"]) == (403, "Forbidden")
-    answer = await http.request(method, target, content=b"{", headers={"x-api-key": reader})
-    assert answer.status_code == (200 if method == "GET" else 403)
+    response = await http.request(method, target, content=b"{", headers={"x-api-key": limited})
+    assert (response.status_code, response.json()["error"]) == (403, "Forbidden")
+    response = await http.request(method, target, content=b"{", headers={"x-api-key": reader})
+    assert response.status_code == (200 if method == "GET" else 403)
     del http.headers["x-api-key"]
     assert (await http.request(method, target, content=b"{")).status_code == 401
 
 
-async def test_a_patch_answers_exactly_the_types(http: httpx.AsyncClient, blocks: str) -> None:
+async def test_a_patch_returns_exactly_the_types(http: httpx.AsyncClient, blocks: str) -> None:
     # contract B7
     block = await _made(http, blocks, type=["part"])
     path = f"{blocks}/{block['id']}"
-    answer = await http.patch(path, json={"type": ["b", "a", "b"]})
-    assert (answer.status_code, answer.json()) == (200, {"type": ["b", "a"]})
+    response = await http.patch(path, json={"type": ["b", "a", "b"]})
+    assert (response.status_code, response.json()) == (200, {"type": ["b", "a"]})
     assert (await http.patch(path, json={"label": "Bolt"})).json() == {"type": ["b", "a"]}
     assert (await http.patch(path, json={"type": None})).json() == {"type": []}
     whole = await http.patch(path, json={"label": "Nut"}, headers={"Prefer": "return=representation"})
@@ -305,9 +305,9 @@ async def test_a_record_sent_back_as_it_was_read_changes_nothing(
     block = await _made(http, blocks, label="Bolt", multiplicity=0.5, type=["part"])
     for block_id in (block["id"], root):
         before = await http.get(f"{blocks}/{block_id}")
-        answer = await http.patch(f"{blocks}/{block_id}", json=before.json())
-        assert answer.status_code == 200, answer.text
-        assert "workspace" in answer.headers["X-Ignored-Fields"].split(",")
+        response = await http.patch(f"{blocks}/{block_id}", json=before.json())
+        assert response.status_code == 200, response.text
+        assert "workspace" in response.headers["X-Ignored-Fields"].split(",")
         after = await http.get(f"{blocks}/{block_id}")
         assert (after.json(), after.headers["ETag"]) == (before.json(), before.headers["ETag"])
 
@@ -362,7 +362,7 @@ async def test_a_block_can_not_come_below_itself_and_the_root_can_not_move(clien
     assert all(block.label != "x" for block in await client.list_blocks(workspace.id))
 
 
-async def test_a_leaf_is_deleted_and_answers_what_it_was(client: AsyncClient) -> None:
+async def test_a_deleted_leaf_is_returned_as_it_was(client: AsyncClient) -> None:
     # contract B6
     workspace = await client.create_workspace("Rocket")
     block = await client.create_block(workspace.id, label="Bolt")
@@ -457,7 +457,7 @@ async def test_a_block_more_or_less_is_another_version_of_its_workspace_and_a_la
     assert (await http.get(workspace, headers={"If-None-Match": grown})).status_code == 200
 
 
-async def test_anybody_may_read_the_blocks_of_a_public_workspace(http: httpx.AsyncClient) -> None:
+async def test_any_caller_may_read_the_blocks_of_a_public_workspace(http: httpx.AsyncClient) -> None:
     made = (await http.post("/v1/workspace", json={"label": "Open", "publicCanReadEnabled": True})).json()
     del http.headers["x-api-key"]
     blocks = f"/v1/workspace/{made['id']}/blocks"

@@ -23,12 +23,12 @@ def files(http: httpx.AsyncClient, workspace: dict[str, Any]) -> CloudFiles:
 
 async def test_a_file_comes_to_exist_in_one_request(files: CloudFiles) -> None:
     # contract C10, CS6
-    answer = await files.http.post(
+    response = await files.http.post(
         FILES, params={"workspaceId": files.workspace, "fileName": "Größe.bin"}, content=b"abc"
     )
-    assert answer.status_code == 201
-    record = answer.json()
-    assert answer.headers["Location"] == f"{FILES}/{record['id']}"
+    assert response.status_code == 201
+    record = response.json()
+    assert response.headers["Location"] == f"{FILES}/{record['id']}"
     assert {name: record[name] for name in ("workspaceId", "fileName", "contentType", "size", "version", "status")} == {
         "workspaceId": files.workspace,
         "fileName": "Größe.bin",
@@ -140,8 +140,8 @@ async def test_an_id_of_something_else_is_refused_without_a_hint(files: CloudFil
     assert (await files.http.post(f"{FILES}/upload-link", json=body)).json()["code"] == "id_in_use"
     await files.http.delete(f"{FILES}/{supplied}", params={"workspaceId": files.workspace})
     body["workspaceId"] = files.workspace
-    answer = await files.http.post(f"{FILES}/upload-link", json=body)
-    assert (answer.status_code, answer.json()["code"]) == (409, "id_in_use")
+    response = await files.http.post(f"{FILES}/upload-link", json=body)
+    assert (response.status_code, response.json()["code"]) == (409, "id_in_use")
 
 
 async def test_cs1_deletes_softly_and_a_second_time_not_at_all(files: CloudFiles) -> None:
@@ -258,7 +258,7 @@ async def test_absent_foreign_and_forbidden_are_refused_with_the_same_words(
     # contract C9
     file = (await files.upload())["id"]
     other = (await files.http.post("/v1/workspace", json={"label": "other"})).json()["id"]
-    stranger = {"x-api-key": make_key(name="svc:stranger", role="editor", workspace_id=other)}
+    other_caller = {"x-api-key": make_key(name="svc:other", role="editor", workspace_id=other)}
     reader = {"x-api-key": make_key(name="svc:reader", role="reader", workspace_id=files.workspace)}
     rows = [
         ("GET", "{}", None),
@@ -273,26 +273,26 @@ async def test_absent_foreign_and_forbidden_are_refused_with_the_same_words(
     ]
     for method, path, body in rows:
         bodies = set()
-        for headers, name in ((stranger, file), (stranger, ABSENT), ({}, ABSENT), ({}, "no-uuid")):
-            answer = await files.http.request(method, f"{FILES}/{path.format(name)}", json=body, headers=headers)
-            assert answer.status_code == 403, (method, path)
-            problem = answer.json()
+        for headers, name in ((other_caller, file), (other_caller, ABSENT), ({}, ABSENT), ({}, "no-uuid")):
+            response = await files.http.request(method, f"{FILES}/{path.format(name)}", json=body, headers=headers)
+            assert response.status_code == 403, (method, path)
+            problem = response.json()
             bodies.add((problem["code"], problem["detail"], problem["error"]))
         assert len(bodies) == 1
         wanted = 403 if method != "GET" else 200
-        answer = await files.http.request(method, f"{FILES}/{path.format(file)}", json=body, headers=reader)
-        assert answer.status_code == wanted, (method, path)
-    for answer in (
+        response = await files.http.request(method, f"{FILES}/{path.format(file)}", json=body, headers=reader)
+        assert response.status_code == wanted, (method, path)
+    for response in (
         await files.http.post(
-            FILES, params={"workspaceId": files.workspace, "fileName": "x"}, content=b"x", headers=stranger
+            FILES, params={"workspaceId": files.workspace, "fileName": "x"}, content=b"x", headers=other_caller
         ),
         await files.http.post(
-            f"{FILES}/upload-link", json={"workspaceId": files.workspace, "fileName": "x"}, headers=stranger
+            f"{FILES}/upload-link", json={"workspaceId": files.workspace, "fileName": "x"}, headers=other_caller
         ),
-        await files.http.get(FILES, params={"workspaceId": files.workspace}, headers=stranger),
+        await files.http.get(FILES, params={"workspaceId": files.workspace}, headers=other_caller),
         await files.http.get(FILES, params={"workspaceId": ABSENT}),
     ):
-        assert answer.status_code == 403
+        assert response.status_code == 403
     assert (await files.record(file))["version"] == 1
 
 
@@ -308,9 +308,9 @@ async def test_without_a_key_only_what_is_public_is_read(files: CloudFiles) -> N
     ]
     del files.http.headers["x-api-key"]
     for path in (*reads, f"{FILES}/{ABSENT}", FILES, f"{FILES}?workspaceId=x"):
-        answer = await files.http.get(path)
-        assert answer.status_code == 401, path
-        assert "WWW-Authenticate" in answer.headers
+        response = await files.http.get(path)
+        assert response.status_code == 401, path
+        assert "WWW-Authenticate" in response.headers
 
 
 async def test_a_public_workspace_shows_its_files_but_gives_none_away_where_exports_are_off(
@@ -320,8 +320,8 @@ async def test_a_public_workspace_shows_its_files_but_gives_none_away_where_expo
     file = (await files.upload("a.txt", b"text"))["id"]
     key = make_key(name="svc:flags")
     flags = {"publicCanReadEnabled": True}
-    answer = await files.http.patch(f"/v1/workspace/{files.workspace}", json=flags, headers={"x-api-key": key})
-    assert answer.status_code == 200
+    response = await files.http.patch(f"/v1/workspace/{files.workspace}", json=flags, headers={"x-api-key": key})
+    assert response.status_code == 200
     owned = files.http.headers.pop("x-api-key")
     for path in (f"{FILES}/{file}", f"{FILES}?workspaceId={files.workspace}", f"{FILES}/metadata/{file}"):
         assert (await files.http.get(path)).status_code == 200
@@ -343,17 +343,17 @@ async def test_the_list_is_of_one_workspace_in_the_order_that_is_asked_for(files
         await files.upload(name, content)
 
     async def names(query: str) -> list[str]:
-        answer = await files.http.get(f"{FILES}?workspaceId={files.workspace}{query}")
-        assert answer.status_code == 200, answer.text
-        assert answer.headers["X-Total-Count"] == "3"
-        return [one["fileName"] for one in answer.json()]
+        response = await files.http.get(f"{FILES}?workspaceId={files.workspace}{query}")
+        assert response.status_code == 200, response.text
+        assert response.headers["X-Total-Count"] == "3"
+        return [one["fileName"] for one in response.json()]
 
     assert await names("") == ["b.bin", "a.bin", "c.bin"]
     assert await names("&sortedBy=fileName") == ["a.bin", "b.bin", "c.bin"]
     assert await names("&sortedBy=size&sortOrder=DESC&take=2") == ["a.bin", "c.bin"]
-    answer = await files.http.get(f"{FILES}?workspaceId={files.workspace}&take=1&skip=1")
-    assert 'rel="next"' in answer.headers["Link"]
-    assert 'rel="prev"' in answer.headers["Link"]
+    response = await files.http.get(f"{FILES}?workspaceId={files.workspace}&take=1&skip=1")
+    assert 'rel="next"' in response.headers["Link"]
+    assert 'rel="prev"' in response.headers["Link"]
     for bad in ("", "?workspaceId=x", f"?workspaceId={files.workspace}&take=0", "?workspaceId=&sortedBy=fileName"):
         assert (await files.http.get(f"{FILES}{bad}")).status_code == 400
 
@@ -381,7 +381,7 @@ async def test_files_of_a_deleted_workspace_are_as_absent(files: CloudFiles) -> 
     assert (await files.http.post(FILES, params=params, content=b"x")).status_code == 403
 
 
-async def test_a_repeated_post_gets_the_first_answer_and_makes_no_second_file(files: CloudFiles) -> None:
+async def test_a_repeated_post_gets_the_first_response_and_creates_no_second_file(files: CloudFiles) -> None:
     params = {"workspaceId": files.workspace, "fileName": "a.bin"}
     headers = {"Idempotency-Key": "one"}
     first = await files.http.post(FILES, params=params, content=b"abc", headers=headers)
@@ -419,9 +419,9 @@ async def test_the_signature_of_an_upload_link_is_not_in_the_database(
     assert again.content == first.content
     refused = {**wanted, "fileName": ""}
     headers["Idempotency-Key"] = "refused"
-    answers = [await files.http.post(f"{FILES}/upload-link", json=refused, headers=headers) for _ in range(2)]
-    assert [answer.status_code for answer in answers] == [400, 400]
-    assert answers[0].json()["errors"] == answers[1].json()["errors"]
+    responses = [await files.http.post(f"{FILES}/upload-link", json=refused, headers=headers) for _ in range(2)]
+    assert [response.status_code for response in responses] == [400, 400]
+    assert responses[0].json()["errors"] == responses[1].json()["errors"]
 
 
 async def test_every_change_is_in_the_audit_log(files: CloudFiles) -> None:

@@ -55,20 +55,20 @@ async def test_a_download_is_saved_and_never_shown(files: CloudFiles) -> None:
     # contract C8, CS13
     script = b"<script>alert(1)</script>"
     file = await files.upload("Größe 部品.html", script, contentType="text/html")
-    answer = await files.http.get(f"{FILES}/download/{file['id']}")
-    assert (answer.status_code, answer.content) == (200, script)
-    assert answer.headers["Content-Type"] == "text/html"
-    assert answer.headers["Content-Length"] == str(len(script))
-    assert answer.headers["Content-Disposition"].startswith("attachment; ")
-    assert "filename*=UTF-8''Gr%C3%B6%C3%9Fe%20%E9%83%A8%E5%93%81.html" in answer.headers["Content-Disposition"]
-    assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    assert answer.headers["Content-Security-Policy"].startswith("sandbox")
-    assert answer.headers["Accept-Ranges"] == "bytes"
-    assert answer.headers["ETag"] == f'"{file["sha256"]}"'
+    response = await files.http.get(f"{FILES}/download/{file['id']}")
+    assert (response.status_code, response.content) == (200, script)
+    assert response.headers["Content-Type"] == "text/html"
+    assert response.headers["Content-Length"] == str(len(script))
+    assert response.headers["Content-Disposition"].startswith("attachment; ")
+    assert "filename*=UTF-8''Gr%C3%B6%C3%9Fe%20%E9%83%A8%E5%93%81.html" in response.headers["Content-Disposition"]
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+    assert response.headers["Content-Security-Policy"].startswith("sandbox")
+    assert response.headers["Accept-Ranges"] == "bytes"
+    assert response.headers["ETag"] == f'"{file["sha256"]}"'
     head = await files.http.head(f"{FILES}/download/{file['id']}")
     assert head.content == b""
     for name in ("Content-Length", "Content-Type", "ETag", "Content-Disposition"):
-        assert head.headers[name] == answer.headers[name]
+        assert head.headers[name] == response.headers[name]
 
 
 async def test_ranges_are_served_and_bound_to_a_version(files: CloudFiles) -> None:
@@ -101,8 +101,8 @@ async def test_an_empty_file_is_a_file(files: CloudFiles, settings: WorkspacedSe
     assert file["size"] == 0
     assert await files.content(file["id"]) == b""
     assert _stored(settings) == {hashlib.sha256(b"").hexdigest()}
-    answer = await files.http.get(f"{FILES}/download/{file['id']}", headers={"Range": "bytes=0-0"})
-    assert answer.status_code == 416
+    response = await files.http.get(f"{FILES}/download/{file['id']}", headers={"Range": "bytes=0-0"})
+    assert response.status_code == 416
 
 
 async def test_older_versions_keep_their_bytes_and_names(files: CloudFiles) -> None:
@@ -145,9 +145,9 @@ async def test_versions_uploaded_at_once_get_numbers_of_their_own(files: CloudFi
 
 async def test_one_link_used_by_two_at_once_takes_one(files: CloudFiles) -> None:
     link = await files.link()
-    answers = await asyncio.gather(*(files.http.put(link["uploadUrl"], content=bytes([n])) for n in range(4)))
-    assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
-    taken = next(answer.json()["sha256"] for answer in answers if answer.status_code == 200)
+    responses = await asyncio.gather(*(files.http.put(link["uploadUrl"], content=bytes([n])) for n in range(4)))
+    assert sorted(response.status_code for response in responses) == [200, 409, 409, 409]
+    taken = next(response.json()["sha256"] for response in responses if response.status_code == 200)
     assert (await files.http.post(f"{FILES}/upload-complete/{link['id']}")).json()["sha256"] == taken
 
 
@@ -194,8 +194,8 @@ async def test_more_than_a_file_may_have_is_refused_while_it_comes(
                 yield b"x" * 65_536
 
         params = {"workspaceId": files.workspace, "fileName": "a.bin"}
-        answer = await files.http.post(FILES, params=params, content=endless())
-        assert (answer.status_code, answer.headers["Connection"]) == (413, "close")
+        response = await files.http.post(FILES, params=params, content=endless())
+        assert (response.status_code, response.headers["Connection"]) == (413, "close")
         assert (await files.http.post(FILES, params=params, content=b"x" * 1_000_001)).status_code == 413
         assert (await files.http.post(FILES, params=params, content=b"x" * 1_000_000)).status_code == 201
         link = await files.link()
@@ -210,9 +210,9 @@ async def test_a_packed_upload_is_stored_unpacked(files: CloudFiles) -> None:
     packed, digest = gzip.compress(content), hashlib.sha256(content).hexdigest()
     headers = {"Content-Encoding": "gzip"}
     params = {"workspaceId": files.workspace, "fileName": "a.bin", "sha256": digest}
-    answer = await files.http.post(FILES, params=params, content=packed, headers=headers)
-    assert (answer.status_code, answer.json()["size"], answer.json()["sha256"]) == (201, len(content), digest)
-    assert await files.content(answer.json()["id"]) == content
+    response = await files.http.post(FILES, params=params, content=packed, headers=headers)
+    assert (response.status_code, response.json()["size"], response.json()["sha256"]) == (201, len(content), digest)
+    assert await files.content(response.json()["id"]) == content
     link = await files.link(size=len(content))
     received = await files.http.put(link["uploadUrl"], content=packed, headers=headers)
     assert (received.status_code, received.json()["size"]) == (200, len(content))
@@ -222,9 +222,9 @@ async def test_packed_bytes_of_any_kind_unpack_to_what_was_packed(files: CloudFi
     for content in (b"", b"x", os.urandom(3_000_000), bytes(3_000_000)):
         params = {"workspaceId": files.workspace, "fileName": "a.bin"}
         packed = gzip.compress(content)
-        answer = await files.http.post(FILES, params=params, content=packed, headers={"Content-Encoding": "gzip"})
-        assert answer.status_code == 201
-        assert await files.content(answer.json()["id"]) == content
+        response = await files.http.post(FILES, params=params, content=packed, headers={"Content-Encoding": "gzip"})
+        assert response.status_code == 201
+        assert await files.content(response.json()["id"]) == content
 
 
 async def test_what_can_not_be_unpacked_is_refused_and_leaves_nothing(
@@ -243,11 +243,11 @@ async def test_what_can_not_be_unpacked_is_refused_and_leaves_nothing(
             (gzip.compress(b"abc"), "gzip, gzip", 415, "unsupported_coding"),
         ):
             headers = {"Content-Encoding": coding}
-            for answer in (
+            for response in (
                 await files.http.post(FILES, params=params, content=content, headers=headers),
                 await files.http.put(link["uploadUrl"], content=content, headers=headers),
             ):
-                assert (answer.status_code, answer.json()["code"]) == (status, code)
+                assert (response.status_code, response.json()["code"]) == (status, code)
     assert _stored(settings) == set()
 
 
@@ -260,22 +260,22 @@ async def test_a_full_disk_is_a_503_with_a_sentence_and_leaves_nothing(
     params = {"workspaceId": files.workspace, "fileName": "a.bin"}
     with monkeypatch.context() as disk:
         disk.setattr(os, "fsync", full)
-        answer = await files.http.post(FILES, params=params, content=b"abc")
-    assert (answer.status_code, answer.json()["code"]) == (503, "storage_full")
-    assert answer.json()["detail"] == "The disk that holds files is full."
-    assert "Retry-After" in answer.headers
+        response = await files.http.post(FILES, params=params, content=b"abc")
+    assert (response.status_code, response.json()["code"]) == (503, "storage_full")
+    assert response.json()["detail"] == "The disk that holds files is full."
+    assert "Retry-After" in response.headers
     assert _stored(settings) == set()
     assert (await files.http.get(FILES, params={"workspaceId": files.workspace})).json() == []
     assert (await files.http.post(FILES, params=params, content=b"abc")).status_code == 201
 
 
-async def test_bytes_that_are_missing_are_told_before_the_answer_begins(
+async def test_missing_bytes_are_reported_before_the_response_begins(
     files: CloudFiles, settings: WorkspacedSettings
 ) -> None:
     file = await files.upload(content=b"abc")
     (settings.blobs / file["sha256"][:2] / file["sha256"][2:]).unlink()
-    answer = await files.http.get(f"{FILES}/download/{file['id']}")
-    assert (answer.status_code, answer.json()["code"]) == (503, "bytes_missing")
+    response = await files.http.get(f"{FILES}/download/{file['id']}")
+    assert (response.status_code, response.json()["code"]) == (503, "bytes_missing")
 
 
 @pytest.mark.parametrize(
@@ -292,9 +292,9 @@ async def test_a_workspace_has_quotas(
     async with _another(dataclasses.replace(settings, limits=limits), make_key) as (files, _):
         await files.upload(content=b"1234")
         params = {"workspaceId": files.workspace, "fileName": "a.bin"}
-        answer = await files.http.post(FILES, params=params, content=b"12")
-        assert (answer.status_code, answer.json()["code"]) == (409, "quota_exceeded")
-        assert sentence in answer.json()["detail"]
+        response = await files.http.post(FILES, params=params, content=b"12")
+        assert (response.status_code, response.json()["code"]) == (409, "quota_exceeded")
+        assert sentence in response.json()["detail"]
 
 
 async def test_a_file_has_so_many_versions_and_no_more(settings: WorkspacedSettings, make_key: MakeKey) -> None:
@@ -461,7 +461,7 @@ async def test_a_reader_that_goes_away_leaves_no_file_open(blobs: DiskBlobs) -> 
     assert b"".join([part async for part in blobs.read(incoming.sha256, start=1, length=5)]) == content[1:6]
 
 
-async def test_a_folder_that_cant_be_written_is_told(blobs: DiskBlobs, tmp_path: Path) -> None:
+async def test_a_folder_that_cannot_be_written_is_reported(blobs: DiskBlobs, tmp_path: Path) -> None:
     (tmp_path / "blobs" / "incoming").rmdir()
     (tmp_path / "blobs" / "incoming").write_bytes(b"a file in its place")
     with pytest.raises(UnavailableProblem, match="can't be used"):

@@ -25,7 +25,7 @@ from workspaced.storage.factory import transact
 ABSENT: Final = "9c5b94b1-35ad-49bb-b118-8e8fc24abf80"
 UNSAFE: Final = "http://127.0.0.1/hook"
 
-# The table's last column, as it stands there. V: 400. V*: 400 in the document's words. N: 404, or (files) 403. K: ClientId.
+# The table's last column, as it is there. V: 400. V*: 400 in the document's words. N: 404, or (files) 403. K: ClientId.
 # T: 413 and 415. I: 412. Y: 422 for another body under the key.
 MARKS: Final = {
     "DS1": "N 304", "DS2": "V* N", "DS3": "V* N", "DS4": "N V 304", "DS5": "K V T Y 409", "DS6": "V* K T N I",
@@ -100,11 +100,11 @@ async def test_the_failures_that_are_common_to_all_rows(
     made = await http.post("/v1/api-keys", json={"name": "svc:narrow", "role": "owner", "scopes": ["audit:read"]})
     narrow = {"x-api-key": made.json()["key"]}
     got = {}
-    async with httpx.AsyncClient(transport=transport, base_url="http://service") as nobody:
+    async with httpx.AsyncClient(transport=transport, base_url="http://service") as anonymous:
         for row in ROWS:
             refused = await http.request("TRACE", _path(row, world))
             got[row.id] = (
-                (await nobody.request(row.method, **_sound(row, world))).status_code,
+                (await anonymous.request(row.method, **_sound(row, world))).status_code,
                 (await http.request(row.method, **_sound(row, world, headers=narrow))).status_code,
                 refused.status_code,
                 row.method in refused.headers["Allow"].split(", "),
@@ -121,15 +121,15 @@ async def test_each_failure_of_each_row(http: httpx.AsyncClient, settings: Works
     for row in ROWS:
         for mark in MARKS[row.id].split():
             for attempt, wanted in _attempts(row, mark, world, settings.limits):
-                answer = await http.request(row.method, **attempt)
+                response = await http.request(row.method, **attempt)
                 if mark == "304":
-                    again = {**attempt["headers"], "If-None-Match": answer.headers["ETag"]}
-                    answer = await http.request(row.method, **{**attempt, "headers": again})
-                said = answer.headers.get("X-Error-Code", "")
-                if answer.status_code != wanted[0] or (wanted[1] and said != wanted[1]):
-                    wrong.append((row.id, mark, wanted, answer.status_code, said, answer.text[:200]))
-                if mark == "V*" and answer.content != b'{"error":"Invalid request"}':
-                    wrong.append((row.id, mark, answer.text[:200]))
+                    again = {**attempt["headers"], "If-None-Match": response.headers["ETag"]}
+                    response = await http.request(row.method, **{**attempt, "headers": again})
+                said = response.headers.get("X-Error-Code", "")
+                if response.status_code != wanted[0] or (wanted[1] and said != wanted[1]):
+                    wrong.append((row.id, mark, wanted, response.status_code, said, response.text[:200]))
+                if mark == "V*" and response.content != b'{"error":"Invalid request"}':
+                    wrong.append((row.id, mark, response.text[:200]))
     assert wrong == []
     assert await _state(http, world) == before
 
@@ -159,18 +159,18 @@ async def test_every_row_is_429_once_its_caller_has_come_too_often(
         for _ in range(10):
             await http.get("/v1/workspace")
         for row in ROWS:
-            answer = await http.request(row.method, **_sound(row, world))
-            assert (answer.status_code, answer.json()["code"]) == (429, "rate_limited"), row.id
-            assert int(answer.headers["Retry-After"]) > 0
+            response = await http.request(row.method, **_sound(row, world))
+            assert (response.status_code, response.json()["code"]) == (429, "rate_limited"), row.id
+            assert int(response.headers["Retry-After"]) > 0
 
 
 async def test_every_row_is_503_while_the_database_is_away(settings: WorkspacedSettings) -> None:
-    away = dataclasses.replace(settings, postgres=postgres_address("postgresql://nobody@127.0.0.1:1/nowhere"))
+    away = dataclasses.replace(settings, postgres=postgres_address("postgresql://unknown@127.0.0.1:1/nowhere"))
     world = World(**{field.name: ABSENT for field in dataclasses.fields(World)})
     async with _service(away, "edw_any") as (http, _):
         for row in ROWS:
-            answer = await http.request(row.method, **_sound(row, world))
-            assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5"), row.id
+            response = await http.request(row.method, **_sound(row, world))
+            assert (response.status_code, response.headers["Retry-After"]) == (503, "5"), row.id
 
 
 @pytest.mark.parametrize(
@@ -192,12 +192,12 @@ async def test_a_quota_that_is_used_up_is_409(
     limits = dataclasses.replace(settings.limits, **{quota: full})
     async with _service(dataclasses.replace(settings, limits=limits), make_key()) as (http, _):
         world = await one_of_each(http)
-        answer = await http.request(the_row.method, **_sound(the_row, world))
-        assert (answer.status_code, answer.json()["code"]) == (409, "quota_exceeded")
+        response = await http.request(the_row.method, **_sound(the_row, world))
+        assert (response.status_code, response.json()["code"]) == (409, "quota_exceeded")
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.id in EVENTS], ids=lambda row: row.id)
-async def test_each_row_tells_its_events_and_no_others(
+async def test_each_row_emits_its_events_and_no_others(
     http: httpx.AsyncClient, settings: WorkspacedSettings, row: Row
 ) -> None:
     # contract H7
@@ -205,26 +205,26 @@ async def test_each_row_tells_its_events_and_no_others(
     if row.id == "CS5":
         await _converted(http, world)
     await _subscribe(http, world)
-    told_before = len(_told(settings))
+    earlier = len(_reported(settings))
     sound = _sound(row, world)
     if row.id in CHANGING:
         sound["json"] = CHANGING[row.id]
-    answer = await http.request(row.method, **sound)
-    assert answer.is_success, answer.text
+    response = await http.request(row.method, **sound)
+    assert response.is_success, response.text
     if row.id == "CS5":
         await _converted(http, world)
-    told = _told(settings)[told_before:]
-    assert [one for one in told if "conversion" not in one or one in EVENTS[row.id]] == EVENTS[row.id]
+    reported = _reported(settings)[earlier:]
+    assert [one for one in reported if "conversion" not in one or one in EVENTS[row.id]] == EVENTS[row.id]
 
 
-async def test_the_other_rows_tell_nothing(http: httpx.AsyncClient, settings: WorkspacedSettings) -> None:
+async def test_the_other_rows_emit_no_event(http: httpx.AsyncClient, settings: WorkspacedSettings) -> None:
     world = await one_of_each(http)
     await _subscribe(http, world)
     for row in sorted(ROWS, key=lambda row: row.id == "WH4"):  # it deletes what the others need
         if row.id not in EVENTS:
-            answer = await http.request(row.method, **_sound(row, world))
-            assert answer.is_success, (row.id, answer.text)
-    assert [one for one in _told(settings) if "conversion" not in one] == []  # that of the file goes its own way
+            response = await http.request(row.method, **_sound(row, world))
+            assert response.is_success, (row.id, response.text)
+    assert [one for one in _reported(settings) if "conversion" not in one] == []  # that of the file goes its own way
 
 
 async def _subscribe(http: httpx.AsyncClient, world: World) -> None:
@@ -317,7 +317,7 @@ def _filled(value: Any, world: World) -> Any:
     return json.loads(text)
 
 
-def _told(settings: WorkspacedSettings) -> list[str]:
+def _reported(settings: WorkspacedSettings) -> list[str]:
     rows = transact(settings.database, lambda tx: tx.all("SELECT type FROM event ORDER BY number"))
     return [str(row[0]) for row in rows]
 

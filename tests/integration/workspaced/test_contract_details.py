@@ -33,7 +33,7 @@ async def test_the_last_of_two_equal_members_counts(http: httpx.AsyncClient, sin
     assert pushed.json()["value"] == "last"
 
 
-async def test_answers_are_private_unless_the_operation_says_otherwise(http: httpx.AsyncClient, sink: str) -> None:
+async def test_responses_are_private_unless_the_operation_says_otherwise(http: httpx.AsyncClient, sink: str) -> None:
     # contract G36
     for path in (sink, f"{sink}/absent", "/v1/workspace", "/healthz"):
         assert (await http.get(path)).headers["Cache-Control"] == "private, no-cache"
@@ -56,7 +56,7 @@ async def test_what_is_refused_before_the_body_is_read_is_not_kept(http: httpx.A
         await http.post(sinks, content=body, headers={**key, "Content-Type": "text/plain"}),
         await http.post(sinks, content=b" " * 16_777_217, headers=key),
     ]
-    assert [answer.status_code for answer in refused] == [401, 415, 413]
+    assert [response.status_code for response in refused] == [401, 415, 413]
     first = await http.post(sinks, content=body, headers=key)
     assert (first.status_code, "Idempotent-Replayed" in first.headers) == (201, False)
 

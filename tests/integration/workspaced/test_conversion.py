@@ -1,4 +1,4 @@
-"""Conversions as jobs: queued, leased, tried again, asked for again, stopped; and what is told of them."""
+"""Conversions as jobs: queued, leased, tried again, requested again, stopped; and their events."""
 
 from __future__ import annotations
 
@@ -46,21 +46,21 @@ async def _service(
             yield CloudFiles(http=http, workspace=workspace)
 
 
-def _paced(settings: WorkspacedSettings, **pace: Any) -> WorkspacedSettings:
-    return dataclasses.replace(settings, conversion=ConversionSettings(**pace))
+def _paced(settings: WorkspacedSettings, **limits: Any) -> WorkspacedSettings:
+    return dataclasses.replace(settings, conversion=ConversionSettings(**limits))
 
 
 async def _converting() -> set[int]:
     """The process of a conversion, once it is there."""
     async with asyncio.timeout(DEADLINE_SECONDS):
-        while not (found := conversion_processes()):  # noqa: ASYNC110  a claim is told before its process begins
+        while not (found := conversion_processes()):  # noqa: ASYNC110  a claim is committed before its process starts
             await asyncio.sleep(0.01)
     return found
 
 
 async def _ended(processes: set[int]) -> None:
     async with asyncio.timeout(DEADLINE_SECONDS):
-        while conversion_processes() & processes:  # noqa: ASYNC110  the end of a process signals nobody but its parent
+        while conversion_processes() & processes:  # noqa: ASYNC110  only its parent gets a signal of its end
             await asyncio.sleep(0.01)
 
 
@@ -88,7 +88,7 @@ async def test_an_upload_is_converted_and_what_is_made_can_be_downloaded(
         assert former.json()["rowCount"] == 1, "the outputs of older versions stay"
 
 
-async def test_a_type_without_a_converter_requires_none_until_somebody_asks(
+async def test_a_type_without_a_converter_needs_none_until_a_conversion_is_requested(
     settings: WorkspacedSettings, make_key: MakeKey
 ) -> None:
     async with _service(settings, make_key()) as files:
@@ -117,8 +117,8 @@ async def test_cs5_reruns_what_succeeded(settings: WorkspacedSettings, make_key:
     async with _service(settings, make_key()) as files:
         file = (await files.upload("mass.csv", CSV))["id"]
         before = await files.conversion(file)
-        answer = await files.http.post(f"{FILES}/retry-conversion/{file}")
-        assert (answer.status_code, answer.content) == (200, b"")
+        response = await files.http.post(f"{FILES}/retry-conversion/{file}")
+        assert (response.status_code, response.content) == (200, b"")
         after = await files.conversion(file, attempt=2)
         assert (after["state"], after["attempt"]) == ("succeeded", 2)
         assert after["startedAt"] >= before["finishedAt"]
@@ -195,7 +195,7 @@ async def test_a_service_that_stops_gives_back_what_it_was_converting(
 async def test_a_service_that_stops_while_it_claims_gives_that_back_too(
     settings: WorkspacedSettings, make_key: MakeKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    claimed, answering = asyncio.Event(), asyncio.Event()
+    claimed, responding = asyncio.Event(), asyncio.Event()
 
     def late(store: type[StoreOfProcess]) -> None:
         write = store.write
@@ -204,7 +204,7 @@ async def test_a_service_that_stops_while_it_claims_gives_that_back_too(
             result = await write(self, work, weight=weight)
             if isinstance(result, ConversionClaim):
                 claimed.set()
-                await answering.wait()
+                await responding.wait()
             return result
 
         monkeypatch.setattr(store, "write", held)
@@ -215,7 +215,7 @@ async def test_a_service_that_stops_while_it_claims_gives_that_back_too(
         await files.upload("long.csv", LONG_CSV)
         async with asyncio.timeout(DEADLINE_SECONDS):
             await claimed.wait()
-        asyncio.get_running_loop().call_later(0.2, answering.set)
+        asyncio.get_running_loop().call_later(0.2, responding.set)
     row = transact(settings.database, lambda tx: tx.one("SELECT state, lease FROM conversion"))
     assert row is not None
     assert tuple(row) == ("pending", None)
@@ -254,26 +254,26 @@ async def test_a_lease_that_ran_out_is_taken_over(settings: WorkspacedSettings, 
     # contract C6
     clock = ManualClock()
     key = make_key()
-    nobody = _paced(settings, at_once=0)
-    async with _service(nobody, key, clock) as files:
+    no_converter = _paced(settings, at_once=0)
+    async with _service(no_converter, key, clock) as files:
         file = (await files.upload("mass.csv", CSV))["id"]
-        pace = ConversionSettings()
+        limits = ConversionSettings()
         held = transact(
-            settings.database, lambda tx: conversion_store.claim(tx, lease="gone/1", pace=pace, now=clock.now())
+            settings.database, lambda tx: conversion_store.claim(tx, lease="gone/1", pace=limits, now=clock.now())
         )
         assert held is not None
         assert (await files.record(file))["conversion"]["state"] == "in_progress"
     async with _service(settings, key, clock) as files:
         assert (await files.record(file))["conversion"]["state"] == "in_progress", "as long as the lease lasts"
-        await clock.advance(pace.lease_seconds)
+        await clock.advance(limits.lease_seconds)
         done = await files.conversion(file)
         assert (done["state"], done["attempt"]) == ("succeeded", 2)
     assert transact(settings.database, lambda tx: conversion_store.succeed(tx, held, [], now=clock.now())) is False
     late = transact(
         settings.database,
-        lambda tx: conversion_store.fail(tx, held, "internal", "too late", pace=pace, now=clock.now()),
+        lambda tx: conversion_store.fail(tx, held, "internal", "too late", pace=limits, now=clock.now()),
     )
-    assert late is None, "who lost his lease changes nothing any more"
+    assert late is None, "a worker without its lease changes nothing"
 
 
 async def test_a_file_that_kills_whoever_converts_it_is_given_up(
@@ -282,18 +282,18 @@ async def test_a_file_that_kills_whoever_converts_it_is_given_up(
     clock = ManualClock()
     async with _service(_paced(settings, at_once=0), make_key(), clock) as files:
         file = (await files.upload("mass.csv", CSV))["id"]
-        pace = ConversionSettings()
+        limits = ConversionSettings()
         for number in range(4):
             claimed = transact(
                 settings.database,
                 lambda tx, number=number: conversion_store.claim(  # type: ignore[misc]
-                    tx, lease=f"gone/{number}", pace=pace, now=clock.now()
+                    tx, lease=f"gone/{number}", pace=limits, now=clock.now()
                 ),
             )
             assert claimed is not None, number
-            await clock.advance(pace.lease_seconds)
+            await clock.advance(limits.lease_seconds)
         last = transact(
-            settings.database, lambda tx: conversion_store.claim(tx, lease="gone/5", pace=pace, now=clock.now())
+            settings.database, lambda tx: conversion_store.claim(tx, lease="gone/5", pace=limits, now=clock.now())
         )
         assert last is None
         failed = (await files.record(file))["conversion"]
@@ -309,7 +309,7 @@ async def test_two_processes_convert_a_file_once(settings: WorkspacedSettings, m
             assert (await one.conversion(record["id"]))["attempt"] == 1
 
 
-async def test_every_change_of_a_file_and_its_conversion_is_told(
+async def test_every_change_of_a_file_and_its_conversion_emits_an_event(
     settings: WorkspacedSettings, make_key: MakeKey
 ) -> None:
     open_egress = dataclasses.replace(settings, egress=EgressRules.from_environment({}, dev=True))
@@ -334,10 +334,10 @@ async def test_every_change_of_a_file_and_its_conversion_is_told(
             await files.http.post(f"{FILES}/upload-complete/{file}")
             await files.conversion(file, "failed")
             await files.http.delete(f"{FILES}/{file}", params={"workspaceId": files.workspace})
-            told = [(await arrival(receiver)).event for _ in range(11)]
-    for event in told:
+            events = [(await arrival(receiver)).event for _ in range(11)]
+    for event in events:
         assert fits(event, schemas[event["type"]], schemas[event["type"]]), event
-    assert [event["type"].removeprefix("cloud_storage.") for event in told] == [
+    assert [event["type"].removeprefix("cloud_storage.") for event in events] == [
         "file.created",
         "conversion.started",
         "conversion.succeeded",
@@ -350,20 +350,20 @@ async def test_every_change_of_a_file_and_its_conversion_is_told(
         "conversion.failed",
         "file.deleted",
     ]
-    assert [event["sequence"] for event in told] == list(range(1, 12))
-    assert {event["workspaceId"] for event in told} == {files.workspace}
-    assert {(event["actor"], event["clientId"]) for event in told if ".conversion." in event["type"]} == {
+    assert [event["sequence"] for event in events] == list(range(1, 12))
+    assert {event["workspaceId"] for event in events} == {files.workspace}
+    assert {(event["actor"], event["clientId"]) for event in events if ".conversion." in event["type"]} == {
         ("system", None)
     }
-    assert {event["clientId"] for event in told if ".conversion." not in event["type"]} == {"tests"}
-    assert told[0]["data"] == {"object": told[0]["data"]["object"], "previous": {}}
-    assert told[2]["data"]["object"]["conversion"]["outputs"]
-    assert told[3]["data"]["previous"] == {"fileName": "mass.csv"}
-    assert told[4]["data"] == {
+    assert {event["clientId"] for event in events if ".conversion." not in event["type"]} == {"tests"}
+    assert events[0]["data"] == {"object": events[0]["data"]["object"], "previous": {}}
+    assert events[2]["data"]["object"]["conversion"]["outputs"]
+    assert events[3]["data"]["previous"] == {"fileName": "mass.csv"}
+    assert events[4]["data"] == {
         "object": {"id": file, "workspaceId": files.workspace, "metadata": {"mass": 1.10}},
         "previous": {"metadata": {}},
     }
-    assert set(told[7]["data"]["previous"]) == {
+    assert set(events[7]["data"]["previous"]) == {
         "contentType",
         "fileName",
         "sha256",
@@ -371,4 +371,4 @@ async def test_every_change_of_a_file_and_its_conversion_is_told(
         "version",
         "versionId",
     }
-    assert told[9]["data"]["object"]["conversion"]["errorClass"] == "user"
+    assert events[9]["data"]["object"]["conversion"]["errorClass"] == "user"

@@ -41,14 +41,14 @@ class Made:
         return Image.open(io.BytesIO(self.files[name]))
 
 
-async def _outcome(folder: Path, name: str, content: bytes, **pace: Any) -> tuple[Done | Failed, Path]:
+async def _outcome(folder: Path, name: str, content: bytes, **limits: Any) -> tuple[Done | Failed, Path]:
     source = folder / "blob"
     source.write_bytes(content)
     scratch = folder / "scratch"
     scratch.mkdir()
     kind = kind_of(name, "application/octet-stream")
     assert kind
-    return await job.run(kind, source, Path(name).suffix, scratch, pace=ConversionSettings(**pace)), scratch / "made"
+    return await job.run(kind, source, Path(name).suffix, scratch, pace=ConversionSettings(**limits)), scratch / "made"
 
 
 async def _made(folder: Path, name: str, content: bytes) -> Made:
@@ -60,8 +60,8 @@ async def _made(folder: Path, name: str, content: bytes) -> Made:
     )
 
 
-async def _failed(folder: Path, name: str, content: bytes, **pace: Any) -> tuple[str, str]:
-    outcome, _ = await _outcome(folder, name, content, **pace)
+async def _failed(folder: Path, name: str, content: bytes, **limits: Any) -> tuple[str, str]:
+    outcome, _ = await _outcome(folder, name, content, **limits)
     assert isinstance(outcome, Failed), outcome
     return outcome.error_class, outcome.sentence
 
@@ -107,13 +107,13 @@ async def test_a_preview_is_the_beginning_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("encoding", "told"),
+    ("encoding", "reported"),
     [("utf-8", "utf-8"), ("utf-8-sig", "utf-8"), ("cp1252", "windows-1252"), ("utf-16", "utf-16")],
 )
-async def test_text_is_read_in_its_own_encoding(tmp_path: Path, encoding: str, told: str) -> None:
+async def test_text_is_read_in_its_own_encoding(tmp_path: Path, encoding: str, reported: str) -> None:
     made = await _made(tmp_path, "a.tsv", "Größe\tWert\nä,b\t1\n".encode(encoding))
     assert made.table("table.parquet").to_dicts() == [{"Größe": "ä,b", "Wert": 1}]
-    assert made.json("preview.json")["encoding"] == told
+    assert made.json("preview.json")["encoding"] == reported
 
 
 async def test_a_table_without_a_header_gets_letters(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ async def test_an_open_document_is_a_workbook_too(tmp_path: Path) -> None:
     assert made.table("Budget.parquet").to_dicts() == [{"part": "00417", "mass": 1.5}]
 
 
-async def test_a_thumbnail_stands_upright_and_says_nothing_of_the_camera(tmp_path: Path) -> None:
+async def test_a_thumbnail_is_upright_and_has_no_camera_metadata(tmp_path: Path) -> None:
     picture = Image.new("RGB", (1_600, 800), "red")
     picture.paste("blue", (0, 0, 800, 800))
     about = picture.getexif()
@@ -207,7 +207,7 @@ def _encrypted() -> bytes:
 
 
 def _encrypted_pdf() -> bytes:
-    """A PDF that names a key nobody gave."""
+    """A PDF that names a key that does not exist."""
     return pdf("secret").replace(
         b"/Root 1 0 R",
         b"/Root 1 0 R /ID [<00112233445566778899aabbccddeeff> <00112233445566778899aabbccddeeff>] "
@@ -216,7 +216,7 @@ def _encrypted_pdf() -> bytes:
 
 
 def _claiming(archive: bytes, member: str, size: int) -> bytes:
-    """The archive, whose directory says that a member unpacks to so many bytes."""
+    """The archive with a directory that declares ``size`` bytes for a member."""
     changed = bytearray(archive)
     at = changed.rfind(member.encode()) - 46  # its entry in the directory at the end
     assert changed[at : at + 4] == b"PK\x01\x02"
@@ -268,11 +268,11 @@ async def test_a_hostile_file_is_refused_with_a_sentence(
     assert sentence.endswith(".")
 
 
-async def test_a_zip_that_lies_about_its_size_meets_the_limit_on_memory(tmp_path: Path) -> None:
+async def test_a_zip_with_a_false_size_meets_the_memory_limit(tmp_path: Path) -> None:
     text = f"<t>{'x' * 150_000_000}</t>"
     honest = xlsx({"S": f'<row r="1"><c r="A1" t="inlineStr"><is>{text}</is></c></row>'})
-    lying = _claiming(honest, "xl/worksheets/sheet1.xml", 1_000)
-    error_class, _ = await _failed(tmp_path, "a.xlsx", lying, memory_bytes=300_000_000, seconds=60)
+    false_size = _claiming(honest, "xl/worksheets/sheet1.xml", 1_000)
+    error_class, _ = await _failed(tmp_path, "a.xlsx", false_size, memory_bytes=300_000_000, seconds=60)
     assert error_class in {"user", "unsupported"}
 
 
@@ -301,15 +301,15 @@ def _environments() -> list[bytes]:
     return [Path(f"/proc/{child}/environ").read_bytes() for child in conversion_processes()]
 
 
-async def test_a_cancelled_conversion_leaves_no_process_and_told_it_no_secret(
+async def test_a_cancelled_conversion_leaves_no_process_and_passes_it_no_secret(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORKSPACED_ENCRYPTION_KEY", "a secret")
     task = asyncio.create_task(_outcome(tmp_path, "a.csv", b"a,b\n" + b"1.5,xyz\n" * 4_000_000))
     async with asyncio.timeout(60):
-        while b"POLARS_MAX_THREADS" not in (told := b"".join(_environments())):  # noqa: ASYNC110  nobody signals a start
+        while b"POLARS_MAX_THREADS" not in (reported := b"".join(_environments())):  # noqa: ASYNC110  no signal for a start
             await asyncio.sleep(0.01)
-    assert b"a secret" not in told
+    assert b"a secret" not in reported
     begun = conversion_processes()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -90,9 +90,9 @@ async def test_a_wrong_create_body_is_400_and_nothing_is_stored(
     http: httpx.AsyncClient, sinks: str, body: dict[str, Any], code: str, pointer: str
 ) -> None:
     # contract S1, S8
-    answer = await http.post(sinks, json=body)
-    assert answer.status_code == 400
-    assert (answer.json()["errors"][0]["code"], answer.json()["errors"][0]["pointer"]) == (code, pointer)
+    response = await http.post(sinks, json=body)
+    assert response.status_code == 400
+    assert (response.json()["errors"][0]["code"], response.json()["errors"][0]["pointer"]) == (code, pointer)
     assert (await http.get(f"{sinks}/list")).json() == []
 
 
@@ -111,7 +111,7 @@ async def test_a_failed_create_leaves_no_gap_in_the_serials_and_a_deleted_one_do
     assert (await http.post(sinks, json={"label": "e", "id": _ID})).json()["visibleId"] == "SNK-3"
 
 
-async def test_a_sink_answers_to_its_id_and_its_visible_id_in_any_case(http: httpx.AsyncClient, sinks: str) -> None:
+async def test_a_sink_is_found_by_its_id_and_its_visible_id_in_any_case(http: httpx.AsyncClient, sinks: str) -> None:
     # contract S5
     record = (await http.post(sinks, json={"label": "a"})).json()
     for name in (record["id"], record["id"].upper(), "SNK-1", "snk-1"):
@@ -148,15 +148,15 @@ async def test_the_lists_hold_every_sink_by_serial_with_and_without_entries(
 async def test_a_long_sink_is_streamed_whole(http: httpx.AsyncClient, sinks: str, sink: str) -> None:
     items = [{"key": f"k{number:05d}", "value": str(number)} for number in range(4_321)]
     await http.post(f"{sink}/mass", json=items, headers={"Prefer": "return=minimal"})
-    for answer in (await http.get(sink), await http.get(sinks)):
-        record = answer.json() if isinstance(answer.json(), dict) else answer.json()[0]
+    for response in (await http.get(sink), await http.get(sinks)):
+        record = response.json() if isinstance(response.json(), dict) else response.json()[0]
         assert [entry["key"] for entry in record["entries"]] == [item["key"] for item in items]
         assert [entry["value"] for entry in record["entries"]] == [item["value"] for item in items]
     assert (await http.head(sink)).headers["ETag"] == (await http.get(sink)).headers["ETag"]
 
 
 @pytest.mark.parametrize("accept", ["*/*", "application/problem+json"])
-async def test_the_four_rows_that_the_document_shows_answer_400_in_its_words(
+async def test_the_four_rows_that_the_document_shows_return_400_in_its_words(
     http: httpx.AsyncClient, sinks: str, sink: str, accept: str
 ) -> None:
     # contract G14
@@ -174,25 +174,28 @@ async def test_the_four_rows_that_the_document_shows_answer_400_in_its_words(
     ]
     for method, path, more in asked:
         headers = {"Accept": accept, **more.pop("headers", {})}
-        answer = await http.request(method, path, headers=headers, **more)
-        assert answer.status_code == 400, (method, path)
-        assert answer.headers["X-Error-Code"]
+        response = await http.request(method, path, headers=headers, **more)
+        assert response.status_code == 400, (method, path)
+        assert response.headers["X-Error-Code"]
         if accept == "*/*":
-            assert (answer.json(), answer.headers["Content-Type"]) == ({"error": "Invalid request"}, "application/json")
+            assert (response.json(), response.headers["Content-Type"]) == (
+                {"error": "Invalid request"},
+                "application/json",
+            )
         else:
-            assert answer.headers["Content-Type"] == accept
-            assert answer.json()["detail"]
+            assert response.headers["Content-Type"] == accept
+            assert response.json()["detail"]
 
 
-async def test_an_update_merges_and_answers_nothing(http: httpx.AsyncClient, sinks: str) -> None:
+async def test_an_update_merges_and_returns_nothing(http: httpx.AsyncClient, sinks: str) -> None:
     # contract S3, S11
     created = (await http.post(sinks, json={"label": "a", "tags": "t", "description": "d"})).json()
     path = f"{sinks}/{created['id']}"
     body: dict[str, Any] = {"label": " b ", "description": None, "icon": '{"name":"scale"}', "serial": 9, "entries": []}
-    answer = await http.patch(path, json=body)
-    assert (answer.status_code, answer.content, answer.headers["Content-Length"]) == (200, b"", "0")
-    assert "Content-Type" not in answer.headers
-    assert answer.headers["X-Ignored-Fields"] == "entries,serial"
+    response = await http.patch(path, json=body)
+    assert (response.status_code, response.content, response.headers["Content-Length"]) == (200, b"", "0")
+    assert "Content-Type" not in response.headers
+    assert response.headers["X-Ignored-Fields"] == "entries,serial"
     record = (await http.get(path)).json()
     assert (record["label"], record["tags"], record["description"]) == ("b", "t", None)
     assert (record["icon"], record["serial"]) == ({"name": "scale"}, 1)
@@ -245,8 +248,8 @@ async def test_the_rows_that_need_a_client_id_are_400_without_a_good_one(
         ("DELETE", f"{sink}/k"),
     ):
         body = {"label": "x", "key": "n", "dataType": "t"}
-        answer = await http.request(method, path, json=body, headers=headers)
-        assert (answer.status_code, answer.headers["X-Error-Code"]) == (400, "bad_client_id")
+        response = await http.request(method, path, json=body, headers=headers)
+        assert (response.status_code, response.headers["X-Error-Code"]) == (400, "bad_client_id")
     if client_id is None:
         assert (await http.post(f"{sink}/mass", json={"key": "k", "value": "w"})).status_code == 200
 
@@ -283,11 +286,11 @@ async def test_quotas_are_409_and_leave_everything_as_it_was(settings: Workspace
 
 async def test_concurrent_creates_get_serials_without_gap_or_double(http: httpx.AsyncClient, sinks: str) -> None:
     # contract S4
-    answers = await asyncio.gather(*(http.post(sinks, json={"label": "x"}) for _ in range(60)))
-    assert sorted(answer.json()["serial"] for answer in answers) == list(range(1, 61))
+    responses = await asyncio.gather(*(http.post(sinks, json={"label": "x"}) for _ in range(60)))
+    assert sorted(response.json()["serial"] for response in responses) == list(range(1, 61))
 
 
-async def test_every_answer_below_the_sinks_announces_bulk_and_no_other_does(
+async def test_every_response_below_the_sinks_announces_bulk_and_no_other_does(
     http: httpx.AsyncClient, sinks: str, sink: str
 ) -> None:
     # contract M9

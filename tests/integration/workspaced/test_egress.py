@@ -1,4 +1,4 @@
-"""The guard with real sockets: what is judged is what is connected to."""
+"""The guard with real sockets: the checked address is the one that is connected to."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ CLOSED = EgressRules(allow_http=True)
 
 
 class Receiver:
-    """A raw HTTP server on loopback: what arrived, and what it answers."""
+    """A raw HTTP server on loopback: what it received, and its response."""
 
     def __init__(self) -> None:
         self.connections = 0
         self.requests: list[bytes] = []
-        self.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+        self.response = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
         self.silent = False
         self._gone = asyncio.Event()
 
@@ -40,7 +40,7 @@ class Receiver:
             self.requests.append(head + await reader.readexactly(length))
             if self.silent:
                 await reader.read()
-            writer.write(self.answer)
+            writer.write(self.response)
             await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError):
             return
@@ -56,110 +56,112 @@ async def receiver() -> AsyncIterator[tuple[Receiver, int]]:
 
 
 class Resolver:
-    """Hands out one answer after the other, the last one again and again."""
+    """Returns one result after the other, the last one again and again."""
 
-    def __init__(self, *answers: Sequence[str]) -> None:
+    def __init__(self, *responses: Sequence[str]) -> None:
         self.asked = 0
-        self._answers = answers
+        self._responses = responses
 
     async def __call__(self, _host: str, _port: int) -> Sequence[Address]:
-        answer = self._answers[min(self.asked, len(self._answers) - 1)]
+        response = self._responses[min(self.asked, len(self._responses) - 1)]
         self.asked += 1
-        return tuple(ip_address(text) for text in answer)
+        return tuple(ip_address(text) for text in response)
 
 
 async def test_the_name_stays_in_the_host_header_and_the_body_is_sent_as_it_is(
     receiver: tuple[Receiver, int],
 ) -> None:
-    heard, port = receiver
+    server, port = receiver
     async with EgressClient(OPEN, bounds=Bounds(), resolve=Resolver(["127.0.0.1"])) as client:
-        reply = await client.post(f"http://hooks.example:{port}/in?x=1", headers=(("X-One", "1"),), body=b"{}")
-    assert (reply.status, reply.body) == (200, b"ok")
-    head, _, body = heard.requests[0].partition(b"\r\n\r\n")
+        response = await client.post(f"http://hooks.example:{port}/in?x=1", headers=(("X-One", "1"),), body=b"{}")
+    assert (response.status, response.body) == (200, b"ok")
+    head, _, body = server.requests[0].partition(b"\r\n\r\n")
     assert head.startswith(b"POST /in?x=1 HTTP/1.1\r\n")
     assert f"Host: hooks.example:{port}".encode() in head.split(b"\r\n")
     assert b"X-One: 1" in head.split(b"\r\n")
     assert body == b"{}"
 
 
-async def test_a_name_that_turns_to_loopback_after_it_was_judged_is_never_connected_to(
+async def test_a_name_that_resolves_to_loopback_after_the_check_is_never_connected_to(
     receiver: tuple[Receiver, int],
 ) -> None:
-    heard, port = receiver
-    harmless = EgressRules(allow_http=True, allowed_networks=(ip_network("127.0.0.2/32"),))  # nobody listens there
+    server, port = receiver
+    harmless = EgressRules(allow_http=True, allowed_networks=(ip_network("127.0.0.2/32"),))  # no server listens there
     resolver = Resolver(["127.0.0.2"], ["127.0.0.1"])
     async with EgressClient(harmless, bounds=Bounds(), resolve=resolver) as client:
         with pytest.raises(ReceiverUnreachable) as first:
             await client.post(f"http://rebinding.example:{port}/", headers=(), body=b"")
-        assert resolver.asked == 1, "the address that was judged is the one that is connected to"
+        assert resolver.asked == 1, "the address that was checked is the one that is connected to"
         assert first.value.code == "connection_failed"
         with pytest.raises(ReceiverUnreachable) as second:
             await client.post(f"http://rebinding.example:{port}/", headers=(), body=b"")
     assert second.value.code == "unsafe_url"
-    assert heard.connections == 0
+    assert server.connections == 0
 
 
 async def test_one_unsafe_address_among_several_is_enough_to_refuse(receiver: tuple[Receiver, int]) -> None:
     # contract H15
-    heard, port = receiver
+    server, port = receiver
     async with EgressClient(CLOSED, bounds=Bounds(), resolve=Resolver(["1.1.1.1", "127.0.0.1"])) as client:
         with pytest.raises(ReceiverUnreachable, match=r"mixed\.example"):
             await client.post(f"http://mixed.example:{port}/", headers=(), body=b"")
-    assert heard.connections == 0
+    assert server.connections == 0
 
 
-async def test_the_next_address_is_tried_where_one_does_not_answer(receiver: tuple[Receiver, int]) -> None:
-    heard, port = receiver
+async def test_the_next_address_is_tried_if_one_does_not_respond(receiver: tuple[Receiver, int]) -> None:
+    server, port = receiver
     async with EgressClient(OPEN, bounds=Bounds(), resolve=Resolver(["127.0.0.2", "127.0.0.1"])) as client:
         assert (await client.post(f"http://two.example:{port}/", headers=(), body=b"")).status == 200
-    assert heard.connections == 1
+    assert server.connections == 1
 
 
-async def test_a_redirection_is_an_answer_and_is_not_followed(receiver: tuple[Receiver, int]) -> None:
-    heard, port = receiver
-    heard.answer = b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n"
+async def test_a_redirection_is_a_response_and_is_not_followed(receiver: tuple[Receiver, int]) -> None:
+    server, port = receiver
+    server.response = b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n"
     async with EgressClient(OPEN, bounds=Bounds()) as client:
-        reply = await client.post(f"http://127.0.0.1:{port}/", headers=(), body=b"")
-    assert (reply.status, heard.connections) == (302, 1)
+        response = await client.post(f"http://127.0.0.1:{port}/", headers=(), body=b"")
+    assert (response.status, server.connections) == (302, 1)
 
 
 async def test_a_receiver_that_says_nothing_is_left_in_time(receiver: tuple[Receiver, int]) -> None:
-    heard, port = receiver
-    heard.silent = True
+    server, port = receiver
+    server.silent = True
     async with EgressClient(OPEN, bounds=Bounds(total_seconds=0.3)) as client:
         with pytest.raises(ReceiverUnreachable) as refused:
             await client.post(f"http://127.0.0.1:{port}/", headers=(), body=b"")
     assert refused.value.code == "timeout"
 
 
-async def test_no_more_of_an_answer_is_read_than_was_asked_for(receiver: tuple[Receiver, int]) -> None:
-    heard, port = receiver
-    heard.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 10000000\r\n\r\n" + b"x" * 10_000_000
+async def test_no_more_of_a_response_is_read_than_the_limit(receiver: tuple[Receiver, int]) -> None:
+    server, port = receiver
+    server.response = b"HTTP/1.1 200 OK\r\nContent-Length: 10000000\r\n\r\n" + b"x" * 10_000_000
     async with EgressClient(OPEN, bounds=Bounds(answer_bytes=1_000)) as client:
-        reply = await client.post(f"http://127.0.0.1:{port}/", headers=(), body=b"")
-    assert reply.body == b"x" * 1_000
+        response = await client.post(f"http://127.0.0.1:{port}/", headers=(), body=b"")
+    assert response.body == b"x" * 1_000
 
 
 @pytest.mark.parametrize(
-    ("answer", "code"),
+    ("response", "code"),
     [(b"nonsense\r\n\r\n", "bad_answer"), (b"", "bad_answer")],
 )
-async def test_what_is_no_http_is_told_so(receiver: tuple[Receiver, int], answer: bytes, code: str) -> None:
-    heard, port = receiver
-    heard.answer = answer
+async def test_a_response_that_is_not_http_is_reported(
+    receiver: tuple[Receiver, int], response: bytes, code: str
+) -> None:
+    server, port = receiver
+    server.response = response
     async with EgressClient(OPEN, bounds=Bounds()) as client:
         with pytest.raises(ReceiverUnreachable) as refused:
             await client.post(f"http://127.0.0.1:{port}/", headers=(), body=b"")
     assert refused.value.code == code
 
 
-async def test_a_name_that_nobody_knows_and_a_port_nobody_listens_on_are_failures() -> None:
+async def test_an_unknown_name_and_a_closed_port_are_failures() -> None:
     async def unknown(host: str, port: int) -> Sequence[Address]:
         raise OSError("no such name")
 
     async with EgressClient(OPEN, bounds=Bounds(), resolve=unknown) as client:
-        with pytest.raises(ReceiverUnreachable, match=r"nobody\.example can't be resolved") as refused:
-            await client.post("https://nobody.example/", headers=(), body=b"")
+        with pytest.raises(ReceiverUnreachable, match=r"unknown\.example can't be resolved") as refused:
+            await client.post("https://unknown.example/", headers=(), body=b"")
     assert refused.value.code == "connection_failed"
 
 
@@ -173,7 +175,7 @@ async def test_a_proxy_in_the_environment_is_not_used(
         assert (await client.post(f"http://127.0.0.1:{port}/", headers=(), body=b"")).status == 200
 
 
-async def test_the_systems_resolver_is_asked_for_names_and_its_failures_are_told() -> None:
+async def test_names_are_resolved_by_the_system_and_its_failures_are_reported() -> None:
     assert ip_address("127.0.0.1") in await system_resolver("localhost", 80)
     with pytest.raises(OSError, match="label"):
         await system_resolver("x" * 64 + ".example", 80)
@@ -197,7 +199,7 @@ async def test_a_name_server_that_hangs_holds_up_neither_others_nor_the_attempt(
             tasks.create_task(_failure(client.post(f"http://slow.example:{port}/", headers=(), body=b"")))
             for _ in range(40)
         ]
-        assert (await client.post(f"http://quick.example:{port}/", headers=(), body=b"")).status == 200
+        assert (await client.post(f"http://fast.example:{port}/", headers=(), body=b"")).status == 200
         assert {await task for task in slow} == {"timeout"}
         released.set()
 

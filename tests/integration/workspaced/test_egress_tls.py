@@ -1,4 +1,4 @@
-"""Over TLS the certificate is judged by the name in the URL, although the socket was given an address."""
+"""Over TLS the certificate is verified for the name in the URL, although the socket gets an address."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def _resolve(_host: str, _port: int) -> Sequence[Address]:
     return (ip_address("127.0.0.1"),)
 
 
-def _answering(asked_for: list[str | None]) -> Callable[..., None]:
+def _recording(asked_for: list[str | None]) -> Callable[..., None]:
     def note(_socket: ssl.SSLObject, name: str | None, _context: ssl.SSLContext) -> None:
         asked_for.append(name)
 
@@ -63,13 +63,13 @@ async def test_the_name_of_the_url_is_what_tls_sees(tmp_path: Path, name: str, *
     asked_for: list[str | None] = []
     serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     serving.load_cert_chain(file)
-    serving.sni_callback = _answering(asked_for)
-    heard = 0
+    serving.sni_callback = _recording(asked_for)
+    received = 0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal heard
+        nonlocal received
         await reader.readuntil(b"\r\n\r\n")
-        heard += 1
+        received += 1
         writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
         await writer.drain()
         writer.close()
@@ -79,11 +79,11 @@ async def test_the_name_of_the_url_is_what_tls_sees(tmp_path: Path, name: str, *
         trust = ssl.create_default_context(cafile=file)
         async with EgressClient(_RULES, bounds=Bounds(), resolve=_resolve, trust=trust) as client:
             if trusted:
-                reply = await client.post(f"https://{name}:{port}/", headers=(), body=b"")
-                assert reply.status == 204
+                response = await client.post(f"https://{name}:{port}/", headers=(), body=b"")
+                assert response.status == 204
             else:
                 with pytest.raises(ReceiverUnreachable) as refused:
                     await client.post(f"https://{name}:{port}/", headers=(), body=b"")
                 assert refused.value.code == "connection_failed"
     assert asked_for == [name]
-    assert heard == int(trusted)
+    assert received == int(trusted)

@@ -50,8 +50,8 @@ async def test_equal_letters_are_one_key_however_they_are_composed(client: Async
 @pytest.mark.parametrize("key", ["", " a", "a ", ".", "..", "a\tb", "a\x7f", "k" * 256, "🚀" * 255 + "x", None, 3])
 async def test_what_cannot_be_a_key_is_400(http: httpx.AsyncClient, sink: str, key: Any) -> None:
     # contract S7
-    answer = await http.post(sink, json={"key": key, "dataType": "scalar"})
-    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (400, "/key")
+    response = await http.post(sink, json={"key": key, "dataType": "scalar"})
+    assert (response.status_code, response.json()["errors"][0]["pointer"]) == (400, "/key")
 
 
 @pytest.mark.parametrize("value", ["", " 0.10 ", "1e-7", "1" * 40, "00417", "15 kg", "ö" * 32_768, "line\nbreak", None])
@@ -79,8 +79,8 @@ async def test_a_wrong_entry_is_400_and_points_at_the_mistake(
     http: httpx.AsyncClient, sink: str, body: dict[str, Any], pointer: str
 ) -> None:
     # contract S9, S10
-    answer = await http.post(sink, json=body)
-    assert (answer.status_code, [error["pointer"] for error in answer.json()["errors"]]) == (400, [pointer])
+    response = await http.post(sink, json=body)
+    assert (response.status_code, [error["pointer"] for error in response.json()["errors"]]) == (400, [pointer])
 
 
 async def test_a_second_entry_with_the_key_or_the_id_is_409(http: httpx.AsyncClient, sinks: str, sink: str) -> None:
@@ -113,7 +113,7 @@ async def test_an_id_that_the_service_made_is_in_use_everywhere_until_its_entry_
     assert {caught.value.code for caught in (single, bulk, back)} == {"id_in_use"}
 
 
-async def test_an_entry_answers_to_its_id_where_no_entry_has_it_as_key(client: AsyncClient, mass_budget: Sink) -> None:
+async def test_an_entry_is_found_by_its_id_if_no_entry_has_it_as_key(client: AsyncClient, mass_budget: Sink) -> None:
     # contract S7
     where = mass_budget.workspace_id, mass_budget.id
     made = await client.create_entry(*where, key="a/b", value="1", data_type="scalar")
@@ -188,5 +188,5 @@ async def test_a_written_entry_is_a_change_of_its_sink(client: AsyncClient, mass
 async def test_a_path_that_is_no_text_is_400(http: httpx.AsyncClient, sink: str, path: str) -> None:
     # contract G16
     for method in ("GET", "PATCH", "DELETE"):
-        answer = await http.request(method, f"{sink}/{path}", json={"value": "x"})
-        assert (answer.status_code, answer.json()["code"]) == (400, "bad_path")
+        response = await http.request(method, f"{sink}/{path}", json={"value": "x"})
+        assert (response.status_code, response.json()["code"]) == (400, "bad_path")

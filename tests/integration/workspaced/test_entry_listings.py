@@ -1,4 +1,4 @@
-"""Stretches of a sink's entries, and their form as CSV (contract DS1, S15, S16)."""
+"""Pages of a sink's entries, and their form as CSV (contract DS1, S15, S16)."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ KEYS = ["engine.mass", "Engine.thrust", "a%b", "a_b", "aXb", "tank\\wall", "Ã©tÃ
 @pytest.fixture
 async def filled(http: httpx.AsyncClient, sink: str) -> str:
     for key in KEYS:
-        answer = await http.post(sink, json={"key": key, "dataType": "scalar", "value": f"value of {key}"})
-        assert answer.status_code == 201, answer.text
+        response = await http.post(sink, json={"key": key, "dataType": "scalar", "value": f"value of {key}"})
+        assert response.status_code == 201, response.text
     return sink
 
 
 async def listed(http: httpx.AsyncClient, sink: str, **query: Any) -> list[str]:
-    answer = await http.get(sink, params=query)
-    assert answer.status_code == 200, answer.text
-    return [entry["key"] for entry in answer.json()["entries"]]
+    response = await http.get(sink, params=query)
+    assert response.status_code == 200, response.text
+    return [entry["key"] for entry in response.json()["entries"]]
 
 
 async def test_a_plain_get_has_every_entry_and_says_no_count(http: httpx.AsyncClient, filled: str) -> None:
-    answer = await http.get(filled)
-    assert sorted(entry["key"] for entry in answer.json()["entries"]) == sorted(KEYS)
-    assert "X-Total-Count" not in answer.headers
+    response = await http.get(filled)
+    assert sorted(entry["key"] for entry in response.json()["entries"]) == sorted(KEYS)
+    assert "X-Total-Count" not in response.headers
 
 
-async def test_a_stretch_says_how_many_there_are_and_where_the_next_is(http: httpx.AsyncClient, filled: str) -> None:
+async def test_a_page_has_the_total_and_the_link_of_the_next_page(http: httpx.AsyncClient, filled: str) -> None:
     # contract S15
     seen: list[str] = []
     target = f"{filled}?take=3&sortedBy=key"
     while target:
-        answer = await http.get(target)
-        assert answer.headers["X-Total-Count"] == str(len(KEYS))
-        seen += [entry["key"] for entry in answer.json()["entries"]]
-        target = answer.links.get("next", {}).get("url", "")
+        response = await http.get(target)
+        assert response.headers["X-Total-Count"] == str(len(KEYS))
+        seen += [entry["key"] for entry in response.json()["entries"]]
+        target = response.links.get("next", {}).get("url", "")
     assert seen == sorted(KEYS)
     assert await listed(http, filled, sortedBy="key", sortOrder="desc") == sorted(KEYS, reverse=True)
 
@@ -57,8 +57,8 @@ async def test_the_search_is_literal_and_blind_to_case(http: httpx.AsyncClient, 
     assert await listed(http, filled, search="a_b") == ["a_b"]
     assert await listed(http, filled, search="tank\\") == ["tank\\wall"]
     assert await listed(http, filled, search="nothing") == []
-    answer = await http.get(filled, params={"search": "engine", "take": "1"})
-    assert answer.headers["X-Total-Count"] == "2"
+    response = await http.get(filled, params={"search": "engine", "take": "1"})
+    assert response.headers["X-Total-Count"] == "2"
 
 
 async def test_what_was_written_last_comes_first_when_asked(http: httpx.AsyncClient, filled: str) -> None:
@@ -77,7 +77,7 @@ async def test_what_can_not_be_listed_is_refused(http: httpx.AsyncClient, filled
     assert (await http.get(filled, params=query)).status_code == 400
 
 
-async def test_an_unchanged_stretch_is_not_sent_again(http: httpx.AsyncClient, filled: str) -> None:
+async def test_an_unchanged_page_is_not_sent_again(http: httpx.AsyncClient, filled: str) -> None:
     first = await http.get(filled, params={"take": "2"})
     again = await http.get(filled, params={"take": "2"}, headers={"If-None-Match": first.headers["ETag"]})
     assert (again.status_code, again.content) == (304, b"")
@@ -89,19 +89,19 @@ async def test_csv_keeps_every_value_exactly(http: httpx.AsyncClient, sink: str)
     for key, value in values.items():
         await http.post(sink, json={"key": key, "dataType": "scalar", "value": value})
     await http.post(sink, json={"key": "nothing", "dataType": "text"})
-    answer = await http.get(sink, params={"format": "csv", "sortedBy": "key"})
-    assert answer.headers["Content-Type"].startswith("text/csv")
-    rows = list(csv.DictReader(io.StringIO(answer.content.decode(), newline="")))
+    response = await http.get(sink, params={"format": "csv", "sortedBy": "key"})
+    assert response.headers["Content-Type"].startswith("text/csv")
+    rows = list(csv.DictReader(io.StringIO(response.content.decode(), newline="")))
     assert {row["key"]: row["value"] for row in rows} == {**values, "nothing": ""}
-    assert b'"c","",scalar,' in answer.content
-    assert b'"nothing",,text,' in answer.content
+    assert b'"c","",scalar,' in response.content
+    assert b'"nothing",,text,' in response.content
 
 
 async def test_a_long_csv_is_whole(http: httpx.AsyncClient, sink: str) -> None:
     entries = [{"key": f"k{index:04d}", "value": str(index)} for index in range(2_500)]
     assert (await http.post(f"{sink}/mass", json=entries)).status_code == 200
-    answer = await http.get(sink, params={"format": "csv", "sortedBy": "key"})
-    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    response = await http.get(sink, params={"format": "csv", "sortedBy": "key"})
+    rows = list(csv.DictReader(io.StringIO(response.text)))
     assert [(row["key"], row["value"]) for row in rows] == [(item["key"], item["value"]) for item in entries]
     assert len(await listed(http, sink, sortedBy="key", skip=400)) == 2_100
 
@@ -117,22 +117,22 @@ async def test_pages_by_cursor_miss_no_entry_and_repeat_none_while_others_come_a
     assert (await http.post(f"{sink}/mass", json=entries)).status_code == 200
     target, seen, turn = f"{sink}?{httpx.QueryParams({'take': '7', **order})}", list[str](), 0
     while target:
-        answer = await http.get(target)
-        assert answer.status_code == 200, answer.text
-        seen += [entry["key"] for entry in answer.json()["entries"]]
+        response = await http.get(target)
+        assert response.status_code == 200, response.text
+        seen += [entry["key"] for entry in response.json()["entries"]]
         for gone in passing[turn * 5 : turn * 5 + 5]:
             await http.delete(f"{sink}/{gone}")
         await http.post(sink, json={"key": f"a-new-{turn:03d}", "dataType": "scalar"})
         turn += 1
-        target = answer.links.get("next", {}).get("url", "")
+        target = response.links.get("next", {}).get("url", "")
     assert sorted(key for key in seen if key in set(lasting)) == lasting
     assert len(seen) == len(set(seen))
 
 
 async def test_a_cursor_fits_its_own_order_only(http: httpx.AsyncClient, filled: str) -> None:
     # contract G27
-    answer = await http.get(filled, params={"take": "2", "sortedBy": "key"})
-    cursor = httpx.URL(answer.links["next"]["url"]).params["cursor"]
+    response = await http.get(filled, params={"take": "2", "sortedBy": "key"})
+    cursor = httpx.URL(response.links["next"]["url"]).params["cursor"]
     assert await listed(http, filled, take=2, sortedBy="key", cursor=cursor) == sorted(KEYS)[2:4]
     assert await listed(http, filled, sortedBy="key", cursor=cursor) == sorted(KEYS)[2:]
     for query in (
@@ -171,10 +171,10 @@ async def test_what_a_page_passes_over_is_bounded(few: WorkspacedSettings, make_
         for order in ({}, {"sortedBy": "key"}, {"sortOrder": "DESC"}, {"sortedBy": "key", "sortOrder": "DESC"}):
             target, found, pages = f"{sink}?{httpx.QueryParams({'take': '2', 'search': 'A', **order})}", set[str](), 0
             while target:
-                answer = await http.get(target)
-                assert "X-Total-Count" not in answer.headers
-                found |= {entry["key"] for entry in answer.json()["entries"]}
-                target, pages = answer.links.get("next", {}).get("url", ""), pages + 1
+                response = await http.get(target)
+                assert "X-Total-Count" not in response.headers
+                found |= {entry["key"] for entry in response.json()["entries"]}
+                target, pages = response.links.get("next", {}).get("url", ""), pages + 1
             assert found == {key for key in KEYS if "a" in key.lower()}
             assert pages >= 3
         for query in ({"skip": "5"}, {"search": "wall", "skip": "1"}, {"sortedBy": "updatedAt"}):

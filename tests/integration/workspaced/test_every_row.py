@@ -21,20 +21,20 @@ async def test_a_key_of_one_workspace_gets_nothing_of_another_by_any_operation(
     # contract G15
     theirs = await one_of_each(http, tried=True)
     own = (await http.post("/v1/workspace", json={"label": "Own"})).json()["id"]
-    stranger = {"x-api-key": make_key("svc:stranger", workspace_id=own), "ClientId": "stranger"}
+    foreign = {"x-api-key": make_key("svc:other", workspace_id=own), "ClientId": "other"}
     before = await _state(http, theirs)
     owners_key = (await http.get("/v1/api-keys")).json()[0]["id"]
     got: list[str] = []
     for operation in OPERATIONS:
         if operation.scope is None and operation.take is None:
-            continue  # open to everybody, and shows nothing of anybody
+            continue  # open to every caller, and shows no caller's data
         request = request_to(operation, theirs, api_key=owners_key)
-        answer = await _sent(http, request, stranger)
+        response = await _sent(http, request, foreign)
         named = "{" in operation.path or "workspaceId" in request.query
-        if named and answer.status_code not in {403, 404}:
-            got.append(f"{operation.name}: {answer.status_code} {answer.text[:200]}")
-        if any(known in answer.text for known in theirs.ids) and answer.is_success:
-            got.append(f"{operation.name} shows {answer.text[:200]}")
+        if named and response.status_code not in {403, 404}:
+            got.append(f"{operation.name}: {response.status_code} {response.text[:200]}")
+        if any(known in response.text for known in theirs.ids) and response.is_success:
+            got.append(f"{operation.name} shows {response.text[:200]}")
     assert got == []
     assert await _state(http, theirs) == before
 
@@ -47,11 +47,11 @@ async def test_the_same_requests_of_the_owner_succeed(http: httpx.AsyncClient) -
             continue  # their links are signed; the tests of cloud storage use them
         world = await one_of_each(http) if operation.method == "DELETE" else kept
         made = (await http.post("/v1/api-keys", json={"name": "svc:other", "role": "reader"})).json()["id"]
-        answer = await _sent(http, request_to(operation, world, api_key=made), {})
-        assert answer.is_success, (operation.name, answer.text)
+        response = await _sent(http, request_to(operation, world, api_key=made), {})
+        assert response.is_success, (operation.name, response.text)
 
 
-async def test_the_four_rows_whose_400_is_documented_answer_exactly_that(http: httpx.AsyncClient) -> None:
+async def test_the_four_rows_with_a_documented_400_return_exactly_that(http: httpx.AsyncClient) -> None:
     # contract G14
     world = await one_of_each(http)
     table = {operation.name: operation for operation in OPERATIONS}
@@ -59,14 +59,14 @@ async def test_the_four_rows_whose_400_is_documented_answer_exactly_that(http: h
         operation = table[name]
         assert operation.document_form
         for wrong in _wrong(request_to(operation, world)):
-            answer = await http.request(operation.method, **wrong)
-            assert (answer.status_code, answer.content) == (400, b'{"error":"Invalid request"}'), (name, wrong)
-            assert answer.headers["Content-Type"] == "application/json"
-            assert answer.headers["X-Error-Code"]
+            response = await http.request(operation.method, **wrong)
+            assert (response.status_code, response.content) == (400, b'{"error":"Invalid request"}'), (name, wrong)
+            assert response.headers["Content-Type"] == "application/json"
+            assert response.headers["X-Error-Code"]
             accept = {"Accept": "application/problem+json", **wrong.pop("headers", {})}
-            told = await http.request(operation.method, headers=accept, **wrong)
-            assert (told.status_code, told.headers["Content-Type"]) == (400, "application/problem+json")
-            assert told.json()["code"] == answer.headers["X-Error-Code"]
+            problem = await http.request(operation.method, headers=accept, **wrong)
+            assert (problem.status_code, problem.headers["Content-Type"]) == (400, "application/problem+json")
+            assert problem.json()["code"] == response.headers["X-Error-Code"]
 
 
 @pytest.mark.parametrize(
@@ -76,10 +76,10 @@ async def test_the_four_rows_whose_400_is_documented_answer_exactly_that(http: h
 )
 async def test_no_content_is_zero_bytes_and_no_type(http: httpx.AsyncClient, operation: Operation) -> None:
     # contract G11
-    answer = await _sent(http, request_to(operation, await one_of_each(http)), {})
-    assert answer.status_code == DESCRIBED[operation.name].success.status
-    assert (answer.content, answer.headers["Content-Length"]) == (b"", "0")
-    assert "Content-Type" not in answer.headers
+    response = await _sent(http, request_to(operation, await one_of_each(http)), {})
+    assert response.status_code == DESCRIBED[operation.name].success.status
+    assert (response.content, response.headers["Content-Length"]) == (b"", "0")
+    assert "Content-Type" not in response.headers
 
 
 async def test_every_refusal_of_every_operation_has_a_json_body_with_error_and_its_request_id(
@@ -91,14 +91,14 @@ async def test_every_refusal_of_every_operation_has_a_json_body_with_error_and_i
     for operation in OPERATIONS:
         for number, more in enumerate(_refused(request_to(operation, world))):
             headers = {"X-Request-Id": f"{operation.name}-{number}", **more.pop("headers", {})}
-            answer = await http.request(more.pop("method", operation.method), headers=headers, **more)
-            if not answer.is_error:
+            response = await http.request(more.pop("method", operation.method), headers=headers, **more)
+            if not response.is_error:
                 continue
-            seen.add(answer.status_code)
-            body = answer.json()
-            assert isinstance(body["error"], str), (operation.name, answer.text)
-            assert answer.headers["X-Request-Id"] == headers["X-Request-Id"]
-            assert answer.headers["X-Error-Code"]
+            seen.add(response.status_code)
+            body = response.json()
+            assert isinstance(body["error"], str), (operation.name, response.text)
+            assert response.headers["X-Request-Id"] == headers["X-Request-Id"]
+            assert response.headers["X-Error-Code"]
     assert seen >= {400, 401, 403, 404, 405, 412, 413, 415}
 
 

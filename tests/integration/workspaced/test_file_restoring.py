@@ -1,4 +1,4 @@
-"""Deleted files are brought back by who runs the service, and by nobody else (contract G25)."""
+"""Only the operator of the service restores deleted files (contract G25)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def _restore(settings: WorkspacedSettings, file: str) -> None:
 
 
 async def _delete(files: CloudFiles, file: str) -> None:
-    answer = await files.http.delete(f"{FILES}/{file}", params={"workspaceId": files.workspace})
-    assert answer.status_code == 200
+    response = await files.http.delete(f"{FILES}/{file}", params={"workspaceId": files.workspace})
+    assert response.status_code == 200
 
 
 async def test_a_restored_file_has_its_versions_and_conversion_and_its_workspace_shows_it(

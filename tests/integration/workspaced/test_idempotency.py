@@ -10,7 +10,7 @@ from workspaced.app import running
 from workspaced.settings.model import WorkspacedSettings
 
 
-async def test_a_repeated_post_gets_the_first_answer_and_does_nothing(http: httpx.AsyncClient, sinks: str) -> None:
+async def test_a_repeated_post_gets_the_first_response_and_changes_nothing(http: httpx.AsyncClient, sinks: str) -> None:
     # contract G18
     headers = {"Idempotency-Key": '"batch 1"'}
     first = await http.post(sinks, json={"label": "a", "colour": 1}, headers=headers)
@@ -70,24 +70,24 @@ async def test_keys_of_other_paths_and_callers_do_not_meet(
 
 async def test_of_equal_requests_at_once_one_does_the_work(http: httpx.AsyncClient, sinks: str) -> None:
     # contract G18
-    answers = await asyncio.gather(
+    responses = await asyncio.gather(
         *(http.post(sinks, json={"label": "a"}, headers={"Idempotency-Key": "1"}) for _ in range(20))
     )
-    assert {answer.status_code for answer in answers} <= {201, 409}
-    assert all(answer.json()["code"] == "request_in_progress" for answer in answers if answer.status_code == 409)
+    assert {response.status_code for response in responses} <= {201, 409}
+    assert all(
+        response.json()["code"] == "request_in_progress" for response in responses if response.status_code == 409
+    )
     assert len((await http.get(f"{sinks}/list")).json()) == 1
 
 
 @pytest.mark.parametrize("key", ["", " ", "x" * 256, '"', "ü"])
 async def test_a_key_that_is_none_is_400(http: httpx.AsyncClient, sinks: str, key: str) -> None:
     # contract G18
-    answer = await http.post(sinks, json={"label": "a"}, headers=[(b"Idempotency-Key", key.encode("latin-1"))])
-    assert (answer.status_code, answer.json()["code"]) == (400, "bad_idempotency_key")
+    response = await http.post(sinks, json={"label": "a"}, headers=[(b"Idempotency-Key", key.encode("latin-1"))])
+    assert (response.status_code, response.json()["code"]) == (400, "bad_idempotency_key")
 
 
-async def test_an_answer_is_forgotten_after_its_time(
-    settings: WorkspacedSettings, make_key: Callable[..., str]
-) -> None:
+async def test_a_stored_response_expires(settings: WorkspacedSettings, make_key: Callable[..., str]) -> None:
     # contract G18
     forgetful = WorkspacedSettings(data=settings.data, postgres=settings.postgres, idempotency_hours=0)
     headers = {"x-api-key": make_key(), "ClientId": "tests", "Idempotency-Key": "1"}
@@ -96,5 +96,5 @@ async def test_an_answer_is_forgotten_after_its_time(
         httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
     ):
         for _ in range(3):
-            answer = await http.post("/v1/workspace", json={"label": "a"})
-            assert (answer.status_code, "Idempotent-Replayed" in answer.headers) == (201, False)
+            response = await http.post("/v1/workspace", json={"label": "a"})
+            assert (response.status_code, "Idempotent-Replayed" in response.headers) == (201, False)

@@ -22,19 +22,19 @@ async def test_a_client_made_of_the_documents_tables_decodes_the_success(http: h
     # contract G22
     world = await one_of_each(http)
     names = dataclasses.asdict(world)
-    answer = await http.request(
+    response = await http.request(
         row.method,
         row.path.format(**names),
         params={name: text.format(**names) for name, text in row.query.items()},
         json=_filled(row.json, names),
     )
-    assert answer.status_code == row.status, answer.text
+    assert response.status_code == row.status, response.text
     if row.shape is NO_CONTENT:
-        assert (answer.content, answer.headers["Content-Length"]) == (b"", "0")
-        assert "Content-Type" not in answer.headers
+        assert (response.content, response.headers["Content-Length"]) == (b"", "0")
+        assert "Content-Type" not in response.headers
         return
-    assert answer.headers["Content-Type"] == "application/json"
-    decoded = msgspec.json.decode(answer.content, type=row.shape, strict=True)
+    assert response.headers["Content-Type"] == "application/json"
+    decoded = msgspec.json.decode(response.content, type=row.shape, strict=True)
     assert _length(decoded) > 0 or row.id == "CS3"
 
 

@@ -27,17 +27,17 @@ async def _client(settings: WorkspacedSettings, key: str | None, **more: object)
         yield http
 
 
-async def test_who_comes_too_often_is_429_and_told_when_to_come_back(
+async def test_too_many_requests_get_429_with_retry_after(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract G20
     limits = Limits(requests_per_minute=1, request_burst=3)
     async with _client(settings, make_key(), limits=limits) as http:
-        answers = [await http.post("/v1/workspace", content=b"{") for _ in range(4)]
-        assert [answer.status_code for answer in answers] == [400, 400, 400, 429]
-        assert [answer.headers["RateLimit"].split(";")[1] for answer in answers] == ["r=2", "r=1", "r=0", "r=0"]
-        assert {answer.headers["RateLimit-Policy"] for answer in answers} == {'"default";q=1;w=60'}
-        refused = answers[-1]
+        responses = [await http.post("/v1/workspace", content=b"{") for _ in range(4)]
+        assert [response.status_code for response in responses] == [400, 400, 400, 429]
+        assert [response.headers["RateLimit"].split(";")[1] for response in responses] == ["r=2", "r=1", "r=0", "r=0"]
+        assert {response.headers["RateLimit-Policy"] for response in responses} == {'"default";q=1;w=60'}
+        refused = responses[-1]
         assert 1 <= int(refused.headers["Retry-After"]) <= 60
         assert (refused.json()["code"], refused.json()["error"]) == ("rate_limited", "Too many requests")
         other = {"x-api-key": make_key(name="other")}
@@ -54,18 +54,18 @@ async def test_the_defaults_are_those_of_the_contract(
 ) -> None:
     # contract G20
     async with _client(settings, make_key(), limits=Limits()) as http:
-        answer = await http.get("/v1/workspace")
-        assert answer.headers["RateLimit-Policy"] == '"default";q=1200;w=60'
-        assert answer.headers["RateLimit"].startswith('"default";r=199;')
+        response = await http.get("/v1/workspace")
+        assert response.headers["RateLimit-Policy"] == '"default";q=1200;w=60'
+        assert response.headers["RateLimit"].startswith('"default";r=199;')
         wrong = await http.get("/v1/workspace", headers={"x-api-key": "wrong"})
         assert wrong.headers["RateLimit-Policy"] == '"failed-authentications";q=20;w=60'
 
 
 async def test_zero_is_no_limit_and_says_nothing(http: httpx.AsyncClient) -> None:
     # contract G20
-    answers = [await http.get("/v1/workspace") for _ in range(250)]
-    assert {answer.status_code for answer in answers} == {200}
-    assert not any(name.lower().startswith("ratelimit") for answer in answers for name in answer.headers)
+    responses = [await http.get("/v1/workspace") for _ in range(250)]
+    assert {response.status_code for response in responses} == {200}
+    assert not any(name.lower().startswith("ratelimit") for response in responses for name in response.headers)
 
 
 async def test_callers_without_a_key_share_the_bucket_of_their_address(
@@ -91,10 +91,10 @@ async def test_too_many_bad_keys_from_an_address_are_429_and_good_ones_go_on(
     async with _client(settings, good, limits=limits, proxies=proxies) as http:
         assert (await http.get("/v1/workspace")).status_code == 200
         bad = ("wrong", expired, "other", expired, "more")
-        answers = [await http.get("/v1/workspace", headers={"x-api-key": key}) for key in bad]
-        assert [answer.status_code for answer in answers] == [401, 401, 401, 429, 429]
-        assert answers[-1].json()["code"] == "too_many_failed_authentications"
-        assert 1 <= int(answers[-1].headers["Retry-After"]) <= 20
+        responses = [await http.get("/v1/workspace", headers={"x-api-key": key}) for key in bad]
+        assert [response.status_code for response in responses] == [401, 401, 401, 429, 429]
+        assert responses[-1].json()["code"] == "too_many_failed_authentications"
+        assert 1 <= int(responses[-1].headers["Retry-After"]) <= 20
         assert (await http.get("/v1/workspace")).status_code == 200
         assert (await http.get("/v1/workspace", headers={"x-api-key": fresh})).status_code == 429
         elsewhere = {"x-api-key": fresh, "X-Forwarded-For": "203.0.113.7"}

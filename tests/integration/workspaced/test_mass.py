@@ -90,12 +90,12 @@ async def test_create_false_is_404_for_what_is_unknown(http: httpx.AsyncClient, 
     ],
 )
 async def test_a_wrong_body_is_400_and_writes_nothing(http: httpx.AsyncClient, sink: str, body: Any) -> None:
-    answer = await http.post(f"{sink}/mass", json=body)
-    assert (answer.status_code, answer.json()) == (400, {"error": "Invalid request"})
+    response = await http.post(f"{sink}/mass", json=body)
+    assert (response.status_code, response.json()) == (400, {"error": "Invalid request"})
     assert await _values(http, sink) == {}
 
 
-async def test_a_list_is_answered_by_a_list_in_its_order_and_an_object_by_an_object(
+async def test_a_list_returns_a_list_in_its_order_and_an_object_returns_an_object(
     http: httpx.AsyncClient, sink: str
 ) -> None:
     # contract M3
@@ -110,14 +110,14 @@ async def test_one_bad_item_stops_all_and_is_pointed_at(http: httpx.AsyncClient,
     # contract M3
     items = [{"key": f"k{n}", "value": "v"} for n in range(5)]
     items[3]["key"] = " blank "
-    answer = await http.post(f"{sink}/mass", json=items, headers={"Accept": "application/problem+json"})
-    assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (400, "/3/key")
+    response = await http.post(f"{sink}/mass", json=items, headers={"Accept": "application/problem+json"})
+    assert (response.status_code, response.json()["errors"][0]["pointer"]) == (400, "/3/key")
     wrapped = await http.post(f"{sink}/mass", json={"entries": items}, headers={"Accept": "application/problem+json"})
     assert wrapped.json()["errors"][0]["pointer"] == "/entries/3/key"
     assert await _values(http, sink) == {}
 
 
-async def test_partial_writes_the_good_items_and_tells_the_bad_ones(http: httpx.AsyncClient, sink: str) -> None:
+async def test_partial_writes_the_valid_items_and_reports_the_invalid_ones(http: httpx.AsyncClient, sink: str) -> None:
     # contract M10
     await http.post(f"{sink}/mass", json={"key": "taken", "value": "v", "id": _ID})
     items: list[Any] = [
@@ -128,9 +128,9 @@ async def test_partial_writes_the_good_items_and_tells_the_bad_ones(http: httpx.
         {"key": "a", "value": "5"},
         {"key": "taken", "delete": True},
     ]
-    answer = (await http.post(f"{sink}/mass?partial=true", json=items)).json()
-    assert (answer["succeeded"], answer["failed"]) == (3, 3)
-    assert [(result["index"], result["status"]) for result in answer["results"]] == [
+    response = (await http.post(f"{sink}/mass?partial=true", json=items)).json()
+    assert (response["succeeded"], response["failed"]) == (3, 3)
+    assert [(result["index"], result["status"]) for result in response["results"]] == [
         (0, 200),
         (1, 400),
         (2, 409),
@@ -138,8 +138,8 @@ async def test_partial_writes_the_good_items_and_tells_the_bad_ones(http: httpx.
         (4, 200),
         (5, 200),
     ]
-    assert [answer["results"][n]["entry"] for n in (0, 5)] == [answer["results"][4]["entry"], None]
-    assert answer["results"][2]["error"]["code"] == "id_in_use"
+    assert [response["results"][n]["entry"] for n in (0, 5)] == [response["results"][4]["entry"], None]
+    assert response["results"][2]["error"]["code"] == "id_in_use"
     assert await _values(http, sink) == {"a": "5"}
     shorter = (await http.post(f"{sink}/mass?partial=true", json=items[:2], headers=_MINIMAL)).json()
     assert (shorter["accepted"], shorter["unchanged"], shorter["updated"], shorter["failed"]) == (1, 0, 1, 1)
@@ -159,18 +159,18 @@ async def test_a_key_that_comes_twice_takes_its_last_value_and_both_slots_show_i
         EntryChange(key="a", value="3"),
         EntryChange(key="b", delete=True),
     ]
-    answer = await client.mass_update(mass_budget.workspace_id, mass_budget.id, items)
-    assert [entry and entry.value for entry in answer] == ["3", None, "3", "3", None]
+    response = await client.mass_update(mass_budget.workspace_id, mass_budget.id, items)
+    assert [entry and entry.value for entry in response] == ["3", None, "3", "3", None]
     whole = await client.get_sink(mass_budget.workspace_id, mass_budget.id)
     assert [(entry.key, entry.value, entry.data_type) for entry in whole.entries] == [("a", "3", "scalar")]
 
 
-async def test_minimal_answers_are_counts_of_what_was_done(http: httpx.AsyncClient, sink: str) -> None:
+async def test_minimal_responses_are_counts_of_what_was_done(http: httpx.AsyncClient, sink: str) -> None:
     # contract M8
     async def sent(*items: dict[str, Any]) -> list[int]:
-        answer = await http.post(f"{sink}/mass", json=list(items), headers=_MINIMAL)
-        assert answer.headers["Preference-Applied"] == "return=minimal"
-        return list(answer.json().values())
+        response = await http.post(f"{sink}/mass", json=list(items), headers=_MINIMAL)
+        assert response.headers["Preference-Applied"] == "return=minimal"
+        return list(response.json().values())
 
     assert list((await http.post(f"{sink}/mass", json=[{"key": "x", "value": ""}], headers=_MINIMAL)).json()) == [
         "accepted",
@@ -233,8 +233,8 @@ async def test_an_id_is_for_a_new_entry_only(http: httpx.AsyncClient, sink: str)
     # contract M3
     first = (await http.post(f"{sink}/mass", json={"key": "k", "value": "1"})).json()
     for body in ({"key": "k", "value": "2", "id": _ID}, [{"key": "k", "value": "3", "id": _ID}]):
-        answer = (await http.post(f"{sink}/mass", json=body)).json()
-        assert (answer[0] if isinstance(answer, list) else answer)["id"] == first["id"]
+        response = (await http.post(f"{sink}/mass", json=body)).json()
+        assert (response[0] if isinstance(response, list) else response)["id"] == first["id"]
     twice = [{"key": "a", "value": "1", "id": _ID}, {"key": "b", "value": "1", "id": _ID.upper()}]
     refused = await http.post(f"{sink}/mass", json=twice)
     assert (refused.status_code, refused.json()["code"]) == (409, "id_in_use")

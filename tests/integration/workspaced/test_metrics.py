@@ -25,7 +25,7 @@ def _numbers(text: bytes) -> dict[str, float]:
     }
 
 
-async def test_either_database_tells_its_levels(transport: httpx.ASGITransport, sink: str) -> None:
+async def test_both_databases_report_their_gauges(transport: httpx.ASGITransport, sink: str) -> None:
     levels = await _application(transport).levels()
     assert (levels.reached, levels.oldest_ms) == (True, None)
     assert levels.deliveries == {"pending": 0, "failed": 0}
@@ -45,24 +45,24 @@ async def test_no_label_holds_what_a_client_chose(
     assert content_type.startswith("text/plain; version=0.0.4")
     for chosen in (sink.rpartition("/")[2], "secret", "missing-key", "BREW", "teapot", "chosen"):
         assert chosen.encode() not in text, chosen
-    told = _numbers(text)
-    assert told['workspaced_http_requests_total{"method": "other", "operation": "none", "status": "405"}'] == 1
-    assert told['workspaced_http_requests_total{"method": "GET", "operation": "none", "status": "404"}'] == 1
-    assert told['workspaced_http_refusals_total{"code": "method_not_allowed"}'] == 1
-    assert told["workspaced_http_requests_in_flight"] == 0
+    metrics = _numbers(text)
+    assert metrics['workspaced_http_requests_total{"method": "other", "operation": "none", "status": "405"}'] == 1
+    assert metrics['workspaced_http_requests_total{"method": "GET", "operation": "none", "status": "404"}'] == 1
+    assert metrics['workspaced_http_refusals_total{"code": "method_not_allowed"}'] == 1
+    assert metrics["workspaced_http_requests_in_flight"] == 0
 
 
-async def test_a_repeated_answer_writes_no_entry_a_second_time(
+async def test_a_repeated_response_writes_no_entry_a_second_time(
     transport: httpx.ASGITransport, http: httpx.AsyncClient, sink: str
 ) -> None:
     items = [{"key": "a", "value": "1"}, {"key": "b", "value": "2"}]
     for _ in range(2):
-        answer = await http.post(f"{sink}/mass", json=items, headers={"Idempotency-Key": "once"})
-        assert answer.status_code == 200
+        response = await http.post(f"{sink}/mass", json=items, headers={"Idempotency-Key": "once"})
+        assert response.status_code == 200
     await http.patch(f"{sink}/a", json={"value": "3"})
     await http.delete(f"{sink}/b")
-    told = _numbers(exposition([_application(transport).metrics.registry], (), accept="")[0])
-    written = {name: value for name, value in told.items() if name.startswith("workspaced_entries_written_total")}
+    metrics = _numbers(exposition([_application(transport).metrics.registry], (), accept="")[0])
+    written = {name: value for name, value in metrics.items() if name.startswith("workspaced_entries_written_total")}
     assert written == {
         'workspaced_entries_written_total{"outcome": "created"}': 2,
         'workspaced_entries_written_total{"outcome": "updated"}': 1,
@@ -70,13 +70,13 @@ async def test_a_repeated_answer_writes_no_entry_a_second_time(
     }
 
 
-def test_a_database_that_does_not_answer_is_a_number_and_no_failure() -> None:
+def test_a_database_that_does_not_respond_is_a_metric_and_no_failure() -> None:
     text, _ = exposition([], level_families(Levels(reached=False), now_ms=0), accept="")
     assert _numbers(text) == {"workspaced_database_up": 0}
 
 
 def test_the_age_of_the_oldest_delivery_is_in_seconds() -> None:
     families = level_families(Levels(deliveries={"pending": 2}, oldest_ms=4_000), now_ms=10_500)
-    told = _numbers(exposition([], families, accept="")[0])
-    assert told["workspaced_webhook_queue_oldest_age_seconds"] == 6.5
-    assert told['workspaced_webhook_queue_deliveries{"state": "pending"}'] == 2
+    metrics = _numbers(exposition([], families, accept="")[0])
+    assert metrics["workspaced_webhook_queue_oldest_age_seconds"] == 6.5
+    assert metrics['workspaced_webhook_queue_deliveries{"state": "pending"}'] == 2

@@ -14,16 +14,16 @@ from workspaced.http.body_drain import MOST_BYTES
 async def test_a_slash_in_a_key_is_addressed_with_percent_2f(http: httpx.AsyncClient, sink: str) -> None:
     # contract G16
     await http.post(sink, json={"key": "a/b", "value": "1", "dataType": "scalar"})
-    answer = await http.get(f"{sink}/a%2Fb")
-    assert (answer.status_code, answer.json()["key"]) == (200, "a/b")
+    response = await http.get(f"{sink}/a%2Fb")
+    assert (response.status_code, response.json()["key"]) == (200, "a/b")
 
 
 async def test_malformed_json_without_a_key_is_401_because_nothing_is_parsed_before(
     http: httpx.AsyncClient, sinks: str
 ) -> None:
     # contract G12
-    answer = await http.post(sinks, content=b"{", headers={"x-api-key": "wrong", "Content-Type": "application/json"})
-    assert answer.status_code == 401
+    response = await http.post(sinks, content=b"{", headers={"x-api-key": "wrong", "Content-Type": "application/json"})
+    assert response.status_code == 401
     del http.headers["x-api-key"]
     assert (await http.post(sinks, content=b"{")).status_code == 401
 
@@ -45,8 +45,8 @@ async def test_malformed_json_without_a_key_is_401_because_nothing_is_parsed_bef
 )
 async def test_what_json_cannot_say_is_400_and_not_500(http: httpx.AsyncClient, sinks: str, body: bytes) -> None:
     # contract G6, G7
-    answer = await http.post(sinks, content=body, headers={"Content-Type": "application/json"})
-    assert (answer.status_code, answer.json()["error"]) == (400, "Invalid request")
+    response = await http.post(sinks, content=body, headers={"Content-Type": "application/json"})
+    assert (response.status_code, response.json()["error"]) == (400, "Invalid request")
 
 
 @pytest.mark.parametrize(
@@ -54,29 +54,27 @@ async def test_what_json_cannot_say_is_400_and_not_500(http: httpx.AsyncClient, 
 )
 async def test_types_are_strict(http: httpx.AsyncClient, body: dict[str, Any]) -> None:
     # contract G6
-    answer = await http.post("/v1/workspace", json=body)
-    assert (answer.status_code, answer.json()["code"]) == (400, "wrong_type")
+    response = await http.post("/v1/workspace", json=body)
+    assert (response.status_code, response.json()["code"]) == (400, "wrong_type")
 
 
 @pytest.mark.parametrize(
     "body", [b'{"label":"a\\u0000b"}', b'{"label":"x","ignored":{"deep":["\\u0000"]}}', b'{"label":"x","\\u0000":1}']
 )
-async def test_the_character_nul_is_refused_wherever_it_stands(
-    http: httpx.AsyncClient, sinks: str, body: bytes
-) -> None:
+async def test_the_character_nul_is_refused_everywhere(http: httpx.AsyncClient, sinks: str, body: bytes) -> None:
     # contract G7
-    answer = await http.post(sinks, content=body)
-    assert (answer.status_code, answer.json()["code"]) == (400, "nul_character")
+    response = await http.post(sinks, content=body)
+    assert (response.status_code, response.json()["code"]) == (400, "nul_character")
 
 
 async def test_an_escaped_backslash_before_u0000_is_no_nul(http: httpx.AsyncClient, sink: str) -> None:
-    answer = await http.post(f"{sink}/mass", content=rb'[{"key":"k","value":"\\u0000"}]')
-    assert answer.json()[0]["value"] == r"\u0000"
+    response = await http.post(f"{sink}/mass", content=rb'[{"key":"k","value":"\\u0000"}]')
+    assert response.json()[0]["value"] == r"\u0000"
 
 
-@pytest.mark.parametrize("length_is_told", [True, False], ids=["told", "chunked"])
+@pytest.mark.parametrize("length_is_declared", [True, False], ids=["declared", "chunked"])
 async def test_a_body_of_50_mb_is_refused_before_most_of_it_has_come(
-    http: httpx.AsyncClient, sink: str, length_is_told: bool
+    http: httpx.AsyncClient, sink: str, length_is_declared: bool
 ) -> None:
     # contract G9
     piece, pieces, taken = b" " * 65_536, 800, 0
@@ -87,11 +85,11 @@ async def test_a_body_of_50_mb_is_refused_before_most_of_it_has_come(
             taken += 1
             yield piece
 
-    headers = {"Content-Length": str(len(piece) * pieces)} if length_is_told else {}
-    answer = await http.post(sink, content=body(), headers=headers)
-    assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
-    assert answer.headers["Connection"] == "close"
-    # The limit, and what is dropped so that a caller who has not ended yet can read the answer.
+    headers = {"Content-Length": str(len(piece) * pieces)} if length_is_declared else {}
+    response = await http.post(sink, content=body(), headers=headers)
+    assert (response.status_code, response.json()["code"]) == (413, "too_large")
+    assert response.headers["Connection"] == "close"
+    # The limit, and what is dropped so that a caller that still sends can read the response.
     assert taken <= (1_048_576 + MOST_BYTES) // len(piece) + 2
 
 
@@ -102,7 +100,7 @@ async def test_a_trailing_slash_is_another_path_and_no_redirect(http: httpx.Asyn
     assert (await http.get("/v1//workspace")).status_code == 404
 
 
-async def test_head_is_answered_like_get_without_a_body(http: httpx.AsyncClient, sink: str, sinks: str) -> None:
+async def test_head_returns_the_headers_of_get_without_a_body(http: httpx.AsyncClient, sink: str, sinks: str) -> None:
     # contract G24
     for path in (sink, sinks, f"{sinks}/list", "/healthz", "/readyz", "/v1/workspace"):
         got, head = await http.get(path), await http.head(path)
@@ -112,8 +110,8 @@ async def test_head_is_answered_like_get_without_a_body(http: httpx.AsyncClient,
 
 async def test_405_allows_the_union_of_what_the_path_can_mean(http: httpx.AsyncClient, sinks: str, sink: str) -> None:
     # contract G24
-    answer = await http.put(f"{sinks}/list")
-    assert (answer.status_code, answer.headers["Allow"]) == (405, "DELETE, GET, HEAD, OPTIONS, PATCH, POST")
+    response = await http.put(f"{sinks}/list")
+    assert (response.status_code, response.headers["Allow"]) == (405, "DELETE, GET, HEAD, OPTIONS, PATCH, POST")
     assert (await http.delete(sinks)).headers["Allow"] == "GET, HEAD, OPTIONS, POST"
     asked = await http.options(f"{sink}/mass")
     assert (asked.status_code, asked.headers["Allow"], asked.content) == (
@@ -131,8 +129,8 @@ async def test_a_body_without_a_content_type_is_taken_for_json(http: httpx.Async
 async def test_a_body_of_another_declared_type_is_415(http: httpx.AsyncClient, sinks: str) -> None:
     # contract G10
     for kind in ("text/plain", "application/json; charset=latin-1", "application/x-www-form-urlencoded"):
-        answer = await http.post(sinks, content=b'{"label":"x"}', headers={"Content-Type": kind})
-        assert answer.status_code == 415
+        response = await http.post(sinks, content=b'{"label":"x"}', headers={"Content-Type": kind})
+        assert response.status_code == 415
     for kind in ("application/json; charset=UTF-8", "application/merge-patch+json"):
-        answer = await http.post(sinks, content=b'\xef\xbb\xbf{"label":"x"}', headers={"Content-Type": kind})
-        assert answer.status_code == 201
+        response = await http.post(sinks, content=b'\xef\xbb\xbf{"label":"x"}', headers={"Content-Type": kind})
+        assert response.status_code == 201

@@ -85,7 +85,7 @@ async def test_signing_in_leads_to_our_own_pages_only(
     assert (await sign_in(browser, make_key(), next=elsewhere)).headers["Location"] == "/ui/workspaces"
 
 
-async def test_the_cookie_is_out_of_reach_and_the_key_is_in_no_answer_and_no_table(
+async def test_the_cookie_is_out_of_reach_and_the_key_is_in_no_response_and_no_table(
     browser: httpx.AsyncClient, make_key: MakeKey, settings: WorkspacedSettings
 ) -> None:
     key = make_key()
@@ -116,7 +116,7 @@ async def test_behind_a_trusted_proxy_that_speaks_https_the_cookie_is_secure(
                 assert entered.headers["Set-Cookie"].endswith("; Secure") is secure
 
 
-async def test_a_wrong_key_is_told_as_such_and_gives_no_cookie(browser: httpx.AsyncClient, make_key: MakeKey) -> None:
+async def test_a_wrong_key_is_reported_and_sets_no_cookie(browser: httpx.AsyncClient, make_key: MakeKey) -> None:
     for key in ("", "nonsense", make_key()[:-1] + "!"):
         refused = await sign_in(browser, key)
         assert refused.status_code == 401
@@ -130,9 +130,9 @@ async def test_wrong_keys_count_as_they_do_by_the_api(settings: WorkspacedSettin
     async with running(dataclasses.replace(settings, limits=limits)) as app, visiting(app) as browser:
         assert [(await sign_in(browser, "wrong")).status_code for _ in range(4)] == [401, 401, 401, 429]
         assert (await browser.get("/v1/workspace", headers={"x-api-key": make_key()})).status_code == 429
-        told = await sign_in(browser, make_key("other"))
-        assert "Retry-After" in told.headers
-        assert "Too many requests from this address" in told.text
+        limited = await sign_in(browser, make_key("other"))
+        assert "Retry-After" in limited.headers
+        assert "Too many requests from this address" in limited.text
 
 
 async def test_signing_out_ends_the_session_wherever_its_cookie_is(
@@ -275,7 +275,7 @@ async def test_style_and_script_are_kept_by_their_content(browser: httpx.AsyncCl
         assert (await browser.get(found[1].replace("ui.", "ui.0").replace("icon.", "icon.0"))).status_code == 404
 
 
-async def test_addresses_and_methods_that_nobody_knows_have_a_page(browser: httpx.AsyncClient) -> None:
+async def test_unknown_addresses_and_methods_have_a_page(browser: httpx.AsyncClient) -> None:
     assert (await browser.get("/ui/nothing/here")).status_code == 404
     assert (await browser.get("/ui/%ff")).status_code == 404
     assert (await browser.get("/ui/workspaces/")).status_code == 404
@@ -311,7 +311,7 @@ async def test_a_key_of_another_workspace_sees_a_sentence_and_nothing_else(
         assert "Masses" not in refused.text
 
 
-async def test_a_key_that_may_not_read_webhooks_is_told_so(
+async def test_a_key_without_the_right_to_read_webhooks_gets_a_message(
     browser: httpx.AsyncClient, make_key: MakeKey, rocket: str
 ) -> None:
     await sign_in(browser, make_key("daemon", role="pusher"))
@@ -344,8 +344,8 @@ async def test_pages_use_up_the_rate_of_the_key(settings: WorkspacedSettings, ma
     limits = Limits(requests_per_minute=60, request_burst=2)
     async with running(dataclasses.replace(settings, limits=limits)) as app, visiting(app) as browser:
         await sign_in(browser, make_key())
-        answers = [(await browser.get("/ui/workspaces")).status_code for _ in range(3)]
-        assert answers == [200, 200, 429]
+        responses = [(await browser.get("/ui/workspaces")).status_code for _ in range(3)]
+        assert responses == [200, 200, 429]
 
 
 async def test_csv_is_a_download_with_the_sinks_name(
@@ -357,7 +357,9 @@ async def test_csv_is_a_download_with_the_sinks_name(
     assert saved.text.splitlines()[1].startswith('"a/b",,scalar,')
 
 
-async def test_nobody_outside_can_name_who_asks_from_inside(http: httpx.AsyncClient, rocket: str) -> None:
+async def test_no_outside_caller_can_set_the_identity_of_internal_requests(
+    http: httpx.AsyncClient, rocket: str
+) -> None:
     forged = await http.get(
         f"/v1/workspace/{rocket}", headers={"x-api-key": "wrong", "inside": "principal", "state": "inside"}
     )

@@ -102,7 +102,7 @@ async def test_what_one_process_commits_wakes_the_other(database: PostgresAddres
                 await there.write(lambda tx: tx.notify("channel"))
 
 
-async def test_a_service_whose_database_is_behind_says_what_to_run_and_serves_once_it_was_run(
+async def test_a_service_with_an_outdated_database_names_the_command_and_serves_after_it(
     empty: PostgresAddress, tmp_path: Path
 ) -> None:
     # contract P3
@@ -211,11 +211,11 @@ def test_a_database_of_a_newer_program_is_left_alone(postgres_databases: Databas
                 connection.execute("DELETE FROM schema_step WHERE number = 9999")
 
 
-async def test_an_answer_that_was_kept_is_given_to_the_other_process_while_the_first_still_works(
+async def test_a_stored_response_is_returned_by_the_other_process_while_the_first_still_works(
     database: PostgresAddress, tmp_path: Path
 ) -> None:
     # contract G18
-    """Two processes get the same request at once: one does it, the other repeats its answer."""
+    """Two processes get the same request at once: one applies it, the other repeats its response."""
     settings = WorkspacedSettings(data=tmp_path / "data", postgres=database, readers=2)
     key = transact(database, lambda tx: access.create_key(tx, name="k", role="owner", now=0, expires_at=None))
     headers = {"x-api-key": key, "ClientId": "tests"}
@@ -225,13 +225,13 @@ async def test_an_answer_that_was_kept_is_given_to_the_other_process_while_the_f
             for app in (one, two)
         ]
         for number in range(5):
-            answers = await asyncio.gather(
+            responses = await asyncio.gather(
                 *(
                     client.post("/v1/workspace", json={"label": "w"}, headers={"Idempotency-Key": f"k{number}"})
                     for client in clients
                 )
             )
-            assert {answer.status_code for answer in answers} == {201}
-            assert len({answer.json()["id"] for answer in answers}) == 1
+            assert {response.status_code for response in responses} == {201}
+            assert len({response.json()["id"] for response in responses}) == 1
         for client in clients:
             await client.aclose()

@@ -15,29 +15,29 @@ from workspaced.settings.model import WorkspacedSettings
 
 
 @pytest.mark.parametrize("path", ["/openapi.json", "/docs"])
-async def test_both_are_open_to_everybody_and_are_fetched_once(http: httpx.AsyncClient, path: str) -> None:
+async def test_both_are_open_to_every_caller_and_are_fetched_once(http: httpx.AsyncClient, path: str) -> None:
     # contract G23, OP3, OP4
     del http.headers["x-api-key"]
-    answer = await http.get(path)
-    assert answer.status_code == 200
-    assert answer.headers["Cache-Control"].startswith("public")
-    again = await http.get(path, headers={"If-None-Match": answer.headers["ETag"]})
+    response = await http.get(path)
+    assert response.status_code == 200
+    assert response.headers["Cache-Control"].startswith("public")
+    again = await http.get(path, headers={"If-None-Match": response.headers["ETag"]})
     assert (again.status_code, again.content) == (304, b"")
     head = await http.head(path)
-    assert (head.status_code, head.content, head.headers["ETag"]) == (200, b"", answer.headers["ETag"])
+    assert (head.status_code, head.content, head.headers["ETag"]) == (200, b"", response.headers["ETag"])
 
 
 async def test_the_page_lets_nothing_run_and_loads_nothing(http: httpx.AsyncClient) -> None:
-    answer = await http.get("/docs")
-    style = re.search(r"<style>(.*?)</style>", answer.text, re.DOTALL)
+    response = await http.get("/docs")
+    style = re.search(r"<style>(.*?)</style>", response.text, re.DOTALL)
     assert style
     digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
-    policy = answer.headers["Content-Security-Policy"]
+    policy = response.headers["Content-Security-Policy"]
     assert policy.startswith(f"default-src 'none'; style-src 'sha256-{digest}';")
-    assert not re.search(r"<(script|link|img|iframe)|\bsrc=|style=|\bon[a-z]+=", answer.text)
-    targets = set(re.findall(r'href="([^"]+)"', answer.text))
+    assert not re.search(r"<(script|link|img|iframe)|\bsrc=|style=|\bon[a-z]+=", response.text)
+    targets = set(re.findall(r'href="([^"]+)"', response.text))
     assert {target for target in targets if not target.startswith("#")} == {"/openapi.json"}
-    assert targets - {"/openapi.json"} <= {f"#{name}" for name in re.findall(r'\bid="([^"]+)"', answer.text)}
+    assert targets - {"/openapi.json"} <= {f"#{name}" for name in re.findall(r'\bid="([^"]+)"', response.text)}
 
 
 async def test_the_page_has_every_operation_event_and_schema_of_the_document(http: httpx.AsyncClient) -> None:

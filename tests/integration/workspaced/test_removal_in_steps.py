@@ -33,8 +33,8 @@ def rows_of(settings: WorkspacedSettings) -> tuple[int, int]:
 
 
 async def fill(http: httpx.AsyncClient, sink: str, entries: list[dict[str, Any]]) -> None:
-    answer = await http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
-    assert answer.status_code == 200, answer.text
+    response = await http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
+    assert response.status_code == 200, response.text
 
 
 async def test_a_deleted_sink_is_absent_at_once_and_removed_step_by_step(

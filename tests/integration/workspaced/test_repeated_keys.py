@@ -31,17 +31,17 @@ async def test_turns_of_a_key_are_counted_one_after_the_other(
     if expected["created"] == 0 or items[0].get("delete") or items[1].get("delete"):
         await http.post(f"{sink}/mass", json={"key": "k", "value": "old"})
     body = [{"key": "k", **item} for item in items] + [{"key": "other", "value": "x"}]
-    answer = await http.post(f"{sink}/mass", json=body, headers={"Prefer": "return=minimal"})
+    response = await http.post(f"{sink}/mass", json=body, headers={"Prefer": "return=minimal"})
     expected["created"] += 1
-    assert answer.json() == {"accepted": len(body), **expected}
+    assert response.json() == {"accepted": len(body), **expected}
     entries = {entry["key"]: entry["value"] for entry in (await http.get(sink)).json()["entries"]}
     assert entries == {"other": "x", **({"k": left} if left is not None else {})}
 
 
 async def test_five_thousand_turns_of_a_key_are_not_five_thousand_rounds(http: httpx.AsyncClient, sink: str) -> None:
     body = [{"key": "k", "value": str(number)} for number in range(5_000)]
-    answer = await http.post(f"{sink}/mass", json=body, headers={"Prefer": "return=minimal"})
-    assert answer.json() == {"accepted": 5_000, "created": 1, "updated": 4_999, "unchanged": 0, "deleted": 0}
+    response = await http.post(f"{sink}/mass", json=body, headers={"Prefer": "return=minimal"})
+    assert response.json() == {"accepted": 5_000, "created": 1, "updated": 4_999, "unchanged": 0, "deleted": 0}
     entry = await http.get(f"{sink}/k")
     assert entry.json()["value"] == "4999"
     assert entry.headers["ETag"] == '"1"'  # written once
@@ -63,11 +63,11 @@ _ENTRY = st.builds(
 
 @given(changes=st.lists(_CHANGE, min_size=1, max_size=8), before=st.none() | _ENTRY)
 def test_the_least_ends_as_all_of_them_do(changes: list[Change], before: StoredEntry | None) -> None:
-    least, told = least_of(changes, before)
+    least, counts = least_of(changes, before)
     assert len(least) <= 2
-    assert told.accepted == len(changes)
+    assert counts.accepted == len(changes)
     assert _end(least, before)[0] == _end(changes, before)[0]
-    assert told == _end(changes, before)[1]
+    assert counts == _end(changes, before)[1]
 
 
 def _end(changes: list[Change], before: StoredEntry | None) -> tuple[tuple[Any, ...] | None, Tally]:

@@ -1,4 +1,4 @@
-"""Single upserts that share a commit: whatever is done in one go, each caller is answered as if he had come alone."""
+"""Single upserts that share a commit: each caller gets the response that it would get alone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def settings(settings: WorkspacedSettings) -> WorkspacedSettings:
 async def http(
     settings: WorkspacedSettings, make_key: MakeKey, request: pytest.FixtureRequest
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """A client whose requests have an Idempotency-Key each, or none."""
+    """A client that sends an Idempotency-Key with each request, or none."""
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     numbers = count()
 
@@ -68,7 +68,7 @@ class _Push:
     observed: int | None
     create: bool
     status: int = 0
-    answer: tuple[str, str, str, bool] = ("", "", "", False)
+    response: tuple[str, str, str, bool] = ("", "", "", False)
 
     def after(self, before: _State | None) -> tuple[int, _State | None, bool]:
         """Status, state and whether it was too old, as the service does it (contract M1, M2, M6)."""
@@ -86,24 +86,24 @@ async def _sent(http: httpx.AsyncClient, sink: str, push: _Push) -> _Push:
     body = {"key": push.key, "value": push.value, "dataType": push.data_type, "observedAt": _TIMES[push.observed]}
     path = f"{sink}/mass" if push.create else f"{sink}/mass?create=false"
     given = {name: value for name, value in body.items() if value is not None}
-    answer = await http.post(path, json=given, headers={"X-Request-Id": push.value})
-    if answer.status_code != 200:
-        return dataclasses.replace(push, status=answer.status_code)
-    entry = answer.json()
-    stale = answer.headers.get("X-Stale-Write") == "ignored"
-    told = (entry["value"], entry["dataType"], answer.headers["ETag"], stale)
-    return dataclasses.replace(push, status=200, answer=told)
+    response = await http.post(path, json=given, headers={"X-Request-Id": push.value})
+    if response.status_code != 200:
+        return dataclasses.replace(push, status=response.status_code)
+    entry = response.json()
+    stale = response.headers.get("X-Stale-Write") == "ignored"
+    reported = (entry["value"], entry["dataType"], response.headers["ETag"], stale)
+    return dataclasses.replace(push, status=200, response=reported)
 
 
 def _explained(pushes: Sequence[_Push], before: _State | None) -> list[_State | None]:
-    """The states that the key may have, by an order of the requests in which each answer is right."""
+    """Return the possible states of the key, over the orders of requests that explain each response."""
     found: list[_State | None] = []
     for order in permutations(pushes):
         state = before
         for push in order:
             status, state, stale = push.after(state)
             shown = (state.value, state.data_type, f'"{state.version}"', stale) if state and status == 200 else None
-            if push.status != status or (shown is not None and shown != push.answer):
+            if push.status != status or (shown is not None and shown != push.response):
                 break
         else:
             found.append(state)
@@ -111,9 +111,9 @@ def _explained(pushes: Sequence[_Push], before: _State | None) -> list[_State | 
 
 
 async def _listen(http: httpx.AsyncClient) -> None:
-    """Have somebody who is told of each change; whether it reaches him is another matter."""
-    answer = await http.post("/v1/webhooks", json={"url": _RECEIVER, "dataEvents": ["data_sink.entry.*"]})
-    assert answer.status_code == 201, answer.text
+    """Add a webhook for each change. Its deliveries need not arrive."""
+    response = await http.post("/v1/webhooks", json={"url": _RECEIVER, "dataEvents": ["data_sink.entry.*"]})
+    assert response.status_code == 201, response.text
 
 
 async def _entries(http: httpx.AsyncClient, sink: str) -> dict[str, Any]:
@@ -121,7 +121,7 @@ async def _entries(http: httpx.AsyncClient, sink: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", range(15))
-async def test_every_answer_is_one_that_some_order_of_the_requests_explains(
+async def test_every_response_is_explained_by_some_order_of_the_requests(
     http: httpx.AsyncClient, sink: str, seed: int
 ) -> None:
     dice = random.Random(seed)
@@ -143,37 +143,39 @@ async def test_every_answer_is_one_that_some_order_of_the_requests_explains(
         )
         for number in range(24)
     ]
-    if dice.random() < 0.5:  # somebody listens, so that each change is told as well
+    if dice.random() < 0.5:  # with a webhook each change emits an event as well
         await _listen(http)
-    answered = await asyncio.gather(*(_sent(http, sink, push) for push in pushes))
+    responded = await asyncio.gather(*(_sent(http, sink, push) for push in pushes))
     left = await _entries(http, sink)
     for key in keys:
-        mine = [push for push in answered if push.key == key]
+        mine = [push for push in responded if push.key == key]
         states = _explained(mine, before.get(key))
         entry = left.get(key)
         held = (entry["value"], entry["dataType"]) if entry else None
         assert held in [(state.value, state.data_type) if state else None for state in states], (key, mine)
     assert len({entry["id"] for entry in left.values()}) == len(left)
     noted = await http.get("/v1/audit-log?action=data_sink.entry.*&take=200")
-    told = sorted(row["requestId"] for row in noted.json() if row["requestId"].startswith("v"))
-    assert told == sorted(push.value for push in answered if push.status == 200 and not push.answer[3])
+    reported = sorted(row["requestId"] for row in noted.json() if row["requestId"].startswith("v"))
+    assert reported == sorted(push.value for push in responded if push.status == 200 and not push.response[3])
     assert len(await _listed(http, sink)) == len(left)
 
 
 async def _listed(http: httpx.AsyncClient, sink: str) -> list[Any]:
     """What the sink's page of entries counts."""
-    answer = await http.get(f"{sink}?take=100")
-    assert int(answer.headers["X-Total-Count"]) == len(answer.json()["entries"])
-    return list(answer.json()["entries"])
+    response = await http.get(f"{sink}?take=100")
+    assert int(response.headers["X-Total-Count"]) == len(response.json()["entries"])
+    return list(response.json()["entries"])
 
 
 async def test_the_quota_is_held_within_a_group(http: httpx.AsyncClient, sink: str) -> None:
     pushes = [_Push(f"n{number}", f"v{number}", None, None, create=True) for number in range(_QUOTA + 5)]
-    answered = await asyncio.gather(*(_sent(http, sink, push) for push in pushes))
-    assert sorted(push.status for push in answered) == [200] * _QUOTA + [409] * 5
-    assert set(await _entries(http, sink)) == {push.key for push in answered if push.status == 200}
+    responded = await asyncio.gather(*(_sent(http, sink, push) for push in pushes))
+    assert sorted(push.status for push in responded) == [200] * _QUOTA + [409] * 5
+    assert set(await _entries(http, sink)) == {push.key for push in responded if push.status == 200}
     # Room is counted by the sink's own row, which the group has to leave right.
-    assert (await http.delete(f"{sink}/{next(push.key for push in answered if push.status == 200)}")).status_code == 200
+    assert (
+        await http.delete(f"{sink}/{next(push.key for push in responded if push.status == 200)}")
+    ).status_code == 200
     again = await asyncio.gather(*(_sent(http, sink, _Push(f"m{n}", "v", None, None, create=True)) for n in range(3)))
     assert sorted(push.status for push in again) == [200, 409, 409]
 
@@ -181,8 +183,8 @@ async def test_the_quota_is_held_within_a_group(http: httpx.AsyncClient, sink: s
 async def test_a_supplied_id_is_given_once_and_its_neighbours_are_written(http: httpx.AsyncClient, sink: str) -> None:
     wanted = "123e4567-e89b-12d3-a456-426614174000"
     bodies = [{"key": f"k{n}", "value": "v", **({"id": wanted} if n % 3 == 0 else {})} for n in range(9)]
-    answers = await asyncio.gather(*(http.post(f"{sink}/mass", json=body) for body in bodies))
-    statuses = [answer.status_code for answer in answers]
+    responses = await asyncio.gather(*(http.post(f"{sink}/mass", json=body) for body in bodies))
+    statuses = [response.status_code for response in responses]
     assert sorted(statuses[::3]) == [200, 409, 409]
     assert [status for place, status in enumerate(statuses) if place % 3] == [200] * 6
     assert [entry["id"] for entry in (await _entries(http, sink)).values()].count(wanted) == 1
@@ -190,30 +192,30 @@ async def test_a_supplied_id_is_given_once_and_its_neighbours_are_written(http: 
 
 async def test_a_sink_that_is_not_there_is_each_callers_own_404(http: httpx.AsyncClient, sinks: str, sink: str) -> None:
     paths = [sink, f"{sinks}/SNK-99", f"{sinks}/123e4567-e89b-12d3-a456-426614174000"] * 4
-    answers = await asyncio.gather(
+    responses = await asyncio.gather(
         *(http.post(f"{path}/mass", json={"key": f"k{n}", "value": "v"}) for n, path in enumerate(paths))
     )
-    assert [answer.status_code for answer in answers] == [200, 404, 404] * 4
-    assert {answer.json()["code"] for answer in answers if answer.status_code == 404} == {"data_sink_not_found"}
+    assert [response.status_code for response in responses] == [200, 404, 404] * 4
+    assert {response.json()["code"] for response in responses if response.status_code == 404} == {"data_sink_not_found"}
 
 
-async def test_each_of_a_group_is_told_to_who_listens(
+async def test_each_change_of_a_group_emits_an_event(
     http: httpx.AsyncClient, settings: WorkspacedSettings, sink: str
 ) -> None:
     await _listen(http)
     for value in ("first", "second", "second"):  # what is written as it was is no news
         pushes = [_Push(f"k{n}", value, None, None, create=True) for n in range(8)]
-        answered = await asyncio.gather(*(_sent(http, sink, push) for push in pushes))
-        assert {push.status for push in answered} == {200}
-    told = transact(settings.database, lambda tx: tx.all("SELECT type FROM event ORDER BY number"))
-    assert [kind for (kind,) in told] == ["data_sink.entry.created"] * 8 + ["data_sink.entry.updated"] * 8
+        responded = await asyncio.gather(*(_sent(http, sink, push) for push in pushes))
+        assert {push.status for push in responded} == {200}
+    reported = transact(settings.database, lambda tx: tx.all("SELECT type FROM event ORDER BY number"))
+    assert [kind for (kind,) in reported] == ["data_sink.entry.created"] * 8 + ["data_sink.entry.updated"] * 8
 
 
 async def test_a_group_moves_its_sink_on_and_one_of_old_news_does_not(http: httpx.AsyncClient, sink: str) -> None:
     tags: list[str] = []
     for observed in (2, 2, 1):
         pushes = [_Push(f"k{n}", f"v{observed}", None, observed, create=True) for n in range(6)]
-        answered = await asyncio.gather(*(_sent(http, sink, push) for push in pushes))
-        assert {push.answer[3] for push in answered} == {observed == 1}
+        responded = await asyncio.gather(*(_sent(http, sink, push) for push in pushes))
+        assert {push.response[3] for push in responded} == {observed == 1}
         tags.append((await http.get(sink)).headers["ETag"])
     assert tags[0] != tags[1] == tags[2]

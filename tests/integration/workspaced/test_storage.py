@@ -21,7 +21,7 @@ _INSERT = "INSERT INTO note (text) VALUES (:text)"
 
 
 class _Writer:
-    """A writer on a real file, what its connection was told to do, and a gate that holds its first work back."""
+    """A writer on a real file, the statements of its connection, and a gate that holds its first work back."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -85,7 +85,7 @@ async def test_what_waits_while_a_commit_is_under_way_shares_the_next(writer: _W
     assert len(writer.kept()) == 21
 
 
-async def test_an_answer_comes_after_the_commit(writer: _Writer) -> None:
+async def test_a_response_is_sent_after_the_commit(writer: _Writer) -> None:
     for number in range(20):
         assert await writer.commit.write(_note(f"n{number}")) in writer.kept()
 
@@ -122,7 +122,7 @@ async def test_a_piece_that_fails_before_it_changes_anything_costs_its_neighbour
 
 
 async def test_rows_put_off_go_in_with_the_commit_and_those_of_a_failed_piece_do_not(writer: _Writer) -> None:
-    def putting_off(*texts: str, fail: bool = False) -> Callable[[Transaction], None]:
+    def deferring(*texts: str, fail: bool = False) -> Callable[[Transaction], None]:
         def work(tx: Transaction) -> None:
             for text in texts:
                 tx.defer("INSERT INTO note (text) VALUES", (text,))
@@ -134,15 +134,15 @@ async def test_rows_put_off_go_in_with_the_commit_and_those_of_a_failed_piece_do
 
     many = [f"m{number}" for number in range(300)]
     tasks = await _queue_behind_a_held_one(
-        writer, putting_off("a"), putting_off("b", fail=True), putting_off(*many), putting_off("c")
+        writer, deferring("a"), deferring("b", fail=True), deferring(*many), deferring("c")
     )
     writer.gate.set()
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [type(None), type(None), ConflictProblem, type(None), type(None)]
     assert writer.kept() == {"first", "a", "c", *many}
-    await writer.commit.write(putting_off("alone"))
+    await writer.commit.write(deferring("alone"))
     with pytest.raises(ConflictProblem):
-        await writer.commit.write(putting_off("failed alone", fail=True))
+        await writer.commit.write(deferring("failed alone", fail=True))
     assert writer.kept() == {"first", "a", "c", *many, "alone"}
 
 
@@ -171,7 +171,7 @@ async def test_heavy_work_is_not_put_into_one_transaction_without_end(writer: _W
     assert writer.statements.count("COMMIT") == 3
 
 
-async def test_a_full_disk_is_told_and_only_what_was_answered_is_kept(writer: _Writer) -> None:
+async def test_a_full_disk_is_reported_and_only_acknowledged_writes_are_kept(writer: _Writer) -> None:
     pages = writer.connection.execute("PRAGMA page_count").fetchone()[0]
     writer.connection.execute(f"PRAGMA max_page_count = {pages + 2}")
     tasks = await _queue_behind_a_held_one(writer, _note("small"), _note("x" * 100_000), _note("tiny"))

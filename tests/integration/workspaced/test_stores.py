@@ -72,7 +72,7 @@ def _names(reader: ReadTransaction) -> list[str]:
 
 
 class _Gate:
-    """Work that keeps the writer until it is let go, so that what comes meanwhile shares the next transaction."""
+    """Work that blocks the writer until its release, so that later work shares the next transaction."""
 
     def __init__(self) -> None:
         self._entered, self._open = threading.Event(), threading.Event()
@@ -90,16 +90,16 @@ class _Gate:
         return (await asyncio.gather(first, *rest, return_exceptions=True))[1:]
 
 
-async def test_what_was_answered_is_seen_by_everybody(store: StoreOfProcess, other: StoreOfProcess) -> None:
+async def test_an_acknowledged_write_is_visible_to_every_process(store: StoreOfProcess, other: StoreOfProcess) -> None:
     assert await store.write(_put("a")) == "a"
     assert await other.read(_names) == ["a"]
 
 
 async def test_brief_questions_do_not_wait_for_long_ones(store: StoreOfProcess) -> None:
-    answered = threading.Event()
+    responded = threading.Event()
 
     def long(reader: ReadTransaction) -> list[str]:
-        assert answered.wait(DEADLINE_SECONDS)
+        assert responded.wait(DEADLINE_SECONDS)
         return _names(reader)
 
     async def endless() -> None:
@@ -113,7 +113,7 @@ async def test_brief_questions_do_not_wait_for_long_ones(store: StoreOfProcess) 
         async with asyncio.timeout(DEADLINE_SECONDS / 2):
             assert await store.read_brief(_names) == []
     finally:
-        answered.set()
+        responded.set()
         await asyncio.gather(*others)
 
 
@@ -240,7 +240,7 @@ async def test_a_question_sees_one_state_however_long_it_takes(store: StoreOfPro
     assert await store.read(_names) == ["a", "b"]
 
 
-async def test_a_long_answer_comes_in_chunks_and_may_be_left_early(store: StoreOfProcess) -> None:
+async def test_a_long_result_comes_in_chunks_and_may_be_closed_early(store: StoreOfProcess) -> None:
     await store.write(_put(*(f"n{number:02}" for number in range(25))))
 
     def counted(reader: ReadTransaction) -> Iterator[int]:
@@ -267,7 +267,7 @@ async def test_who_listens_is_woken_by_a_commit(store: StoreOfProcess) -> None:
             await store.write(lambda tx: tx.notify("channel"))
 
 
-async def test_two_processes_that_add_the_same_name_at_once_both_get_an_answer_and_one_row(
+async def test_two_processes_that_add_the_same_name_at_once_both_get_a_result_and_one_row(
     store: StoreOfProcess, other: StoreOfProcess
 ) -> None:
     def once(tx: Transaction) -> bool:
@@ -281,7 +281,7 @@ async def test_two_processes_that_add_the_same_name_at_once_both_get_an_answer_a
     assert sum(task.result() for task in writing) == 1
 
 
-async def test_somebody_in_the_way_is_told_as_busy_and_work_goes_on_afterwards(
+async def test_a_lock_of_another_program_is_reported_as_busy_and_work_continues_afterwards(
     store: StoreOfProcess, address: Address
 ) -> None:
     await store.write(_put("a"))

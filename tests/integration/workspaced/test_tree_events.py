@@ -16,18 +16,18 @@ from workspaced.settings.model import WorkspacedSettings
 
 @pytest.fixture
 def settings(settings: WorkspacedSettings) -> WorkspacedSettings:
-    """Webhooks may point to this machine, where nobody listens."""
+    """Webhooks may point to this machine, where no server listens."""
     return dataclasses.replace(settings, egress=EgressRules.from_environment({}, dev=True))
 
 
 @pytest.fixture
 async def everything(http: httpx.AsyncClient) -> None:
-    """Somebody wants to be told of everything."""
+    """A webhook subscribes to all events."""
     made = await http.post("/v1/webhooks", json={"url": "http://127.0.0.1:1024/"})
     assert made.status_code == 201, made.text
 
 
-def _told(settings: WorkspacedSettings) -> list[dict[str, Any]]:
+def _events(settings: WorkspacedSettings) -> list[dict[str, Any]]:
     return [json.loads(row[0]) for row in Outsider(settings.database).do("SELECT body FROM event ORDER BY number")]
 
 
@@ -36,22 +36,22 @@ def _brief(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.usefixtures("everything")
-async def test_a_new_workspace_is_told_with_its_root_block(
+async def test_a_new_workspace_emits_events_for_itself_and_its_root_block(
     http: httpx.AsyncClient, settings: WorkspacedSettings
 ) -> None:
     # contract W3
     made = (await http.post("/v1/workspace", json={"label": "Rocket"})).json()
-    told = _told(settings)
-    assert _brief(told) == [("workspace.created", made["id"]), ("block.created", made["rootBlock"])]
-    assert told[0]["data"]["object"] == made
-    assert [event["sequence"] for event in told] == [1, 2]
-    assert {(event["workspaceId"], event["clientId"], event["actor"]) for event in told} == {
+    events = _events(settings)
+    assert _brief(events) == [("workspace.created", made["id"]), ("block.created", made["rootBlock"])]
+    assert events[0]["data"]["object"] == made
+    assert [event["sequence"] for event in events] == [1, 2]
+    assert {(event["workspaceId"], event["clientId"], event["actor"]) for event in events} == {
         (made["id"], "tests", "svc:test")
     }
 
 
 @pytest.mark.usefixtures("everything")
-async def test_blocks_are_told_as_they_come_change_and_go(
+async def test_created_changed_and_deleted_blocks_emit_events(
     http: httpx.AsyncClient, settings: WorkspacedSettings
 ) -> None:
     # contract B6
@@ -65,26 +65,26 @@ async def test_blocks_are_told_as_they_come_change_and_go(
     assert refused.status_code == 422
     before = [(await http.get(f"{blocks}/{block['id']}")).json() for block in (two, one)]
     await http.delete(f"{blocks}/{one['id']}?force=true")
-    told = _told(settings)[2:]
-    assert _brief(told) == [
+    events = _events(settings)[2:]
+    assert _brief(events) == [
         ("block.created", one["id"]),
         ("block.created", two["id"]),
         ("block.updated", two["id"]),
         ("block.deleted", two["id"]),
         ("block.deleted", one["id"]),
     ]
-    assert [event["data"]["object"] for event in told[:2]] == made
-    assert told[2]["data"]["previous"] == {
+    assert [event["data"]["object"] for event in events[:2]] == made
+    assert events[2]["data"]["previous"] == {
         "label": "b",
         "parentBlock": workspace["rootBlock"],
         "orderIndex": 1,
         "path": two["path"],
     }
-    assert [event["data"]["object"] for event in told[3:]] == before
+    assert [event["data"]["object"] for event in events[3:]] == before
 
 
 @pytest.mark.usefixtures("everything")
-async def test_a_changed_and_a_deleted_workspace_are_told(
+async def test_a_changed_and_a_deleted_workspace_emit_events(
     http: httpx.AsyncClient, settings: WorkspacedSettings
 ) -> None:
     # contract W6
@@ -95,14 +95,14 @@ async def test_a_changed_and_a_deleted_workspace_are_told(
     await http.patch(path, json={"label": "Probe", "rootBlock": block})
     last = (await http.get(path)).json()
     await http.delete(path)
-    told = _told(settings)[3:]
-    assert _brief(told) == [
+    events = _events(settings)[3:]
+    assert _brief(events) == [
         ("block.updated", block),
         ("block.updated", workspace["rootBlock"]),
         ("workspace.updated", workspace["id"]),
         ("workspace.deleted", workspace["id"]),
     ]
-    assert told[0]["data"]["previous"]["parentBlock"] == workspace["rootBlock"]
-    assert told[2]["data"]["previous"] == {"label": "Rocket", "rootBlock": workspace["rootBlock"]}
-    assert told[2]["data"]["object"] == last
-    assert told[3]["data"]["object"] == last
+    assert events[0]["data"]["previous"]["parentBlock"] == workspace["rootBlock"]
+    assert events[2]["data"]["previous"] == {"label": "Rocket", "rootBlock": workspace["rootBlock"]}
+    assert events[2]["data"]["object"] == last
+    assert events[3]["data"]["object"] == last

@@ -28,16 +28,16 @@ _MASKED = re.compile(r"whsec_….{4}")
 
 async def _create(http: httpx.AsyncClient, **members: Any) -> str:
     """The path of a new webhook."""
-    answer = await http.post("/v1/webhooks", json={"url": _URL, **members})
-    assert answer.status_code == 201, answer.text
-    return answer.headers["Location"]
+    response = await http.post("/v1/webhooks", json={"url": _URL, **members})
+    assert response.status_code == 201, response.text
+    return response.headers["Location"]
 
 
 def _as(key: str) -> dict[str, str]:
     return {"x-api-key": key}
 
 
-async def test_a_webhook_is_created_without_a_body_in_the_answer_and_read_with_every_member(
+async def test_a_webhook_is_created_with_an_empty_response_and_read_with_every_field(
     http: httpx.AsyncClient,
 ) -> None:
     # contract G4, G11, G36
@@ -109,12 +109,12 @@ async def test_what_can_not_be_a_webhook_is_refused(
     http: httpx.AsyncClient, body: object, status: int, code: str
 ) -> None:
     for method, path in (("POST", "/v1/webhooks"), ("PATCH", await _create(http))):
-        answer = await http.request(method, path, json=body)
+        response = await http.request(method, path, json=body)
         if method == "PATCH" and body == {}:
-            assert answer.status_code == 200
+            assert response.status_code == 200
             continue
-        assert (answer.status_code, answer.json()["code"]) == (status, code)
-        assert isinstance(answer.json()["error"], str)
+        assert (response.status_code, response.json()["code"]) == (status, code)
+        assert isinstance(response.json()["error"], str)
     assert len((await http.get("/v1/webhooks")).json()) == 1
 
 
@@ -160,7 +160,7 @@ async def test_a_repeated_create_makes_one_and_another_body_is_422(http: httpx.A
     assert len((await http.get("/v1/webhooks")).json()) == 1
 
 
-async def test_a_repeated_rotation_answers_the_same_secret_and_it_is_not_kept_in_clear(
+async def test_a_repeated_rotation_returns_the_same_secret_and_it_is_not_stored_in_clear(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract H3
@@ -252,7 +252,7 @@ async def test_conditions_are_honoured(http: httpx.AsyncClient) -> None:
     assert (await http.patch(path, json={"label": "x"}, headers={"If-Match": '"1"'})).status_code == 200
 
 
-async def test_a_deleted_webhook_is_answered_once_more_and_gone(client: AsyncClient) -> None:
+async def test_a_deleted_webhook_is_returned_once_more_and_gone(client: AsyncClient) -> None:
     webhook_id = await client.create_webhook(_URL) or ""
     record = await client.get_webhook(webhook_id)
     assert await client.delete_webhook(webhook_id) == record
@@ -293,9 +293,9 @@ async def many(http: httpx.AsyncClient) -> httpx.AsyncClient:
 
 
 async def _labels(http: httpx.AsyncClient, query: str) -> list[str]:
-    answer = await http.get(f"/v1/webhooks{query}")
-    assert answer.status_code == 200, answer.text
-    return [record["label"][-2:] for record in answer.json()]
+    response = await http.get(f"/v1/webhooks{query}")
+    assert response.status_code == 200, response.text
+    return [record["label"][-2:] for record in response.json()]
 
 
 async def test_a_list_is_of_ten_the_newest_first_and_can_be_paged(many: httpx.AsyncClient) -> None:
@@ -352,8 +352,8 @@ async def test_a_webhook_is_its_owners_and_open_to_admins_only_in_part(
     # contract H2, H3
     mine, other = (make_key(name=name, role="editor", workspace_id=workspace["id"]) for name in ("mine", "other"))
     headers = ["Authorization: Bearer hidden"]
-    answer = await http.post("/v1/webhooks", json={"url": _URL, "headers": headers}, headers=_as(mine))
-    path = answer.headers["Location"]
+    response = await http.post("/v1/webhooks", json={"url": _URL, "headers": headers}, headers=_as(mine))
+    path = response.headers["Location"]
     own = (await http.get(path, headers=_as(mine))).json()
     assert (own["createdBy"], own["headers"]) == ("mine", headers)
     assert _SECRET.fullmatch(own["signingSecret"])
@@ -368,7 +368,7 @@ async def test_a_webhook_is_its_owners_and_open_to_admins_only_in_part(
     assert [one["id"] for one in (await http.get("/v1/webhooks")).json()] == [own["id"]]
 
 
-async def test_a_reader_sees_his_webhooks_masked_and_may_not_write(
+async def test_a_reader_sees_webhooks_masked_and_may_not_write(
     http: httpx.AsyncClient, workspace: dict[str, Any], make_key: Callable[..., str]
 ) -> None:
     path = await _create(http)
@@ -387,8 +387,8 @@ async def test_a_reader_sees_his_webhooks_masked_and_may_not_write(
 async def test_no_key_is_401_before_anything_is_parsed_and_other_methods_are_405(http: httpx.AsyncClient) -> None:
     path = await _create(http)
     for method, target in (("POST", "/v1/webhooks"), ("PATCH", path), ("GET", path), ("POST", f"{path}/rotate-secret")):
-        answer = await http.request(method, target, content=b"{", headers={"x-api-key": "no"})
-        assert answer.status_code == 401
+        response = await http.request(method, target, content=b"{", headers={"x-api-key": "no"})
+        assert response.status_code == 401
     put = await http.put(path, json={})
     assert (put.status_code, put.headers["Allow"]) == (405, "DELETE, GET, HEAD, OPTIONS, PATCH")
 

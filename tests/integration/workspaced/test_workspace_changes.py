@@ -30,18 +30,18 @@ def path(workspace: dict[str, Any]) -> str:
 
 
 async def _block(http: httpx.AsyncClient, path: str, **members: Any) -> str:
-    answer = await http.post(f"{path}/blocks", json={"workspace": path.rsplit("/", 1)[1], **members})
-    assert answer.status_code == 201, answer.text
-    return str(answer.json()["id"])
+    response = await http.post(f"{path}/blocks", json={"workspace": path.rsplit("/", 1)[1], **members})
+    assert response.status_code == 201, response.text
+    return str(response.json()["id"])
 
 
-async def test_a_label_is_changed_and_the_whole_record_answered(http: httpx.AsyncClient, path: str) -> None:
+async def test_a_label_is_changed_and_the_whole_record_returned(http: httpx.AsyncClient, path: str) -> None:
     # contract W5
-    answer = await http.patch(path, json={"label": " Probe ", "blocks": [], "colour": 1})
-    assert answer.status_code == 200
-    assert (answer.json()["label"], answer.headers["X-Ignored-Fields"]) == ("Probe", "blocks,colour")
+    response = await http.patch(path, json={"label": " Probe ", "blocks": [], "colour": 1})
+    assert response.status_code == 200
+    assert (response.json()["label"], response.headers["X-Ignored-Fields"]) == ("Probe", "blocks,colour")
     read = await http.get(path)
-    assert (read.json(), read.headers["ETag"]) == (answer.json(), answer.headers["ETag"])
+    assert (read.json(), read.headers["ETag"]) == (response.json(), response.headers["ETag"])
 
 
 @pytest.mark.parametrize("content", [b"{}", b"", b'{"rootBlock":null}', b'{"rootBlock":{}}'])
@@ -50,9 +50,9 @@ async def test_a_change_of_nothing_is_200_and_no_new_version(
 ) -> None:
     # contract W5
     before = await http.get(path)
-    answer = await http.patch(path, content=content)
-    assert (answer.status_code, answer.json()) == (200, before.json())
-    assert answer.headers["ETag"] == before.headers["ETag"]
+    response = await http.patch(path, content=content)
+    assert (response.status_code, response.json()) == (200, before.json())
+    assert response.headers["ETag"] == before.headers["ETag"]
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ async def test_a_wrong_update_body_is_400_and_points_at_the_mistake(
     http: httpx.AsyncClient, path: str, body: dict[str, Any], pointer: str
 ) -> None:
     before = (await http.get(path)).json()
-    answer = await http.patch(path, json=body)
-    assert (answer.status_code, [error["pointer"] for error in answer.json()["errors"]]) == (400, [pointer])
+    response = await http.patch(path, json=body)
+    assert (response.status_code, [error["pointer"] for error in response.json()["errors"]]) == (400, [pointer])
     assert (await http.get(path)).json() == before
 
 
@@ -96,9 +96,9 @@ async def test_another_block_becomes_the_root_and_the_old_root_its_last_child(
     engine = await _block(http, path, parentBlock=stage)
     pump = await _block(http, path, parentBlock=engine)
     seen = {block: (await http.get(f"{path}/blocks/{block}")).headers["ETag"] for block in (old, stage, engine, pump)}
-    answer = await http.patch(path, json={"rootBlock": engine if as_text else {"id": engine, "label": "Engine"}})
-    assert (answer.status_code, answer.json()["rootBlock"]) == (200, engine)
-    assert answer.json()["blocks"][0] == engine
+    response = await http.patch(path, json={"rootBlock": engine if as_text else {"id": engine, "label": "Engine"}})
+    assert (response.status_code, response.json()["rootBlock"]) == (200, engine)
+    assert response.json()["blocks"][0] == engine
     listed = (await http.get(f"{path}/blocks")).json()
     assert {block["id"]: block["path"] for block in listed} == {
         engine: f"/{engine}",
@@ -126,8 +126,8 @@ async def test_a_root_block_must_be_a_block_of_the_workspace_and_have_no_parent(
         (foreign, "root_block_not_found"),
         ({"id": block, "parentBlock": workspace["rootBlock"]}, "cycle"),
     ):
-        answer = await http.patch(path, json={"rootBlock": root, "label": "x"})
-        assert (answer.status_code, answer.json()["code"]) == (422, code)
+        response = await http.patch(path, json={"rootBlock": root, "label": "x"})
+        assert (response.status_code, response.json()["code"]) == (422, code)
     assert (await http.get(path)).json()["label"] == "Rocket"
     assert (await http.get(path)).json()["rootBlock"] == workspace["rootBlock"]
 
@@ -165,13 +165,13 @@ async def test_changes_of_a_workspace_are_refused_in_the_order_of_the_contract(
     assert (await http.request(method, f"/v1/workspace/{uuid.uuid4()}", json={})).status_code == 404
     for role, allowed in (("reader", False), ("pusher", False), ("editor", method == "PATCH")):
         key = make_key(name=role, role=role)
-        answer = await http.request(method, path, json={}, headers={"x-api-key": key})
-        assert answer.status_code == (200 if allowed else 403)
+        response = await http.request(method, path, json={}, headers={"x-api-key": key})
+        assert response.status_code == (200 if allowed else 403)
     other = (await http.post("/v1/workspace", json={"label": "Other"})).json()["id"]
     limited = make_key(name="limited", role="owner", workspace_id=other)
     for target in (path, f"/v1/workspace/{uuid.uuid4()}"):
-        answer = await http.request(method, target, content=b"{", headers={"x-api-key": limited})
-        assert (answer.status_code, answer.json()["error"]) == (403, "Forbidden")
+        response = await http.request(method, target, content=b"{", headers={"x-api-key": limited})
+        assert (response.status_code, response.json()["error"]) == (403, "Forbidden")
     if method == "PATCH":
         too_large = await http.patch(path, content=b" " * 1_048_577)
         other_type = await http.patch(path, content=b"x", headers={"Content-Type": "text/plain"})
@@ -180,7 +180,7 @@ async def test_changes_of_a_workspace_are_refused_in_the_order_of_the_contract(
     assert (await http.request(method, path, content=b"{")).status_code == 401
 
 
-async def test_a_deleted_workspace_answers_what_it_was_and_is_gone_everywhere(
+async def test_a_deleted_workspace_is_returned_as_it_was_and_is_gone_everywhere(
     http: httpx.AsyncClient, path: str, sink: str, make_key: Callable[..., str]
 ) -> None:
     # contract G2, W6
@@ -214,10 +214,10 @@ async def test_a_deleted_workspace_answers_what_it_was_and_is_gone_everywhere(
         ("POST", f"{sink}/mass", [{"key": "k", "value": "x"}]),
     ]
     for method, target, body in asked:
-        answer = await http.request(method, target, json=body)
-        assert answer.status_code == 404, (method, target)
-        answer = await http.request(method, target, json=body, headers={"x-api-key": member})
-        assert answer.status_code == 403, (method, target)
+        response = await http.request(method, target, json=body)
+        assert response.status_code == 404, (method, target)
+        response = await http.request(method, target, json=body, headers={"x-api-key": member})
+        assert response.status_code == 403, (method, target)
     again = await http.post("/v1/workspace", json={"label": "x", "id": record["id"]})
     assert (again.status_code, again.json()["code"]) == (409, "id_in_use")
 
@@ -274,8 +274,8 @@ async def test_a_workspace_is_purged_when_its_time_is_over_and_nothing_of_it_sta
         assert (await http.get(f"/v1/workspace/{gone}/data-sink/list")).json() == []
         assert len((await http.get(f"/v1/workspace/{kept}/blocks")).json()) == 3
         assert len((await http.get(f"/v1/workspace/{kept}/data-sink")).json()[0]["entries"]) == 1
-        told = (await http.get("/v1/audit-log", params={"action": "workspace.purged"})).json()
-        assert [(row["workspaceId"], row["principal"]) for row in told] == [(gone, "system")]
+        reported = (await http.get("/v1/audit-log", params={"action": "workspace.purged"})).json()
+        assert [(row["workspaceId"], row["principal"]) for row in reported] == [(gone, "system")]
     counts = transact(
         settings.database,
         lambda tx: [

@@ -57,15 +57,15 @@ async def test_an_id_in_use_is_409(client: AsyncClient) -> None:
 async def test_a_wrong_body_is_400_and_points_at_the_mistake(
     http: httpx.AsyncClient, body: dict[str, Any], pointer: str
 ) -> None:
-    answer = await http.post("/v1/workspace", json=body)
-    assert (answer.status_code, [error["pointer"] for error in answer.json()["errors"]]) == (400, [pointer])
+    response = await http.post("/v1/workspace", json=body)
+    assert (response.status_code, [error["pointer"] for error in response.json()["errors"]]) == (400, [pointer])
 
 
-async def test_what_nobody_knows_is_ignored_and_named(http: httpx.AsyncClient) -> None:
+async def test_unknown_fields_are_ignored_and_named(http: httpx.AsyncClient) -> None:
     # contract G5
-    answer = await http.post("/v1/workspace", json={"label": "x", "colour": 1, "ümlaut\r\nX: y": 2})
-    assert answer.status_code == 201
-    assert answer.headers["X-Ignored-Fields"] == "colour,%C3%BCmlaut%0D%0AX%3A%20y"
+    response = await http.post("/v1/workspace", json={"label": "x", "colour": 1, "ümlaut\r\nX: y": 2})
+    assert response.status_code == 201
+    assert response.headers["X-Ignored-Fields"] == "colour,%C3%BCmlaut%0D%0AX%3A%20y"
 
 
 async def test_the_list_holds_what_the_key_may_read(

@@ -41,7 +41,7 @@ def before_call(context: schemathesis.HookContext, case: Case, kwargs: dict[str,
 
 
 def _without_partial(case: Case) -> None:
-    """A mass update with partial=true takes a body with wrong items, and tells of each."""
+    """A mass update with partial=true accepts a body with wrong items, and reports each."""
     if case.path.endswith("/mass") and str((case.query or {}).get("partial", "")).lower() == "true":
         case.query = {name: value for name, value in case.query.items() if name != "partial"}
 
@@ -81,7 +81,7 @@ def _entries(body: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _repeat_only_what_is_equal(case: Case, path: dict[str, Any]) -> None:
-    """A sound Idempotency-Key stands for its content; else nearly every POST would be refused as another one's."""
+    """A valid Idempotency-Key is derived from its content; else nearly every POST would be refused as another one's."""
     if _SOUND.fullmatch(str(case.headers.get("Idempotency-Key", ""))):
         content = json.dumps([case.path, path, case.query, case.body], default=str)
         case.headers["Idempotency-Key"] = hashlib.sha256(content.encode()).hexdigest()

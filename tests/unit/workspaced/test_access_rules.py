@@ -10,7 +10,7 @@ from workspaced.security.permissions import DATA_SINKS_PUSH, DATA_SINKS_WRITE, R
 A, B = "00000000-0000-4000-8000-00000000000a", "00000000-0000-4000-8000-00000000000b"
 
 
-def test_a_key_tells_its_id_and_any_single_slip_is_noticed() -> None:
+def test_a_key_contains_its_id_and_any_single_error_is_detected() -> None:
     # contract A1
     dice = random.Random(1)
     key_id = new_key_id(dice.choice)

@@ -1,4 +1,4 @@
-"""Pages of filtered lists whose work is bounded."""
+"""Pages of filtered lists with bounded work."""
 
 from __future__ import annotations
 

@@ -111,28 +111,28 @@ def test_a_link_changed_in_any_part_is_refused() -> None:
         _links("cd" * 32).require_signed(query, upload_id="u", now=1)
 
 
-def test_internal_failures_are_tried_three_times_again_and_others_wait_for_somebody() -> None:
-    pace = ConversionSettings()
+def test_internal_failures_are_retried_three_times_and_others_wait_for_a_request() -> None:
+    limits = ConversionSettings()
     for failures, seconds in enumerate((10, 60, 300)):
         for error_class in ("internal", "timeout"):
-            step = after_failure(pace, error_class, failures=failures, now=1_000)
+            step = after_failure(limits, error_class, failures=failures, now=1_000)
             assert step == Next(due_at=1_000 + seconds * 1_000, failures=failures + 1)
-    assert after_failure(pace, "internal", failures=3, now=1_000) == Next(due_at=None, failures=4)
-    assert after_failure(pace, "user", failures=0, now=1_000) == Next(due_at=None, failures=1)
-    assert after_failure(pace, "unsupported", failures=0, now=1_000) == Next(due_at=None, failures=1)
+    assert after_failure(limits, "internal", failures=3, now=1_000) == Next(due_at=None, failures=4)
+    assert after_failure(limits, "user", failures=0, now=1_000) == Next(due_at=None, failures=1)
+    assert after_failure(limits, "unsupported", failures=0, now=1_000) == Next(due_at=None, failures=1)
 
 
 def test_a_lost_lease_is_begun_again_at_once_but_not_for_ever() -> None:
-    pace = ConversionSettings()
-    assert after_lost_lease(pace, failures=0, now=5) == Next(due_at=5, failures=1)
-    assert after_lost_lease(pace, failures=3, now=5) == Next(due_at=None, failures=4)
+    limits = ConversionSettings()
+    assert after_lost_lease(limits, failures=0, now=5) == Next(due_at=5, failures=1)
+    assert after_lost_lease(limits, failures=3, now=5) == Next(due_at=None, failures=4)
 
 
 @pytest.mark.parametrize(
     ("variable", "value"),
     [("LEASE_SECONDS", "0"), ("AT_ONCE", "many"), ("MEMORY_BYTES", "1000"), ("SECONDS", "-1"), ("OUTPUT_BYTES", "1.5")],
 )
-def test_a_pace_that_cant_be_read_is_named(variable: str, value: str) -> None:
+def test_a_setting_that_cannot_be_read_is_named(variable: str, value: str) -> None:
     name = f"WORKSPACED_CONVERSION_{variable}"
     with pytest.raises(ValueError, match=name):
         ConversionSettings.from_environment({name: value})

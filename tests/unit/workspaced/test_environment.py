@@ -22,7 +22,7 @@ PARTS = {
     "public_url": ("WORKSPACED_PUBLIC_URL", "https://data.example.org"),
 }
 DEFAULTS = WorkspacedSettings(data=Path("data"))
-ELSEWHERE = {"data", "postgres"}  # of the command line, whose options have variables
+ELSEWHERE = {"data", "postgres"}  # of the command line. Its options have variables
 
 
 @pytest.mark.parametrize("name", sorted({field.name for field in dataclasses.fields(WorkspacedSettings)} - ELSEWHERE))

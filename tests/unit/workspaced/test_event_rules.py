@@ -57,7 +57,7 @@ def test_a_pattern_picks_all_a_prefix_or_one_name(pattern: str, name: str, *, pi
     assert picks(pattern, name) is picked
 
 
-def test_names_that_nobody_emits_are_told_apart() -> None:
+def test_event_names_that_are_never_emitted_are_recognized() -> None:
     # contract H6
     assert unknown(("*", "block.*", "block.moved", "typo.*", "data_sink.created")) == ("block.moved", "typo.*")
 
@@ -101,7 +101,7 @@ def test_a_large_record_is_reduced_to_what_identifies_it() -> None:
     }
 
 
-def test_an_update_that_replaces_another_tells_the_difference_to_what_was_told_before() -> None:
+def test_a_coalesced_update_has_the_difference_to_the_values_sent_before() -> None:
     first = _body(DomainEvent(type="t", id="e", record={"value": "2", "kind": "a"}, previous={"value": "1"}))
     second = _body(
         DomainEvent(type="t", id="e", record={"value": "3", "kind": "b"}, previous={"value": "2", "kind": "a"})

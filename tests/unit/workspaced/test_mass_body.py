@@ -47,49 +47,49 @@ GOOD = st.fixed_dictionaries(
 
 @given(st.lists(st.one_of(GOOD, ITEMS), max_size=6), st.booleans())
 @example(items=[{"key": "a", "value": "x" * 255, "delete": True}], enveloped=False)
-def test_whatever_the_quick_way_takes_the_careful_way_takes_as_the_same(
+def test_the_strict_parser_accepts_whatever_the_fast_parser_accepts_as_the_same(
     items: list[dict[str, Any]], enveloped: bool
 ) -> None:
     body = json.dumps({"entries": items} if enveloped else items).encode()
-    quick = _quickly(body, LIMITS)
-    if quick is not None:
+    fast = _quickly(body, LIMITS)
+    if fast is not None:
         careful = _carefully(decode(body), LIMITS)
         assert careful.faults == {}
-        assert (list(quick.changes), quick.enveloped) == (list(careful.changes), careful.enveloped)
+        assert (list(fast.changes), fast.enveloped) == (list(careful.changes), careful.enveloped)
 
 
 @given(st.one_of(GOOD, ITEMS))
-def test_whatever_single_the_quick_way_takes_the_careful_way_takes_as_the_same(item: dict[str, Any]) -> None:
+def test_the_strict_parser_accepts_any_single_of_the_fast_parser_as_the_same(item: dict[str, Any]) -> None:
     body = json.dumps(item).encode()
-    quick = _quick_single(body, LIMITS)
-    if quick is not None:
-        assert quick == _single(dict(item), LIMITS, None)
+    fast = _quick_single(body, LIMITS)
+    if fast is not None:
+        assert fast == _single(dict(item), LIMITS, None)
 
 
 @given(GOOD)
-def test_the_quick_way_of_a_single_is_taken_wherever_it_is_plainly_right(item: dict[str, Any]) -> None:
-    quick = _quick_single(json.dumps(item).encode(), LIMITS)
-    if quick is None:
+def test_the_fast_parser_accepts_every_plain_single(item: dict[str, Any]) -> None:
+    fast = _quick_single(json.dumps(item).encode(), LIMITS)
+    if fast is None:
         odd = item.get("delete") or "\0" in item["key"] + item["value"] or len(item["value"]) * 4 > LIMITS.value_bytes
         assert odd or not _plain_keys([item["key"]], LIMITS)
 
 
-def test_the_quick_way_takes_what_a_daemon_sends() -> None:
+def test_the_fast_parser_accepts_what_a_daemon_sends() -> None:
     items = [
         {"key": "Größe 1.mass", "value": "0.10", "dataType": "scalar"},
         {"key": "b", "delete": True},
         {"key": "c", "value": "ö", "observedAt": "2026-05-01T12:00:00Z", "id": "123E4567-e89b-12d3-a456-426614174000"},
     ]
-    quick = _quickly(json.dumps(items, ensure_ascii=False).encode(), LIMITS)
-    assert quick
-    assert list(quick.changes) == [
+    fast = _quickly(json.dumps(items, ensure_ascii=False).encode(), LIMITS)
+    assert fast
+    assert list(fast.changes) == [
         ("Größe 1.mass", "0.10", "scalar", None, None, False),
         ("b", None, None, None, None, True),
         ("c", "ö", None, "123e4567-e89b-12d3-a456-426614174000", 1_777_636_800_000_000, False),
     ]
 
 
-def test_the_careful_way_tells_every_mistake_of_every_item() -> None:
+def test_the_strict_parser_reports_every_mistake_of_every_item() -> None:
     bulk = read_mass(b'[{"key":1,"value":2},{"key":"k","value":"v"},{"value":"v","id":"x"}]', LIMITS, key=None)
     assert isinstance(bulk, Bulk)
     assert {index: [one.pointer for one in mistakes] for index, mistakes in bulk.faults.items()} == {

@@ -73,8 +73,8 @@ def test_every_link_leads_to_an_operation_and_fills_its_path(made: dict[str, Any
     links = [
         link
         for operation in operations.values()
-        for answer in operation["responses"].values()
-        for link in answer.get("links", {}).values()
+        for response in operation["responses"].values()
+        for link in response.get("links", {}).values()
     ]
     assert len(links) > 15
     for link in links:
@@ -95,10 +95,10 @@ def test_limits_are_published_as_they_are_set(settings: WorkspacedSettings) -> N
     assert take["schema"]["maximum"] == 50
 
 
-def test_the_four_rows_whose_400_the_document_shows_have_it_beside_the_problem(made: dict[str, Any]) -> None:
+def test_the_four_rows_with_a_documented_400_have_it_beside_the_problem(made: dict[str, Any]) -> None:
     for name, operation in operations_of(made).items():
-        answer = operation["responses"]["400"]
-        shown = "application/json" in answer.get("content", {})
+        response = operation["responses"]["400"]
+        shown = "application/json" in response.get("content", {})
         assert shown == (
             name
             in {

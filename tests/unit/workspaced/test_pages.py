@@ -59,7 +59,7 @@ def test_only_pages_of_ours_are_returned_to() -> None:
         assert safe_return(elsewhere) == "/ui/workspaces"
 
 
-def test_a_tree_keeps_the_order_and_tells_what_is_not_in_it() -> None:
+def test_a_tree_keeps_the_order_and_reports_what_is_not_in_it() -> None:
     blocks = [
         {"id": "root", "parentBlock": "", "children": ["b", "a"]},
         {"id": "b", "parentBlock": "root", "children": ["c", "d"]},

@@ -68,7 +68,7 @@ def test_a_fixed_word_goes_before_a_name(method: str, path: tuple[str | None, ..
     assert match.operation == expected
 
 
-def test_a_name_is_never_empty_and_other_methods_are_all_told() -> None:
+def test_a_name_is_never_empty_and_all_other_methods_are_listed() -> None:
     assert _routes().find("GET", ("s", "")) is None
     match = _routes().find("DELETE", ("s", "list"))
     assert match

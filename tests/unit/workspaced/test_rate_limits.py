@@ -29,7 +29,7 @@ def test_a_burst_goes_through_then_one_for_each_token_that_comes_back() -> None:
     assert [limit.take("a").allowed for _ in range(4)] == [True, True, True, False]
 
 
-def test_the_headers_tell_the_policy_and_what_is_left() -> None:
+def test_the_headers_have_the_policy_and_the_remaining_requests() -> None:
     clock = _Clock()
     limit = RateLimit("default", per_minute=1_200, burst=200, clock=clock)
     first = limit.take("a")
@@ -56,7 +56,7 @@ def test_looking_uses_nothing_and_zero_is_no_limit() -> None:
 
 
 @given(st.lists(st.floats(0, 5), max_size=200), st.integers(1, 600), st.integers(1, 20))
-def test_no_stretch_of_time_has_more_than_the_burst_and_what_comes_back(
+def test_no_interval_has_more_than_the_burst_and_the_refilled_requests(
     pauses: list[float], per_minute: int, burst: int
 ) -> None:
     clock = _Clock()
@@ -100,7 +100,7 @@ def test_only_known_proxies_are_believed(peer: str, forwarded: str | None, expec
     assert proxies.caller(peer, forwarded) == expected
 
 
-def test_without_proxies_nobody_is_believed() -> None:
+def test_without_proxies_no_forwarded_address_is_trusted() -> None:
     # contract P6
     assert Proxies.from_environment({}).caller("10.0.0.1", "198.51.100.1") == "10.0.0.1"
     with pytest.raises(ValueError, match="WORKSPACED_TRUSTED_PROXIES holds 'x', which is no network"):

@@ -5,13 +5,13 @@ import pytest
 from workspaced.resources.webhooks.retry_rules import due_again, is_given_up
 from workspaced.settings.workers import DeliverySettings
 
-_PACE = DeliverySettings()
+_LIMITS = DeliverySettings()
 _DAY = 86_400_000
 
 
 def test_the_pauses_are_those_of_the_standard() -> None:
     # contract H11
-    pauses = [due_again(_PACE, tries, now=0, jitter=0.5, retry_after_seconds=None) for tries in range(1, 11)]
+    pauses = [due_again(_LIMITS, tries, now=0, jitter=0.5, retry_after_seconds=None) for tries in range(1, 11)]
     assert pauses[:-1] == [1_000 * s for s in (5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)]
     assert pauses[-1] is None
 
@@ -19,13 +19,13 @@ def test_the_pauses_are_those_of_the_standard() -> None:
 @pytest.mark.parametrize(("jitter", "due"), [(0.0, 4_000), (0.5, 5_000), (1.0, 6_000)])
 def test_a_pause_varies_by_a_fifth(jitter: float, due: int) -> None:
     # contract H11
-    assert due_again(_PACE, 1, now=0, jitter=jitter, retry_after_seconds=None) == due
+    assert due_again(_LIMITS, 1, now=0, jitter=jitter, retry_after_seconds=None) == due
 
 
 def test_what_a_receiver_asks_for_postpones_and_never_hastens() -> None:
-    assert due_again(_PACE, 1, now=7, jitter=0.5, retry_after_seconds=60) == 60_007
-    assert due_again(_PACE, 2, now=7, jitter=0.5, retry_after_seconds=60) == 300_007
-    assert due_again(_PACE, 10, now=7, jitter=0.5, retry_after_seconds=60) is None
+    assert due_again(_LIMITS, 1, now=7, jitter=0.5, retry_after_seconds=60) == 60_007
+    assert due_again(_LIMITS, 2, now=7, jitter=0.5, retry_after_seconds=60) == 300_007
+    assert due_again(_LIMITS, 10, now=7, jitter=0.5, retry_after_seconds=60) is None
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,10 @@ def test_five_days_and_twenty_failures_are_enough(since: int, failures: int, *, 
 
 
 def test_the_environment_may_set_the_pauses_and_the_lease() -> None:
-    pace = DeliverySettings.from_environment({"WORKSPACED_RETRY_SECONDS": "0, 0.5,1", "WORKSPACED_LEASE_SECONDS": "2"})
-    assert (pace.retry_seconds, pace.lease_seconds, pace.total_seconds) == ((0, 0.5, 1), 2, 0.5)
+    limits = DeliverySettings.from_environment(
+        {"WORKSPACED_RETRY_SECONDS": "0, 0.5,1", "WORKSPACED_LEASE_SECONDS": "2"}
+    )
+    assert (limits.retry_seconds, limits.lease_seconds, limits.total_seconds) == ((0, 0.5, 1), 2, 0.5)
     assert DeliverySettings.from_environment({}) == DeliverySettings()
 
 

@@ -162,7 +162,7 @@ def test_without_a_key_it_is_stored_plainly_and_can_be_read_with_one() -> None:
     assert SecretBox(os.urandom(32)).open(stored, purpose="a") == b"secret"
 
 
-def test_a_key_that_is_none_is_told_without_quoting_it() -> None:
+def test_an_invalid_key_is_reported_without_quoting_it() -> None:
     assert encryption_key({}) is None
     key = os.urandom(32)
     assert encryption_key({"WORKSPACED_ENCRYPTION_KEY": base64.b64encode(key).decode()}) == key
@@ -172,7 +172,7 @@ def test_a_key_that_is_none_is_told_without_quoting_it() -> None:
         assert wrong not in str(refused.value)
 
 
-def test_no_repr_tells_a_secret(tmp_path: object) -> None:
+def test_no_repr_contains_a_secret(tmp_path: object) -> None:
     body = {
         "url": URL,
         "signingSecret": new_secret(os.urandom),

@@ -22,7 +22,7 @@ def read(connector: Any) -> None:
 
 def test_a_server_that_is_away_is_unavailable_and_its_password_stays_secret(tmp_path: Any) -> None:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound and not listening: nobody answers
+        taken.bind(("127.0.0.1", 0))  # bound and not listening: no process responds
         url = f"postgresql://me:s3cret@127.0.0.1:{taken.getsockname()[1]}/pdm"
         options = DatabaseOptions.model_validate({"url": url, "table": "p"})
         connector = DatabaseConnector(options, SourceContext(pipeline="t", base=tmp_path, now=lambda: 0.0))

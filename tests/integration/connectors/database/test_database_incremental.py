@@ -93,7 +93,7 @@ def test_the_cursor_is_compared_as_its_own_type(database: Any, kind: str) -> Non
     assert ids(read(source, first[-1].cursor)) == ["2", "3"]
 
 
-def test_a_row_without_a_cursor_value_is_parked_at_the_first_reading_and_told_by_verify(parts: Any) -> None:
+def test_a_row_without_a_cursor_value_is_rejected_at_the_first_reading_and_reported_by_verify(parts: Any) -> None:
     parts.do(f"INSERT INTO {parts.name('p')} VALUES (1, 'a', NULL), (2, 'b', '{FIRST}')")
     source = connector(parts)
     first = read(source, None)

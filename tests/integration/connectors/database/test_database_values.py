@@ -27,7 +27,7 @@ def test_sqlite_integers_reals_texts_and_nulls(sqlite: Any) -> None:
     assert batch.last
 
 
-def test_sqlite_binary_and_undecodable_values_are_parked_and_their_neighbours_are_read(sqlite: Any) -> None:
+def test_sqlite_binary_and_undecodable_values_are_rejected_and_their_neighbours_are_read(sqlite: Any) -> None:
     sqlite.do("CREATE TABLE p (part TEXT, v)")
     sqlite.do("INSERT INTO p VALUES ('a', '1'), ('b', x'00ff'), ('c', CAST(x'ff' AS TEXT)), ('d', '4')")
     (batch,) = whole(sqlite.connector(table="p", key="part"))
@@ -96,7 +96,7 @@ def test_names_are_quoted_where_they_need_it(database: Any) -> None:
     assert list(connector.read(partition, batch.cursor)) == []
 
 
-def test_a_row_without_its_key_is_parked(database: Any) -> None:
+def test_a_row_without_its_key_is_rejected(database: Any) -> None:
     database.do(f"CREATE TABLE {database.name('p')} (id INTEGER, v TEXT)")
     database.do(f"INSERT INTO {database.name('p')} VALUES (NULL, 'x'), (2, 'y')")
     (batch,) = whole(database.connector(table=database.name("p"), key="id"))

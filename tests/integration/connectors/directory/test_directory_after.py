@@ -1,4 +1,4 @@
-"""What becomes of a settled file, also when every step is the last before a crash."""
+"""What happens to an acknowledged file, also if any step is the last one before a crash."""
 
 import errno
 import os
@@ -144,7 +144,7 @@ def test_a_crash_before_any_step_ends_in_one_archived_file_and_nothing_overwritt
         connector = drop.connector(after="archive", archive=str(archive_folder))
         cursor = read_all(connector, "a.csv")[-1].cursor
         with monkeypatch.context() as patched:
-            if not _settle_with_crash(connector, cursor, swept, patched):
+            if not _acknowledge_with_crash(connector, cursor, swept, patched):
                 break
         again = drop.connector(after="archive", archive=str(archive_folder))
         again.settled(Partition(name="a.csv"), cursor, settlement())
@@ -154,7 +154,7 @@ def test_a_crash_before_any_step_ends_in_one_archived_file_and_nothing_overwritt
     assert swept > 10
 
 
-def _settle_with_crash(connector: DirectoryConnector, cursor: Any, at: int, patched: pytest.MonkeyPatch) -> bool:
+def _acknowledge_with_crash(connector: DirectoryConnector, cursor: Any, at: int, patched: pytest.MonkeyPatch) -> bool:
     """Whether the crash happened; False where the work has fewer steps."""
     count = 0
 

@@ -58,7 +58,7 @@ def test_a_link_out_of_the_folder_is_refused_and_one_inside_is_read(
     assert ready_names(drop.connector(after="delete")) == ["a.csv"]
 
 
-def test_a_name_that_is_not_utf8_is_skipped_and_told(drop: Any, ready_names: ReadyNames) -> None:
+def test_a_name_that_is_not_utf8_is_skipped_and_reported(drop: Any, ready_names: ReadyNames) -> None:
     (Path(os.fsdecode(os.fsencode(drop.folder) + b"/caf\xe9.csv"))).write_text("a\n1\n")
     connector = drop.connector()
     assert ready_names(connector) == []
@@ -66,7 +66,7 @@ def test_a_name_that_is_not_utf8_is_skipped_and_told(drop: Any, ready_names: Rea
     assert r"caf\xe9.csv: its name is not UTF-8" in refused.sentence
 
 
-def test_a_file_is_taken_once_it_was_seen_to_stand_still(drop: Any, ready_names: ReadyNames) -> None:
+def test_a_file_is_taken_once_it_was_observed_to_be_stable(drop: Any, ready_names: ReadyNames) -> None:
     connector = drop.connector(settle_seconds=2)
     assert ready_names(connector) == []
     path = drop.write("a.csv")
@@ -208,7 +208,7 @@ def test_a_file_that_was_read_before_a_restart_is_looked_at_once(
     assert "a.csv" in ready_names(again)
 
 
-def test_patterns_ignore_case_unless_they_are_to_tell_it(drop: Any, ready_names: ReadyNames) -> None:
+def test_patterns_ignore_case_unless_configured_otherwise(drop: Any, ready_names: ReadyNames) -> None:
     for name in ("RUN01.CSV", "run02.csv", "Sub/RUN03.Csv"):
         drop.write(name)
     taken = {"recursive": True, "pattern": ["*.csv", "SUB/*.csv"]}

@@ -20,13 +20,13 @@ from tests.support.daemon_process import ROOT
 
 ReadyNames = Callable[[DirectoryConnector], list[str]]
 Read = Callable[..., list[Batch]]
-NOBODY = 65534
+OTHER_USER = 65534
 
 
 @contextmanager
-def as_nobody() -> Iterator[None]:
-    """Root may read everything, so it has to be somebody else."""
-    os.seteuid(NOBODY)
+def as_other_user() -> Iterator[None]:
+    """Root may read everything, so the test uses another account."""
+    os.seteuid(OTHER_USER)
     try:
         yield
     finally:
@@ -37,7 +37,7 @@ def as_nobody() -> Iterator[None]:
 def shared() -> Iterator[Path]:
     """A folder that every account may enter."""
     if os.geteuid():
-        pytest.skip("only root can become somebody who may not")
+        pytest.skip("only root can switch to an account without permission")
     with tempfile.TemporaryDirectory(prefix="ingestd-test-") as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -50,21 +50,21 @@ def over(folder: Path, **options: Any) -> DirectoryConnector:
     return DirectoryConnector(settings, SourceContext(pipeline="test", base=folder, now=lambda: 4e9))
 
 
-def test_a_file_that_may_not_be_read_is_parked_until_it_may(
+def test_a_file_that_may_not_be_read_is_rejected_until_it_may(
     shared: Path, ready_names: ReadyNames, read_all: Read
 ) -> None:
     path = shared / "drop" / "a.csv"
     path.write_text("part,mass\nA,1\n")
     path.chmod(0o600)
     connector = over(shared)
-    with as_nobody():
+    with as_other_user():
         assert ready_names(connector) == ["a.csv"]
         with pytest.raises(SourceBroken, match=r"a\.csv can't be opened: Permission denied\. Allow ingestd's user"):
             read_all(connector, "a.csv")
         assert ready_names(connector) == []
         assert "Permission denied" in (connector.explain("a.csv") or "")
     path.chmod(0o644)
-    with as_nobody():
+    with as_other_user():
         assert ready_names(connector) == ["a.csv"]
         assert read_all(connector, "a.csv")[0].records.height == 1
 
@@ -75,12 +75,12 @@ def test_a_folder_that_may_not_be_listed_is_away_and_a_sub_folder_is_refused(
     (shared / "drop" / "secret").mkdir(mode=0o700)
     (shared / "drop" / "a.csv").write_text("part\nA\n")
     connector = over(shared, recursive=True)
-    with as_nobody():
+    with as_other_user():
         assert ready_names(connector) == ["a.csv"]
         assert "can't be listed: Permission denied" in (connector.explain("secret") or "")
     (shared / "drop").chmod(0o700)
     with (
-        as_nobody(),
+        as_other_user(),
         pytest.raises(SourceUnavailable, match=r"can't be listed: Permission denied\. Allow ingestd's user"),
     ):
         ready_names(connector)
@@ -91,7 +91,7 @@ def test_a_folder_that_may_not_be_written_keeps_its_files_and_the_state(shared: 
     (shared / "done").mkdir(mode=0o777)
     (shared / "done").chmod(0o777)
     connector = over(shared, after="archive", archive="done")
-    with as_nobody():
+    with as_other_user():
         cursor = read_all(connector, "a.csv")[-1].cursor
         with pytest.raises(
             SourceUnavailable, match=r"a\.csv can't be archived in .*done: Permission denied\. Allow.* It stays"
@@ -101,7 +101,7 @@ def test_a_folder_that_may_not_be_written_keeps_its_files_and_the_state(shared: 
         (watching,) = [step for step in connector.verify() if step.name == "watching"]
         assert "events could not be tested (Permission denied)" in watching.sentence
     (shared / "drop").chmod(0o777)
-    with as_nobody():
+    with as_other_user():
         connector.settled(Partition(name="a.csv"), cursor, settlement())
     assert (shared / "done" / "a.csv").exists()
 
@@ -139,8 +139,8 @@ def test_a_read_only_mount_keeps_its_files_until_it_can_be_written(tmp_path: Pat
     command = ["unshare", "-m", sys.executable, "-c", READ_ONLY, str(tmp_path), after]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert run.returncode == 0, run.stderr
-    told, before, afterwards = run.stdout.splitlines()
-    assert told.startswith(
+    reported, before, afterwards = run.stdout.splitlines()
+    assert reported.startswith(
         "/drop/a.csv can't be moved: its folder can't be written to. It was read and is not read again"
     )
     assert (before, afterwards) == ("['a.csv']", "[]")
@@ -156,7 +156,7 @@ def test_a_hard_link_is_a_file_of_its_own_and_goes_alone(drop: Any, ready_names:
     assert read_all(connector, "b.csv")[0].records.height == 1
 
 
-def test_without_its_canary_a_folder_is_away_and_a_settled_file_not_taken_for_gone(
+def test_without_its_canary_a_folder_is_away_and_an_acknowledged_file_does_not_count_as_removed(
     drop: Any, ready_names: ReadyNames, read_all: Read
 ) -> None:
     canary = drop.write(".mounted", "")
@@ -166,7 +166,7 @@ def test_without_its_canary_a_folder_is_away_and_a_settled_file_not_taken_for_go
     cursor = read_all(connector, "a.csv")[-1].cursor
     away = drop.base / "away"
     drop.folder.rename(away)
-    drop.folder.mkdir()  # what lies below the mount point
+    drop.folder.mkdir()  # the folder below the mount point
     for ask in (
         lambda: ready_names(connector),
         lambda: connector.settled(Partition(name="a.csv"), cursor, settlement()),
@@ -244,7 +244,7 @@ def test_a_folder_below_one_that_may_not_be_entered_is_away_at_every_call(shared
     for options in ({}, {"canary": ".mounted"}, {"after": "archive", "archive": "drop/done"}):
         connector = over(shared, path="drop/in", **options)
         (shared / "drop").chmod(0o700)
-        with as_nobody():
+        with as_other_user():
             for ask in asked(connector):
                 assert "Permission denied. Allow ingestd's user" in ask()
             assert connector.locate(shared / "drop" / "in" / "a.csv") == "a.csv"
@@ -252,7 +252,7 @@ def test_a_folder_below_one_that_may_not_be_entered_is_away_at_every_call(shared
         assert connector.waiting() is None
 
 
-def test_a_folder_in_whose_path_is_a_file_or_a_name_too_long_is_away(drop: Any) -> None:
+def test_a_folder_with_a_file_or_a_too_long_name_in_its_path_is_away(drop: Any) -> None:
     drop.write("file")
     for path, words in (
         ("drop/file/in", "Not a directory. A part of its path is not a folder"),
@@ -269,8 +269,8 @@ from connectors.directory import DirectoryConnector, DirectoryOptions
 from ingestd.sdk import SourceContext
 from tests.integration.connectors.directory.test_hard_places import asked
 base, folder = Path(sys.argv[1]), Path(sys.argv[2])
-told = []
-context = SourceContext(pipeline="t", base=base, now=lambda: 4e9, log=told.append)
+reported = []
+context = SourceContext(pipeline="t", base=base, now=lambda: 4e9, log=reported.append)
 options = {"path": "drop", "settle_seconds": 0, "recursive": True, "after": "archive", "archive": "done"}
 connector = DirectoryConnector(DirectoryOptions.model_validate(options), context)
 assert [partition.name for partition in connector.partitions()] == ["a.csv", "sub/b.csv"]

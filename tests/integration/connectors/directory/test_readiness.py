@@ -1,4 +1,4 @@
-"""Each readiness rule on real files: for what a file waits, when it is taken, and when it is parked."""
+"""Each readiness rule on real files: what a file waits for, when it is read, and when it is rejected."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def tree(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def settle(connector: DirectoryConnector, name: str, cursor: Any) -> None:
+def acknowledge(connector: DirectoryConnector, name: str, cursor: Any) -> None:
     connector.settled(Partition(name=name), cursor, settlement())
 
 
@@ -56,7 +56,7 @@ def test_a_marker_of_an_earlier_file_does_not_count(drop: Any, ready_names: Read
     assert "made for an earlier file" in why(connector, "run.csv")
     os.utime(path, (5_000_000_000, 5_000_000_000))  # a time in the future says nothing
     assert ready_names(connector) == ["run.csv"]
-    os.utime(path, (1001, 1001))  # within what a coarse file system can tell
+    os.utime(path, (1001, 1001))  # within what a coarse file system can represent
     assert ready_names(connector) == ["run.csv"]
 
 
@@ -72,7 +72,7 @@ def test_a_checksum_in_any_usual_form_makes_a_file_ready(drop: Any, ready_names:
     assert ready_names(connector) == ["run.csv"]
 
 
-def test_a_wrong_checksum_parks_the_file_until_it_or_the_checksum_changes(
+def test_a_wrong_checksum_rejects_the_file_until_it_or_the_checksum_changes(
     drop: Any, ready_names: ReadyNames, read_all: Read
 ) -> None:
     path = drop.write("run.csv")
@@ -148,7 +148,7 @@ def test_a_file_that_ends_in_the_middle_waits_until_it_is_whole_or_its_time_is_u
     for name in files:
         assert f"{name} is stable, but it is not complete: " in why(connector, name)
     drop.now += 300
-    assert sorted(ready_names(connector)) == sorted(files), "read now, so that it is parked with what is wrong"
+    assert sorted(ready_names(connector)) == sorted(files), "read now, so that it is rejected with what is wrong"
     for name, content in files.items():
         (drop.folder / name).write_bytes(content)
     assert sorted(ready_names(connector)) == sorted(files)
@@ -199,14 +199,14 @@ def test_a_group_is_archived_as_a_whole_also_after_a_restart(
     assert len(ready_names(connector)) == 2
     head = read_all(connector, "run-7_head.csv")[-1].cursor
     with pytest.raises(SettleLater, match=r"leaves the folder together with run-7_data\.csv"):
-        settle(connector, "run-7_head.csv", head)
+        acknowledge(connector, "run-7_head.csv", head)
     assert tree(drop.folder) == ["run-7_data.csv", "run-7_head.csv"]
-    again = drop.connector(**options)  # a restart: what is settled is told once more
+    again = drop.connector(**options)  # a restart: what is acknowledged is acknowledged once more
     with pytest.raises(SettleLater):
-        settle(again, "run-7_head.csv", head)
+        acknowledge(again, "run-7_head.csv", head)
     assert ready_names(again) == ["run-7_head.csv", "run-7_data.csv"]
-    settle(again, "run-7_data.csv", read_all(again, "run-7_data.csv")[-1].cursor)
-    settle(again, "run-7_head.csv", head)
+    acknowledge(again, "run-7_data.csv", read_all(again, "run-7_data.csv")[-1].cursor)
+    acknowledge(again, "run-7_head.csv", head)
     assert (tree(drop.folder), tree(drop.done)) == ([], ["run-7_data.csv", "run-7_head.csv"])
 
 
@@ -215,7 +215,7 @@ def test_a_kept_group_is_whole_when_one_of_it_changes(drop: Any, read_all: Read,
         drop.write(f"run-7_{part}.csv")
     connector = drop.connector(ready=[PARTS])
     for name in ready_names(connector):
-        settle(connector, name, read_all(connector, name)[-1].cursor)
+        acknowledge(connector, name, read_all(connector, name)[-1].cursor)
     assert ready_names(connector) == []
     drop.write("run-7_data.csv", "part,mass\nA,9\n")
     assert ready_names(connector) == ["run-7_data.csv"]
@@ -235,12 +235,12 @@ def test_a_manifest_makes_its_files_ready_and_goes_with_the_last(
     assert ready_names(connector) == ["b.csv", "a.csv"]
     cursor = read_all(connector, "b.csv")[-1].cursor
     with pytest.raises(SettleLater):
-        settle(connector, "b.csv", cursor)
-    settle(connector, "a.csv", read_all(connector, "a.csv")[-1].cursor)
+        acknowledge(connector, "b.csv", cursor)
+    acknowledge(connector, "a.csv", read_all(connector, "a.csv")[-1].cursor)
     assert (tree(drop.folder), tree(drop.done)) == ([], ["a.csv", "b.csv", "export.manifest"])
 
 
-def test_a_wrong_hash_in_a_manifest_parks_that_file_and_holds_back_the_others(
+def test_a_wrong_hash_in_a_manifest_rejects_that_file_and_holds_back_the_others(
     drop: Any, ready_names: ReadyNames, read_all: Read
 ) -> None:
     drop.write("a.csv")
@@ -268,12 +268,12 @@ def test_all_rules_must_be_met_and_companions_go_with_their_file(
     assert "checksum" in why(connector, "sub/run.csv")
     drop.write("sub/run.csv.sha256", hashlib.sha256(path.read_bytes()).hexdigest())
     assert ready_names(connector) == ["sub/run.csv"]
-    settle(connector, "sub/run.csv", read_all(connector, "sub/run.csv")[-1].cursor)
+    acknowledge(connector, "sub/run.csv", read_all(connector, "sub/run.csv")[-1].cursor)
     assert tree(drop.folder) == []
     assert tree(drop.done) == ["sub/run.csv", "sub/run.csv.done", "sub/run.csv.sha256"]
 
 
-def test_a_file_must_stand_still_before_a_rule_looks_at_it(drop: Any, ready_names: ReadyNames) -> None:
+def test_a_file_must_be_stable_before_a_rule_looks_at_it(drop: Any, ready_names: ReadyNames) -> None:
     connector = drop.connector(ready=["complete"], settle_seconds=2)
     assert ready_names(connector) == []
     drop.write("a.json", "[")
@@ -284,7 +284,7 @@ def test_a_file_must_stand_still_before_a_rule_looks_at_it(drop: Any, ready_name
     assert "not complete" in why(connector, "a.json")
 
 
-def test_an_empty_file_waits_and_is_then_parked_until_something_is_in_it(
+def test_an_empty_file_waits_and_is_then_rejected_until_it_has_content(
     drop: Any, ready_names: ReadyNames, read_all: Read
 ) -> None:
     connector = drop.connector(empty_seconds=60)

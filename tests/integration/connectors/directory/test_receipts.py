@@ -24,25 +24,25 @@ Open = Callable[..., FileFlow]
 TEXT = "part;mass\nA;1\n;2\nC;3\n"
 
 
-def test_a_receipt_tells_what_became_of_a_file(open_flow: Open) -> None:
+def test_a_receipt_describes_the_outcome_of_a_file(open_flow: Open) -> None:
     flow = open_flow()
     flow.write("a.csv", TEXT)
     flow.pass_once()
-    told = flow.receipt("a.csv")
-    assert next(iter(told)) == "summary"
-    assert told["summary"] == (
+    receipt = flow.receipt("a.csv")
+    assert next(iter(receipt)) == "summary"
+    assert receipt["summary"] == (
         "a.csv: 3 rows read, entries: 2 created; 1 rejected. It is archived as done/a.csv. The rejected rows are in"
         " done/rejected/a.csv.rejected.csv: correct them and drop that file."
     )
-    assert (told["sha256"], told["size"]) == (hashlib.sha256(TEXT.encode()).hexdigest(), len(TEXT))
-    assert (told["rows"], told["entries"]) == (3, {"created": 2, "updated": 0, "unchanged": 0, "removed": 0})
-    assert told["rejected"]["listed"] == [
+    assert (receipt["sha256"], receipt["size"]) == (hashlib.sha256(TEXT.encode()).hexdigest(), len(TEXT))
+    assert (receipt["rows"], receipt["entries"]) == (3, {"created": 2, "updated": 0, "unchanged": 0, "removed": 0})
+    assert receipt["rejected"]["listed"] == [
         {"row": 3, "reason": "'part' is empty; the key '{part}' needs it.", "field": "part"}
     ]
-    assert told["found"] == {"encoding": "utf-8", "delimiter": "semicolon", "header_row": "1"}
-    assert (told["pipeline"], told["sink"], told["run"]) == ("flow", "Masses in bench", 1)
-    assert datetime.fromisoformat(told["ended"]).timestamp() == flow.now
-    assert len(told["configuration"]) == 64
+    assert receipt["found"] == {"encoding": "utf-8", "delimiter": "semicolon", "header_row": "1"}
+    assert (receipt["pipeline"], receipt["sink"], receipt["run"]) == ("flow", "Masses in bench", 1)
+    assert datetime.fromisoformat(receipt["ended"]).timestamp() == flow.now
+    assert len(receipt["configuration"]) == 64
 
 
 def test_each_reading_has_its_own_receipt_with_what_it_changed(open_flow: Open) -> None:
@@ -86,11 +86,11 @@ def test_receipts_and_reasons_are_never_read(open_flow: Open) -> None:
 
 
 def test_receipts_can_be_put_elsewhere_or_left_out(open_flow: Open) -> None:
-    flow = open_flow(receipts="told", archive_folders="year")
+    flow = open_flow(receipts="receipts", archive_folders="year")
     flow.write("x.csv", "part,mass\nA,1\n")
     flow.pass_once()
     year = datetime.fromtimestamp(flow.now).astimezone().strftime("%Y")
-    assert flow.files(flow.base / "told") == [f"{year}/x.csv.receipt.json"]
+    assert flow.files(flow.base / "receipts") == [f"{year}/x.csv.receipt.json"]
     flow.options["receipt"] = False
     flow.restart()
     flow.write("y.csv", "part,mass\nB,1\n")
@@ -115,7 +115,7 @@ def test_archive_folders_are_named_by_the_day_of_the_reading(open_flow: Open) ->
 
 
 def test_a_deletion_waits_for_its_grace_and_for_an_unchanged_file(open_flow: Open) -> None:
-    flow = open_flow(after="delete", archive=None, delete_grace_seconds=60, receipts="told")
+    flow = open_flow(after="delete", archive=None, delete_grace_seconds=60, receipts="receipts")
     path = flow.write("a.csv", TEXT)
     flow.pass_once()
     flow.now += 59
@@ -147,15 +147,15 @@ def test_a_marker_stays_with_its_file_until_both_may_go(open_flow: Open) -> None
 
 
 def test_each_folder_that_is_written_to_is_checked(open_flow: Open) -> None:
-    flow = open_flow(quarantine="a file/rejected", receipts="told")
+    flow = open_flow(quarantine="a file/rejected", receipts="receipts")
     (flow.base / "a file").write_text("")
-    told = {step.name: step for step in flow.reader.connector.verify()}  # type: ignore[attr-defined]
-    assert (told["quarantine"].outcome, told["failed"].outcome, told["receipts"].outcome) == (
+    steps = {step.name: step for step in flow.reader.connector.verify()}  # type: ignore[attr-defined]
+    assert (steps["quarantine"].outcome, steps["failed"].outcome, steps["receipts"].outcome) == (
         "failed",
         "passed",
         "passed",
     )
-    assert "a file a folder that ingestd's user may write to" in told["quarantine"].sentence
+    assert "a file a folder that ingestd's user may write to" in steps["quarantine"].sentence
 
 
 def test_a_folder_that_can_t_be_written_is_said_once_and_keeps_its_files_read(
@@ -224,7 +224,7 @@ def test_an_unreadable_file_stays_where_files_are_kept(open_flow: Open) -> None:
     assert flow.files(flow.base / "drop") == ["a.csv"]
 
 
-def test_unreadable_files_can_be_put_aside_where_settled_ones_are_deleted(open_flow: Open) -> None:
+def test_unreadable_files_can_be_moved_although_acknowledged_ones_are_deleted(open_flow: Open) -> None:
     flow = open_flow(after="delete", archive=None, failed="broken")
     flow.write("a.csv", "part,part\nA,1\n")
     flow.write("b.csv", "part,mass\nB,1\n")

@@ -1,4 +1,4 @@
-"""Rejected rows, written so that a person can mend them, and dropped back: only they apply, tied to their origin."""
+"""Rejected rows, written so that a person can correct and drop them again: only they apply, tied to their origin."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ Open = Callable[..., FileFlow]
 REJECTED = "a.csv.rejected.csv"
 
 
-def mend(
+def correct(
     flow: FileFlow, name: str, change: Callable[[str], str], *, as_name: str = "", encoding: str = "utf-8"
 ) -> Path:
-    """Take a quarantine file, change its text, drop it back."""
+    """Take a quarantine file, change its text, and drop it again."""
     path = flow.done / "rejected" / name
     text = path.read_bytes().decode(encoding)
     path.unlink()
     return flow.write(as_name or name, change(text), encoding)
 
 
-def test_rows_that_were_mended_apply_alone_and_those_that_were_not_come_again(open_flow: Open) -> None:
+def test_rows_that_were_corrected_apply_alone_and_those_that_were_not_come_again(open_flow: Open) -> None:
     flow = open_flow()
     flow.write("a.csv", "part,mass\nA,1\n,2\nC,3\n,4\n,5\n")
     flow.pass_once()
@@ -42,7 +42,7 @@ def test_rows_that_were_mended_apply_alone_and_those_that_were_not_come_again(op
     header, *rows = text.splitlines()
     assert header == "part,mass,_reason,_row,_field,_origin"
     assert [row.split(",")[:2] for row in rows] == [["", "2"], ["", "4"], ["", "5"]]
-    mend(flow, REJECTED, lambda text: text.replace("\r\n,2", "\r\nB,2").replace("\r\n,4", "\r\nD,4"))
+    correct(flow, REJECTED, lambda text: text.replace("\r\n,2", "\r\nB,2").replace("\r\n,4", "\r\nD,4"))
     report = flow.pass_once()
     assert [(run.created, run.rejected) for run in report.read] == [(2, 1)]
     assert flow.held == {"A": "1", "B": "2", "C": "3", "D": "4"}
@@ -54,14 +54,14 @@ def test_rows_that_were_mended_apply_alone_and_those_that_were_not_come_again(op
     again = (flow.done / "rejected" / REJECTED).read_text()
     assert len(again.splitlines()) == 2
     assert ",6," in again
-    mend(flow, REJECTED, lambda text: text.replace("\n,5", "\nE,5"), as_name="whatever.csv")
+    correct(flow, REJECTED, lambda text: text.replace("\n,5", "\nE,5"), as_name="whatever.csv")
     flow.pass_once()
     assert flow.held["E"] == "5"
     assert flow.rejected() == []
     assert flow.mirror.status.origins("E")[0].position == "row 2, which is row 6 of a.csv"
 
 
-def test_what_is_dropped_back_untouched_changes_nothing(open_flow: Open) -> None:
+def test_rows_that_are_dropped_again_unchanged_change_nothing(open_flow: Open) -> None:
     flow = open_flow()
     flow.refuses = {"900"}
     flow.write("a.csv", "part,mass\nA,1\n,2\nC\nD,4,extra\nE,900\n")
@@ -69,31 +69,31 @@ def test_what_is_dropped_back_untouched_changes_nothing(open_flow: Open) -> None
     held = dict(flow.held)
     assert held == {"A": "1"}
     assert len(flow.rejected()) == 4
-    mend(flow, REJECTED, lambda text: text)
+    correct(flow, REJECTED, lambda text: text)
     flow.pass_once()
     assert flow.held == held
     assert [partition for partition, _ in flow.rejected()] == [REJECTED] * 4
     rows = (flow.done / "rejected" / REJECTED).read_text().splitlines()
     assert len(rows) == 5
     assert all("The row was resubmitted without a change: " in row for row in rows[1:])
-    mend(flow, REJECTED, lambda text: text)
+    correct(flow, REJECTED, lambda text: text)
     flow.pass_once()
     assert (flow.done / "rejected" / REJECTED).read_text().count("resubmitted without") == 4, "not once more each time"
 
 
-def test_an_entry_that_the_service_refused_can_be_mended_as_a_row(open_flow: Open) -> None:
+def test_an_entry_that_the_service_refused_can_be_corrected_as_a_row(open_flow: Open) -> None:
     flow = open_flow()
     flow.refuses = {"900"}
     flow.write("a.csv", "part,mass,note\n" + "".join(f"P{n},{n},n{n}\n" for n in range(50)) + "X,900,heavy\nY,901,ok\n")
     flow.pass_once()
     text = (flow.done / "rejected" / REJECTED).read_text()
     assert 'X,900,heavy,"Too heavy, says the service.",52,X,' in text
-    mend(flow, REJECTED, lambda text: text.replace("X,900", "X,90"))
+    correct(flow, REJECTED, lambda text: text.replace("X,900", "X,90"))
     flow.pass_once()
     assert (flow.held["X"], len(flow.held), flow.rejected()) == ("90", 52, [])
 
 
-def test_a_file_of_mended_rows_is_never_its_original_s_whole_truth(open_flow: Open, monkeypatch: Any) -> None:
+def test_a_file_of_corrected_rows_is_never_its_original_s_whole_content(open_flow: Open, monkeypatch: Any) -> None:
     flow = open_flow()
     real = DirectoryConnector.partitions
     monkeypatch.setattr(
@@ -101,10 +101,12 @@ def test_a_file_of_mended_rows_is_never_its_original_s_whole_truth(open_flow: Op
     )
     flow.write("a.csv", "part,mass\nA,1\n,2\nC,3\n,4\n")
     flow.pass_once()
-    mend(flow, REJECTED, lambda text: text.replace("\n,2", "\nB,2").rpartition("\r\n,4")[0] + "\r\n", as_name="a.csv")
+    correct(
+        flow, REJECTED, lambda text: text.replace("\n,2", "\nB,2").rpartition("\r\n,4")[0] + "\r\n", as_name="a.csv"
+    )
     flow.pass_once()
     assert flow.held == {"A": "1", "B": "2", "C": "3"}, "nothing was removed, though it came under the original's name"
-    assert flow.rejected() == [("a.csv", 5)], "what was not sent back is still parked"
+    assert flow.rejected() == [("a.csv", 5)], "what was not sent back is still rejected"
     flow.write("a.csv", "part,mass\nA,1\nB,2\n")
     flow.pass_once()
     assert flow.held == {"A": "1", "B": "2"}
@@ -116,7 +118,7 @@ def test_the_file_s_own_facts_are_those_of_the_original(open_flow: Open) -> None
     flow.pass_once()
     name = "tank.csv.rejected.csv"
     path = flow.done / "rejected" / "x" / name
-    flow.write("mended by hand.csv", path.read_text().replace("\n,2", "\nB,2"))
+    flow.write("corrected by hand.csv", path.read_text().replace("\n,2", "\nB,2"))
     flow.pass_once()
     assert flow.held == {"tank.A": "1", "tank.B": "2"}
 
@@ -142,7 +144,7 @@ def test_rejected_rows_keep_format_header_dialect_and_encoding(open_flow: Open, 
     flow.write(name, text, encoding)
     flow.pass_once()
     before = dict(flow.held)
-    (parked,) = flow.rejected()
+    (rejected,) = flow.rejected()
     (path,) = (flow.done / "rejected").iterdir()
     written = path.read_bytes()
     back = written.decode(encoding)
@@ -151,16 +153,16 @@ def test_rejected_rows_keep_format_header_dialect_and_encoding(open_flow: Open, 
     if name.endswith(".ndjson"):
         record = json.loads(back)
         assert all(name in record for name in RESERVED)
-        mended = back.replace('"part": ""', '"part": "new"').replace('"part": null', '"part": "new"')
+        corrected = back.replace('"part": ""', '"part": "new"').replace('"part": null', '"part": "new"')
     else:
         header = text.splitlines()[0]
         delimiter = next(mark for mark in "\t;|," if mark in header)
         assert back.splitlines()[0] == header + delimiter + delimiter.join(RESERVED)
-        mended = back.replace(f"\n{delimiter}2", f"\nnew{delimiter}2")
+        corrected = back.replace(f"\n{delimiter}2", f"\nnew{delimiter}2")
     path.unlink()
-    flow.write(path.name, mended, encoding)
+    flow.write(path.name, corrected, encoding)
     flow.pass_once()
-    assert flow.rejected() == [], parked
+    assert flow.rejected() == [], rejected
     (new,) = flow.held.keys() - before.keys()
     assert new == "new"
     assert flow.held["new"].startswith("2")
@@ -172,8 +174,8 @@ def test_rows_of_a_packed_file_come_unpacked_and_of_json_as_lines(open_flow: Ope
     flow.write("b.json", '[{"part": "B", "mass": 3}, {"part": null, "mass": 4}]')
     flow.pass_once()
     assert flow.files(flow.done / "rejected") == ["a.csv.gz.rejected.csv", "b.json.rejected.ndjson"]
-    mend(flow, "a.csv.gz.rejected.csv", lambda text: text.replace("\n;2", "\nA2;2"))
-    mend(flow, "b.json.rejected.ndjson", lambda text: text.replace('"part": null', '"part": "B2"'))
+    correct(flow, "a.csv.gz.rejected.csv", lambda text: text.replace("\n;2", "\nA2;2"))
+    correct(flow, "b.json.rejected.ndjson", lambda text: text.replace('"part": null', '"part": "B2"'))
     flow.pass_once()
     assert flow.held == {"A": "1", "A2": "2", "B": "3", "B2": "4"}
     assert flow.rejected() == []
@@ -190,7 +192,7 @@ def test_rows_of_a_workbook_are_written_as_csv_and_taken_though_the_pattern_name
     flow.pass_once()
     assert flow.held == {"A": "1"}
     assert "CSV in UTF-8" in flow.receipt("a.xlsx")["summary"]
-    mend(flow, "a.xlsx.rejected.csv", lambda text: text.replace("\n,2", "\nB,2"))
+    correct(flow, "a.xlsx.rejected.csv", lambda text: text.replace("\n,2", "\nB,2"))
     flow.pass_once()
     assert (flow.held, flow.rejected()) == ({"A": "1", "B": "2"}, [])
 
@@ -201,17 +203,17 @@ def test_a_file_with_a_header_elsewhere_and_units_comes_back_with_both_on_top(op
     flow.pass_once()
     text = (flow.done / "rejected" / REJECTED).read_text()
     assert text.splitlines()[:2] == ["part,mass,_reason,_row,_field,_origin", "-,kg,,,,"]
-    mend(flow, REJECTED, lambda text: text.replace("\n,2", "\n#B,2").replace("\n#B", '\n"#B"'))
+    correct(flow, REJECTED, lambda text: text.replace("\n,2", "\n#B,2").replace("\n#B", '\n"#B"'))
     flow.pass_once()
     assert (flow.held, flow.rejected()) == ({"A": "1", "#B": "2"}, [])
 
 
-def test_a_row_with_bytes_of_no_encoding_is_shown_and_mended(open_flow: Open) -> None:
+def test_a_row_with_bytes_of_no_encoding_is_shown_and_corrected(open_flow: Open) -> None:
     flow = open_flow()
     flow.write("a.csv", "part,mass\nü-1,1\nü-2,2\n".encode() + b"K\xe4se,3\n")
     flow.pass_once()
     assert "K\\xe4se,3" in (flow.done / "rejected" / REJECTED).read_text()
-    mend(flow, REJECTED, lambda text: text.replace("\\xe4", "ä"))
+    correct(flow, REJECTED, lambda text: text.replace("\\xe4", "ä"))
     flow.pass_once()
     assert flow.held["Käse"] == "3"
     assert flow.rejected() == []
@@ -222,23 +224,23 @@ def test_a_line_that_is_no_json_has_to_be_written_as_fields(open_flow: Open) -> 
     name = "a.ndjson.rejected.ndjson"
     flow.write("a.ndjson", '{"part": "A", "mass": 1}\n{"part": "B" "mass": 2}\n')
     flow.pass_once()
-    mend(flow, name, lambda text: text.replace('\\"B\\" ', '\\"B\\", '))
+    correct(flow, name, lambda text: text.replace('\\"B\\" ', '\\"B\\", '))
     flow.pass_once()
     assert "_text" in (flow.done / "rejected" / name).read_text()
     assert flow.mirror.status.rejections(limit=1)[0].reason.startswith("The column _text still holds its text")
-    mend(flow, name, lambda text: '{"part": "B", "mass": 2, ' + text[text.index('"_reason"') :])
+    correct(flow, name, lambda text: '{"part": "B", "mass": 2, ' + text[text.index('"_reason"') :])
     flow.pass_once()
     assert (flow.held, flow.rejected()) == ({"A": "1", "B": "2"}, [])
 
 
-def test_rows_that_somebody_added_or_took_away_are_what_they_are(open_flow: Open) -> None:
+def test_rows_that_a_person_added_or_removed_are_read_as_they_are(open_flow: Open) -> None:
     flow = open_flow()
     flow.write("a.csv", "part,mass\n,1\n,2\n")
     flow.pass_once()
-    mend(flow, REJECTED, lambda text: "\r\n".join([*text.splitlines()[:1], "N,9,,,,", ""]))
+    correct(flow, REJECTED, lambda text: "\r\n".join([*text.splitlines()[:1], "N,9,,,,", ""]))
     flow.pass_once()
     assert flow.held == {"N": "9"}
-    assert len(flow.rejected()) == 2, "what did not come back is still parked"
+    assert len(flow.rejected()) == 2, "what did not come back is still rejected"
 
 
 def test_a_state_file_that_was_lost_leaves_others_rejections_alone(open_flow: Open, tmp_path: Path) -> None:
@@ -251,7 +253,7 @@ def test_a_state_file_that_was_lost_leaves_others_rejections_alone(open_flow: Op
     fresh.now += 1000
     fresh.write("b.csv", "part,mass\n,7\n")
     fresh.pass_once()
-    mend(fresh, REJECTED, lambda text: text.replace("\n,1", "\nA,1"))
+    correct(fresh, REJECTED, lambda text: text.replace("\n,1", "\nA,1"))
     fresh.pass_once()
     assert fresh.held == {"A": "1"}
     assert fresh.rejected() == [("b.csv", 2)]
@@ -281,7 +283,7 @@ def test_a_row_that_lacks_a_field_is_taken_as_it_is_once_its_reason_is_emptied(o
     reason = "Row 3 has 2 fields but the header names 3."
     text = (flow.done / "rejected" / REJECTED).read_text()
     assert reason in text
-    mend(flow, REJECTED, lambda text: text.replace(reason, ""))
+    correct(flow, REJECTED, lambda text: text.replace(reason, ""))
     flow.pass_once()
     assert flow.held == {"A": "1 x", "B": "2 "}
     assert [position for _, position in flow.rejected()] == ["row 3, which is row 4 of a.csv"]
@@ -306,7 +308,7 @@ def test_a_very_long_name_is_archived_shortened_with_its_receipt_and_its_rejecte
     assert state.cursor is not None
     assert "it was archived as" in connector.describe_location(names[0], state.cursor)
     for number, rejected in enumerate(sorted(path.name for path in (flow.done / "rejected").iterdir())):
-        mend(flow, rejected, lambda text, number=number: text.replace("\n,2", f"\nM{number},2"))  # type: ignore[misc]
+        correct(flow, rejected, lambda text, number=number: text.replace("\n,2", f"\nM{number},2"))  # type: ignore[misc]
     flow.pass_once()
     assert flow.held == {"A": "1", "B": "1", "M0": "2", "M1": "2"}
     assert flow.rejected() == []

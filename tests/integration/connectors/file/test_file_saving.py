@@ -20,7 +20,7 @@ def rows(batches: list[Batch]) -> list[tuple[str, ...]]:
     return [row for batch in batches for row in batch.records.rows()]
 
 
-def test_each_settled_save_is_one_whole_reading(share: Any, read_all: Read) -> None:
+def test_each_stable_save_is_one_whole_reading(share: Any, read_all: Read) -> None:
     connector = share.connector(settle_seconds=5, deletes="remove")
     share.save(ROWS)
     share.now += 10
@@ -91,7 +91,7 @@ def test_the_moment_between_two_files_of_one_save_is_waited_for(share: Any, read
     share.book.unlink()
     connector.partitions()
     share.now += 6
-    assert connector.waiting() == 0, "nobody else would look"
+    assert connector.waiting() == 0, "there is no other trigger"
     with pytest.raises(SourceUnavailable):
         connector.partitions()
 

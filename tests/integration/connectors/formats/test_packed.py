@@ -1,4 +1,4 @@
-"""Packed files: read as what is inside, damaged and hostile ones told in one sentence."""
+"""Packed files: read as their content; damaged and hostile ones are reported in one sentence."""
 
 from __future__ import annotations
 

@@ -173,9 +173,9 @@ def test_a_parser_that_reports_nothing_is_stopped() -> None:
 
 def test_the_process_knows_no_secret(pool: ParserPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INGESTD_API_KEY", "edw_secret")
-    told = [piece.records.item() for piece in read(Misbehaving(then="environment"), pool)]
-    assert any(line.startswith("PATH=") for line in told)
-    assert not any("INGESTD" in line or "edw_" in line for line in told)
+    lines = [chunk.records.item() for chunk in read(Misbehaving(then="environment"), pool)]
+    assert any(line.startswith("PATH=") for line in lines)
+    assert not any("INGESTD" in line or "edw_" in line for line in lines)
 
 
 _PARENT = """

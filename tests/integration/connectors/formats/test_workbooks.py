@@ -74,7 +74,7 @@ def test_cells_are_the_text_that_a_person_would_type() -> None:
     assert chunk.facts == {"file.sheet": "Masses", "file.header_row": "1"}
 
 
-def test_an_error_cell_parks_its_row_and_says_where() -> None:
+def test_an_error_cell_rejects_its_row_and_names_the_cell() -> None:
     chunk = one(table(["part", "mass"], ["A", 1], ["B", "#N/A"], ["C", 3]))
     assert chunk.records.rows() == [("A", "1"), ("C", "3")]
     (reject,) = chunk.rejects
@@ -87,7 +87,7 @@ def test_or_is_absent_where_that_is_wanted() -> None:
     assert chunk.records.rows() == [("B", None)]
 
 
-def test_the_table_may_stand_anywhere_in_the_sheet() -> None:
+def test_the_table_may_be_anywhere_in_the_sheet() -> None:
     def fill(sheet: Worksheet) -> None:
         sheet["A1"] = "Bench 7"
         rows: list[list[Any]] = [["part", "mass", "note"], ["A", 1, "x"], [None, None, None], ["B", "#N/A", "y"]]

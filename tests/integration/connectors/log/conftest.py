@@ -13,18 +13,18 @@ from ingestd.sdk import Batch, Cursor, Partition, SourceContext
 
 
 class Bench:
-    """A folder ``bench`` and connectors over it, as many as there are restarts. ``told``: what the operator hears."""
+    """A folder ``bench`` and connectors over it, as many as there are restarts. ``reported``: the sentences for the operator."""
 
     def __init__(self, base: Path) -> None:
         self.base = base
         self.folder = base / "bench"
         self.folder.mkdir()
         self.now = time.time()
-        self.told: list[str] = []
+        self.reported: list[str] = []
 
     def connector(self, **options: Any) -> LogConnector:
         settings = LogOptions.model_validate({"path": "bench"} | options)
-        context = SourceContext(pipeline="test", base=self.base, now=lambda: self.now, log=self.told.append)
+        context = SourceContext(pipeline="test", base=self.base, now=lambda: self.now, log=self.reported.append)
         return LogConnector(settings, context)
 
     def append(self, data: str | bytes, name: str = "run.csv") -> Path:

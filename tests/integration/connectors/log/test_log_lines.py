@@ -62,7 +62,9 @@ def test_a_last_line_that_was_left_without_its_end_long_ago_is_taken_at_once(ben
     assert reading().look(bench.connector()) == [(2, "0", "1"), (3, "1", "2")]
 
 
-def test_a_row_that_does_not_fit_is_parked_with_its_number_and_the_numbers_go_on(bench: Any, reading: Readings) -> None:
+def test_a_row_that_does_not_fit_is_rejected_with_its_number_and_the_numbers_go_on(
+    bench: Any, reading: Readings
+) -> None:
     connector, run = bench.connector(), reading()
     bench.append("t,value\n0,1\n")
     run.look(connector)
@@ -79,7 +81,7 @@ def test_a_quoted_line_end_is_part_of_its_row(bench: Any, reading: Readings) -> 
     assert run.look(connector) == [(2, "0", "two\nlines")]
 
 
-def test_a_quote_that_nobody_closes_costs_its_own_line_only(bench: Any, reading: Readings) -> None:
+def test_a_quote_that_is_never_closed_costs_its_own_line_only(bench: Any, reading: Readings) -> None:
     connector, run = bench.connector(idle_seconds=5), reading()
     bench.append('t,text\n0,a\n1,"b\n2,c\n')
     assert run.look(connector) == [(2, "0", "a")]
@@ -112,7 +114,7 @@ def test_other_encodings_are_fixed_by_the_beginning_and_read_on(
     assert run.batches[-1].records.columns == text.strip().split(",")
 
 
-def test_bytes_that_are_no_text_park_their_row(bench: Any, reading: Readings) -> None:
+def test_bytes_that_are_no_text_reject_their_row(bench: Any, reading: Readings) -> None:
     run = reading()
     bench.append("t,text\n0,µ\n")
     run.look(bench.connector())
@@ -149,7 +151,7 @@ def test_ndjson_is_read_by_line_with_its_values_as_written(bench: Any, reading: 
     assert run.look(bench.connector()) == [(4, "5")]
 
 
-def test_a_line_larger_than_a_row_may_be_is_parked_without_being_held(
+def test_a_line_larger_than_a_row_may_be_is_rejected_without_being_held(
     bench: Any, reading: Readings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tail, "BLOCK_BYTES", 50)
@@ -209,7 +211,7 @@ def test_check_names_logs_and_rotated_files(bench: Any) -> None:
         ({"pattern": "logs/*.csv"}, "no slash"),
     ],
 )
-def test_names_that_can_not_be_told_apart_are_a_mistake(options: dict[str, Any], words: str, bench: Any) -> None:
+def test_names_that_can_not_be_distinguished_are_a_mistake(options: dict[str, Any], words: str, bench: Any) -> None:
     with pytest.raises(ValueError, match=words):
         bench.connector(**options)
 

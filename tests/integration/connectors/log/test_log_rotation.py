@@ -51,7 +51,7 @@ def test_a_renamed_file_is_read_to_its_end_and_then_the_new_one(
     assert run.batches[-2].facts["file.read_from"] == "run.csv.1"
     assert run.batches[-2].facts["file.name"] == "run.csv"
     assert run.look(connectors()) == []
-    assert bench.told == []
+    assert bench.reported == []
 
 
 def test_a_file_that_was_renamed_in_another_way_than_configured_is_found_by_its_inode(
@@ -66,7 +66,7 @@ def test_a_file_that_was_renamed_in_another_way_than_configured_is_found_by_its_
     assert values(run.look(connectors())) == ["1", "2"]
 
 
-def test_rotations_that_nobody_saw_are_caught_up_in_the_order_of_writing(
+def test_rotations_that_were_not_observed_are_caught_up_in_the_order_of_writing(
     bench: Any, reading: Readings, connectors: Callable[[], Any]
 ) -> None:
     run = reading()
@@ -94,7 +94,7 @@ def test_a_copied_and_truncated_file_is_read_on_in_its_copy(
     run.look(connectors())
     bench.append("1,b\n")
     shutil.copy(path, bench.folder / "run.csv.1")
-    assert values(run.look(connectors())) == ["1"]  # from the original, which still stands
+    assert values(run.look(connectors())) == ["1"]  # from the original, which still exists
     bench.append("2,c\n")
     shutil.copy(path, bench.folder / "run.csv.1")
     os.truncate(path, 0)
@@ -102,7 +102,7 @@ def test_a_copied_and_truncated_file_is_read_on_in_its_copy(
     bench.append(HEADER + "3,d\n4,e\n5,f\n6,g\n7,h\n")  # longer than it was before
     assert values(run.look(connectors())) == ["3", "4", "5", "6", "7"]
     assert run.look(connectors()) == []
-    assert bench.told == []
+    assert bench.reported == []
 
 
 def test_a_file_that_was_cut_and_is_longer_again_at_the_next_look_is_not_taken_for_the_old_one(
@@ -147,7 +147,7 @@ def test_a_file_that_was_packed_before_it_was_read_to_its_end_is_read_on(
     assert run.look(connectors()) == []
     (bench.folder / "run.csv-20261121.gz").rename(bench.folder / "run.csv-2026.gz")
     assert run.look(connectors()) == []
-    assert bench.told == []
+    assert bench.reported == []
 
 
 def test_files_with_the_same_beginning_are_not_taken_for_each_other(
@@ -176,7 +176,7 @@ def test_what_is_still_being_packed_is_not_read_twice(bench: Any, reading: Readi
     assert run.look(connector) == []
 
 
-def test_a_damaged_packed_file_is_told_once_and_the_log_goes_on(bench: Any, reading: Readings) -> None:
+def test_a_damaged_packed_file_is_reported_once_and_the_log_goes_on(bench: Any, reading: Readings) -> None:
     run, connector = reading(), bench.connector()
     bench.append(HEADER + "0,a\n")
     older = gzip.compress((HEADER + "1,b\n" * 50).encode())
@@ -186,9 +186,9 @@ def test_a_damaged_packed_file_is_told_once_and_the_log_goes_on(bench: Any, read
     bench.now += 60
     assert "0" in values(run.look(connector))
     run.look(connector)
-    assert len(bench.told) == 1
-    assert "run.csv.1.gz in" in bench.told[0]
-    assert "can't be unpacked" in bench.told[0]
+    assert len(bench.reported) == 1
+    assert "run.csv.1.gz in" in bench.reported[0]
+    assert "can't be unpacked" in bench.reported[0]
 
 
 def test_a_file_that_was_cut_without_a_copy_is_read_from_its_start_and_that_is_said(
@@ -199,10 +199,10 @@ def test_a_file_that_was_cut_without_a_copy_is_read_from_its_start_and_that_is_s
     run.look(connectors())
     path.write_text(HEADER + "5,x\n")
     assert run.look(connectors()) == [(5, "5", "x")]
-    assert len(bench.told) == 1
-    assert "run.csv no longer begins with the 16 bytes that were read of it" in bench.told[0]
+    assert len(bench.reported) == 1
+    assert "run.csv no longer begins with the 16 bytes that were read of it" in bench.reported[0]
     run.look(connectors())
-    assert len(bench.told) == 1
+    assert len(bench.reported) == 1
 
 
 def test_a_file_that_was_replaced_by_a_longer_copy_of_itself_is_read_on(
@@ -215,7 +215,7 @@ def test_a_file_that_was_replaced_by_a_longer_copy_of_itself_is_read_on(
     other.write_text(path.read_text() + "1,b\n")
     other.rename(path)
     assert values(run.look(connectors())) == ["1"]
-    assert bench.told == []
+    assert bench.reported == []
 
 
 def test_files_that_do_not_keep_still_are_looked_at_again_at_once(
@@ -283,7 +283,7 @@ def test_its_first_row_is_the_header_where_it_has_the_names_again_or_those_of_an
         ]
 
 
-def test_words_that_stand_where_the_header_stood_are_a_record(
+def test_words_in_the_place_of_the_header_are_a_record(
     bench: Any, reading: Readings, connectors: Callable[[], Any]
 ) -> None:
     run = reading()
@@ -324,4 +324,4 @@ def test_a_log_named_in_another_case_is_followed_through_rotation(bench: Any, re
     assert run.batches[-1].facts["file.read_from"] == "Run.CSV"
     assert connector.locate(bench.folder / "Run-1.CSV") == "run.csv"
     assert list(bench.connector(**options, case_sensitive=True).partitions()) == []
-    assert bench.told == []
+    assert bench.reported == []

@@ -65,27 +65,27 @@ class Rig:
         return f"/v1/workspace/{self.workspace}/data-sink"
 
     async def webhook(self, url: str, **members: Any) -> str:
-        answer = await self.http.post("/v1/webhooks", json={"url": url, **members})
-        assert answer.status_code == 201, answer.text
-        return str(answer.headers["Location"])
+        response = await self.http.post("/v1/webhooks", json={"url": url, **members})
+        assert response.status_code == 201, response.text
+        return str(response.headers["Location"])
 
     async def sink(self, label: str = "s") -> str:
-        answer = await self.http.post(self.sinks, json={"label": label})
-        assert answer.status_code == 201, answer.text
-        return str(answer.headers["Location"])
+        response = await self.http.post(self.sinks, json={"label": label})
+        assert response.status_code == 201, response.text
+        return str(response.headers["Location"])
 
     async def push(self, sink: str, key: str, value: str) -> None:
-        answer = await self.http.post(f"{sink}/mass", json={"key": key, "value": value})
-        assert answer.status_code == 200, answer.text
+        response = await self.http.post(f"{sink}/mass", json={"key": key, "value": value})
+        assert response.status_code == 200, response.text
 
     async def deliveries(self, webhook: str, query: str = "") -> list[dict[str, Any]]:
-        answer = await self.http.get(f"{webhook}/deliveries{query}")
-        assert answer.status_code == 200, answer.text
-        found: list[dict[str, Any]] = answer.json()
+        response = await self.http.get(f"{webhook}/deliveries{query}")
+        assert response.status_code == 200, response.text
+        found: list[dict[str, Any]] = response.json()
         return found
 
     async def until(self, webhook: str, good: Callable[[Sequence[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
-        """The log, once it is as wanted; each attempt is noted only after its answer."""
+        """Return the log once it is as expected. Each attempt is logged only after its response."""
         async with asyncio.timeout(DEADLINE_SECONDS):
             while not good(found := await self.deliveries(webhook)):  # noqa: ASYNC110  a caller has nothing to be woken by
                 await asyncio.sleep(0.005)
@@ -97,9 +97,9 @@ class Rig:
         return found[0]
 
     async def detail(self, webhook: str, delivery: dict[str, Any]) -> dict[str, Any]:
-        answer = await self.http.get(f"{webhook}/deliveries/{delivery['id']}")
-        assert answer.status_code == 200, answer.text
-        record: dict[str, Any] = answer.json()
+        response = await self.http.get(f"{webhook}/deliveries/{delivery['id']}")
+        assert response.status_code == 200, response.text
+        record: dict[str, Any] = response.json()
         return record
 
 

@@ -17,7 +17,7 @@ from standardwebhooks.webhooks import Webhook
 from structlog.testing import capture_logs
 
 from tests.integration.workspaced.deliveries.conftest import ManualClock, Rig, arrival
-from tests.support.webhook_receiver import Reply, WebhookReceiver
+from tests.support.webhook_receiver import StubResponse, WebhookReceiver
 from workspaced.app import running
 from workspaced.security.egress.addresses import Address
 from workspaced.security.egress.rules import EgressRules
@@ -79,7 +79,7 @@ async def test_after_ten_attempts_it_is_dead_and_can_be_sent_once_more(rig: Rig)
 
 async def test_a_receiver_that_asks_for_time_gets_it(rig: Rig) -> None:
     # contract H11
-    with WebhookReceiver(Reply(status=429, headers={"Retry-After": "3600"}), 200) as receiver:
+    with WebhookReceiver(StubResponse(status=429, headers={"Retry-After": "3600"}), 200) as receiver:
         webhook = await _one_event(rig, receiver.url)
         await rig.attempted(webhook, 1)
         await rig.clock.advance(3_599)
@@ -143,7 +143,7 @@ async def test_a_success_ends_the_count_of_failures(rig: Rig) -> None:
 
 async def test_a_redirection_to_an_inner_address_is_a_failure_and_is_not_followed(rig: Rig) -> None:
     with WebhookReceiver(200) as inner:
-        away = Reply(status=302, headers={"Location": inner.url})
+        away = StubResponse(status=302, headers={"Location": inner.url})
         with WebhookReceiver(away) as receiver:
             webhook = await _one_event(rig, receiver.url)
             delivery = await rig.attempted(webhook, 1)
@@ -156,12 +156,12 @@ async def test_a_name_that_turns_inward_is_never_connected_to(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract H15
-    answers = [["127.0.0.2"], ["127.0.0.1"]]
+    responses = [["127.0.0.2"], ["127.0.0.1"]]
 
     async def resolve(_host: str, _port: int) -> Sequence[Address]:
-        return [ip_address(text) for text in (answers.pop(0) if len(answers) > 1 else answers[0])]
+        return [ip_address(text) for text in (responses.pop(0) if len(responses) > 1 else responses[0])]
 
-    # 127.0.0.2, where nobody listens, plays the public address.
+    # 127.0.0.2, where no server listens, plays the public address.
     rules = EgressRules(allow_http=True, allowed_networks=(ip_network("127.0.0.2/32"),))
     clock = ManualClock()
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
@@ -227,7 +227,7 @@ async def test_a_rotation_without_grace_ends_every_older_secret(rig: Rig, receiv
 async def test_a_receiver_that_asks_for_order_gets_first_attempts_one_at_a_time_and_in_order(rig: Rig) -> None:
     # contract H12
     gate = threading.Event()
-    with WebhookReceiver(Reply(gate=gate), 200) as receiver:
+    with WebhookReceiver(StubResponse(gate=gate), 200) as receiver:
         webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.created"], inOrder=True)
         for number in range(10):
             await rig.sink(str(number))
@@ -241,7 +241,7 @@ async def test_a_receiver_that_asks_for_order_gets_first_attempts_one_at_a_time_
 async def test_different_keys_do_not_wait_for_each_other_and_one_key_keeps_its_order(rig: Rig) -> None:
     # contract H12
     gate = threading.Event()
-    with WebhookReceiver(Reply(gate=gate)) as receiver:
+    with WebhookReceiver(StubResponse(gate=gate)) as receiver:
         sink = await rig.sink()
         webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.entry.*", "data_sink.deleted"])
         keys = [f"k{number}" for number in range(8)]
@@ -257,11 +257,11 @@ async def test_different_keys_do_not_wait_for_each_other_and_one_key_keeps_its_o
         gate.set()
         await rig.until(webhook, lambda log: all(one["status"] == "succeeded" for one in log))
         events = [one.event for one in receiver.received]
-    told = [(event["type"].rpartition(".")[2], event["data"]["object"]) for event in events[:-1]]
+    reported = [(event["type"].rpartition(".")[2], event["data"]["object"]) for event in events[:-1]]
     assert events[-1]["type"] == "data_sink.deleted", "what happens to the sink comes after its entries"
     for key in keys[1:]:
-        assert [entry["value"] for _, entry in told if entry["key"] == key] == ["1", "2", "3"]
-    verbs = [verb for verb, entry in told if entry["key"] == "k0"]
+        assert [entry["value"] for _, entry in reported if entry["key"] == key] == ["1", "2", "3"]
+    verbs = [verb for verb, entry in reported if entry["key"] == "k0"]
     assert verbs == ["created", "updated", "updated", "deleted", "created"]
 
 
@@ -273,7 +273,7 @@ async def test_one_receiver_gets_no_more_than_its_part_of_the_places(
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     clock = ManualClock()
     gate = threading.Event()
-    with WebhookReceiver(Reply(gate=gate)) as slow, WebhookReceiver() as quick:
+    with WebhookReceiver(StubResponse(gate=gate)) as slow, WebhookReceiver() as fast:
         async with (
             running(narrow, clock=clock, jitter=lambda: 0.5) as app,
             httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
@@ -286,7 +286,7 @@ async def test_one_receiver_gets_no_more_than_its_part_of_the_places(
             for _ in range(3):
                 await arrival(slow)
             assert len(slow.received) == 3
-            webhook = await rig.webhook(quick.url, dataEvents=["data_sink.created"])
+            webhook = await rig.webhook(fast.url, dataEvents=["data_sink.created"])
             for number in range(6):
                 await rig.sink(str(number))
             await rig.until(webhook, lambda log: [one["status"] for one in log] == ["succeeded"] * 6)
@@ -305,7 +305,7 @@ def _batches(receiver: WebhookReceiver) -> list[list[str]]:
 async def test_events_of_entries_share_requests_for_a_receiver_that_asks_for_it(rig: Rig) -> None:
     # contract H17
     gate = threading.Event()
-    with WebhookReceiver(Reply(gate=gate), 200) as receiver:
+    with WebhookReceiver(StubResponse(gate=gate), 200) as receiver:
         sink = await rig.sink()
         webhook = await rig.webhook(
             receiver.url, dataEvents=["data_sink.entry.*", "data_sink.created"], batchEntries=True
@@ -332,7 +332,7 @@ async def test_events_of_entries_share_requests_for_a_receiver_that_asks_for_it(
 async def test_a_batch_that_fails_is_repeated_later_with_the_same_events(rig: Rig) -> None:
     # contract H17
     gate = threading.Event()
-    with WebhookReceiver(Reply(gate=gate, status=500), 500, 200) as receiver:
+    with WebhookReceiver(StubResponse(gate=gate, status=500), 500, 200) as receiver:
         sink = await rig.sink()
         webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.entry.*"], batchEntries=True)
         await rig.push(sink, "a", "1")
@@ -354,7 +354,7 @@ async def test_a_batch_is_bounded_in_events_and_bytes(
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     clock = ManualClock()
     gate = threading.Event()
-    with WebhookReceiver(Reply(gate=gate), 200) as receiver:
+    with WebhookReceiver(StubResponse(gate=gate), 200) as receiver:
         async with (
             running(narrow, clock=clock, jitter=lambda: 0.5) as app,
             httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
@@ -392,9 +392,9 @@ async def test_a_retry_that_waits_does_not_hold_what_comes_later(rig: Rig) -> No
     assert labels == ["first", "second", "first"]
 
 
-async def test_a_receiver_that_hangs_holds_nobody_else(rig: Rig, receiver: WebhookReceiver) -> None:
+async def test_a_receiver_that_hangs_delays_no_other_receiver(rig: Rig, receiver: WebhookReceiver) -> None:
     gate = threading.Event()
-    with WebhookReceiver(Reply(gate=gate)) as hanging:
+    with WebhookReceiver(StubResponse(gate=gate)) as hanging:
         await rig.webhook(hanging.url, dataEvents=["data_sink.created"], inOrder=True)
         await rig.webhook(receiver.url, dataEvents=["data_sink.created"], inOrder=True)
         for number in range(3):
@@ -405,10 +405,10 @@ async def test_a_receiver_that_hangs_holds_nobody_else(rig: Rig, receiver: Webho
         gate.set()
 
 
-async def test_coalescing_tells_the_last_of_updates_that_wait_against_what_was_told_before(rig: Rig) -> None:
+async def test_coalescing_sends_the_last_waiting_update_with_the_values_sent_before(rig: Rig) -> None:
     # contract H12
     gate = threading.Event()
-    with WebhookReceiver(Reply(gate=gate), 200) as receiver:
+    with WebhookReceiver(StubResponse(gate=gate), 200) as receiver:
         members = {"dataEvents": ["data_sink.entry.updated"], "inOrder": True}
         sink = await rig.sink()
         for key in ("a", "b"):
@@ -421,8 +421,8 @@ async def test_coalescing_tells_the_last_of_updates_that_wait_against_what_was_t
             await rig.push(sink, "b", value)
         gate.set()
         await rig.until(webhook, lambda log: all(one["status"] == "succeeded" for one in log))
-        told = [one.event["data"] for one in receiver.received]
-    assert [(data["object"]["key"], data["object"]["value"], data["previous"]["value"]) for data in told] == [
+        reported = [one.event["data"] for one in receiver.received]
+    assert [(data["object"]["key"], data["object"]["value"], data["previous"]["value"]) for data in reported] == [
         ("a", "1", "0"),
         ("a", "4", "1"),
         ("b", "4", "0"),
@@ -431,7 +431,7 @@ async def test_coalescing_tells_the_last_of_updates_that_wait_against_what_was_t
 
 async def test_coalescing_does_not_carry_an_update_past_what_happened_before_it(rig: Rig) -> None:
     gate = threading.Event()
-    with WebhookReceiver(Reply(gate=gate), 200) as receiver:
+    with WebhookReceiver(StubResponse(gate=gate), 200) as receiver:
         sink = await rig.sink()
         await rig.push(sink, "a", "0")
         webhook = await rig.webhook(receiver.url, coalesce=True, dataEvents=["data_sink.entry.*", "data_sink.created"])
@@ -452,7 +452,7 @@ async def test_coalescing_does_not_carry_an_update_past_what_happened_before_it(
 async def test_deleting_a_webhook_cancels_what_waits(rig: Rig) -> None:
     # contract H19
     gate = threading.Event()
-    with WebhookReceiver(Reply(gate=gate), 200) as receiver:
+    with WebhookReceiver(StubResponse(gate=gate), 200) as receiver:
         webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.created"], inOrder=True)
         for _ in range(3):
             await rig.sink()
@@ -468,8 +468,8 @@ async def test_deleting_a_webhook_cancels_what_waits(rig: Rig) -> None:
 
 async def test_own_headers_and_the_token_of_the_connection_are_sent(rig: Rig, receiver: WebhookReceiver) -> None:
     # contract H5
-    grant = Reply(body=b'{"access_token": "first", "token_type": "Bearer", "expires_in": 3600}')
-    renewed = Reply(body=b'{"access_token": "second", "expires_in": 3600}')
+    grant = StubResponse(body=b'{"access_token": "first", "token_type": "Bearer", "expires_in": 3600}')
+    renewed = StubResponse(body=b'{"access_token": "second", "expires_in": 3600}')
     with WebhookReceiver(grant, renewed) as token_server, WebhookReceiver(200, 401, 200) as guarded:
         oauth = {"tokenUrl": token_server.url, "clientId": "c:1", "clientSecret": "s%", "scope": "a b"}
         webhook = await rig.webhook(
@@ -499,7 +499,7 @@ async def test_own_headers_and_the_token_of_the_connection_are_sent(rig: Rig, re
 
 async def test_deliveries_at_the_same_time_ask_for_one_token(rig: Rig, receiver: WebhookReceiver) -> None:
     gate = threading.Event()
-    with WebhookReceiver(Reply(gate=gate, body=b'{"access_token": "first"}')) as token_server:
+    with WebhookReceiver(StubResponse(gate=gate, body=b'{"access_token": "first"}')) as token_server:
         oauth = {"tokenUrl": token_server.url, "clientId": "c", "clientSecret": "s"}
         webhook = await rig.webhook(receiver.url, dataEvents=["data_sink.created"], oauthConnection=oauth)
         for _ in range(5):
@@ -511,18 +511,21 @@ async def test_deliveries_at_the_same_time_ask_for_one_token(rig: Rig, receiver:
 
 
 @pytest.mark.parametrize(
-    ("reply", "why"),
+    ("response", "why"),
     [
-        (Reply(status=500), "The token server answered 500"),
-        (Reply(body=b"{}"), "holds no access_token"),
-        (Reply(body=b'{"access_token": "a\\nb"}'), "holds no access_token that can be sent"),
-        (Reply(body=b'{"access_token": "\xff"}'), "holds no access_token"),
-        (Reply(body=b"[" * 5_000), "holds no access_token"),
-        (Reply(body=b'{"access_token": "a", "scope": ' + b"[" * 5_000 + b"]" * 5_000 + b"}"), "holds no access_token"),
+        (StubResponse(status=500), "The token server answered 500"),
+        (StubResponse(body=b"{}"), "holds no access_token"),
+        (StubResponse(body=b'{"access_token": "a\\nb"}'), "holds no access_token that can be sent"),
+        (StubResponse(body=b'{"access_token": "\xff"}'), "holds no access_token"),
+        (StubResponse(body=b"[" * 5_000), "holds no access_token"),
+        (
+            StubResponse(body=b'{"access_token": "a", "scope": ' + b"[" * 5_000 + b"]" * 5_000 + b"}"),
+            "holds no access_token",
+        ),
     ],
 )
-async def test_without_a_token_nothing_is_sent_and_the_log_says_why(rig: Rig, reply: Reply, why: str) -> None:
-    with WebhookReceiver(reply) as token_server, WebhookReceiver(200) as guarded:
+async def test_without_a_token_nothing_is_sent_and_the_log_says_why(rig: Rig, response: StubResponse, why: str) -> None:
+    with WebhookReceiver(response) as token_server, WebhookReceiver(200) as guarded:
         oauth = {"tokenUrl": token_server.url, "clientId": "c", "clientSecret": "very-hidden"}
         webhook = await _one_event(rig, guarded.url, oauthConnection=oauth)
         delivery = await rig.attempted(webhook, 1)
@@ -534,7 +537,9 @@ async def test_without_a_token_nothing_is_sent_and_the_log_says_why(rig: Rig, re
 
 @pytest.mark.parametrize("seconds", ["-1e308", "1e308", "-1", "0"])
 async def test_a_token_with_any_end_is_sent(rig: Rig, receiver: WebhookReceiver, seconds: str) -> None:
-    with WebhookReceiver(Reply(body=b'{"access_token": "a", "expires_in": %s}' % seconds.encode())) as token_server:
+    with WebhookReceiver(
+        StubResponse(body=b'{"access_token": "a", "expires_in": %s}' % seconds.encode())
+    ) as token_server:
         oauth = {"tokenUrl": token_server.url, "clientId": "c", "clientSecret": "s"}
         webhook = await _one_event(rig, receiver.url, oauthConnection=oauth)
         assert (await rig.attempted(webhook, 1))["status"] == "succeeded"
@@ -545,7 +550,7 @@ async def test_a_token_with_any_end_is_sent(rig: Rig, receiver: WebhookReceiver,
     ["Mon, 01 Jan 99999999999999999999 00:00:00 GMT", "Mon, 01 Jan 9999 00:00:00 -9999", "9" * 400, "\u00b2", ""],
 )
 async def test_a_retry_after_that_means_nothing_is_a_recorded_failure_like_any_other(rig: Rig, header: str) -> None:
-    with WebhookReceiver(Reply(status=503, headers={"Retry-After": header}), 200) as receiver:
+    with WebhookReceiver(StubResponse(status=503, headers={"Retry-After": header}), 200) as receiver:
         webhook = await _one_event(rig, receiver.url)
         assert (await rig.attempted(webhook, 1))["status"] == "failed"
         await rig.sink("second")
@@ -555,10 +560,10 @@ async def test_a_retry_after_that_means_nothing_is_a_recorded_failure_like_any_o
 async def test_an_attempt_that_raises_is_recorded_and_holds_up_nothing(
     settings: WorkspacedSettings, make_key: Callable[..., str], receiver: WebhookReceiver
 ) -> None:
-    answers: list[Exception | None] = [RuntimeError("the name server speaks in riddles"), None]
+    responses: list[Exception | None] = [RuntimeError("the name server speaks in riddles"), None]
 
     async def resolve(_host: str, _port: int) -> Sequence[Address]:
-        if (error := answers.pop(0)) is not None:
+        if (error := responses.pop(0)) is not None:
             raise error
         return [ip_address("127.0.0.1")]
 
@@ -581,12 +586,12 @@ async def test_an_attempt_that_raises_is_recorded_and_holds_up_nothing(
         await rig.until(webhook, lambda log: log[0]["status"] == "succeeded")
 
 
-async def test_the_log_can_be_filtered_and_paged_and_shows_answers_to_the_owner_only(
+async def test_the_log_can_be_filtered_and_paged_and_shows_responses_to_the_owner_only(
     rig: Rig, make_key: Callable[..., str]
 ) -> None:
     # contract G27, H13, WH8, WH9
-    answers = (Reply(status=500, body=b"no\0 " + b"x" * 5_000), 200)
-    with WebhookReceiver(*answers) as receiver:
+    responses = (StubResponse(status=500, body=b"no\0 " + b"x" * 5_000), 200)
+    with WebhookReceiver(*responses) as receiver:
         key = {"x-api-key": make_key(name="svc:owner"), "ClientId": "tests"}
         made = await rig.http.post(
             "/v1/webhooks",
@@ -622,16 +627,16 @@ async def test_the_log_can_be_filtered_and_paged_and_shows_answers_to_the_owner_
         assert own["attempts"][0]["answer"] == "no� " + "x" * 1_020
         assert own["event"]["sequence"] == 1
         assert (await rig.http.get(f"{webhook}/deliveries/123e4567-e89b-12d3-a456-426614174000")).status_code == 404
-        stranger = {"x-api-key": make_key(name="stranger", role="editor", workspace_id=rig.workspace)}
+        other_caller = {"x-api-key": make_key(name="other", role="editor", workspace_id=rig.workspace)}
         for method, target in (("GET", path), ("GET", f"{webhook}/deliveries"), ("POST", f"{path}/redeliver")):
-            assert (await rig.http.request(method, target, headers=stranger)).status_code == 404
+            assert (await rig.http.request(method, target, headers=other_caller)).status_code == 404
 
 
 async def test_a_trial_is_sent_whatever_the_webhook_is_subscribed_to(rig: Rig, receiver: WebhookReceiver) -> None:
     # contract H8, H13, WH11
     webhook = await rig.webhook(receiver.url, dataEvents=[], ignoreClientIds=["tests"])
-    answer = await rig.http.post(f"{webhook}/test")
-    assert answer.status_code == 202
+    response = await rig.http.post(f"{webhook}/test")
+    assert response.status_code == 202
     received = await arrival(receiver)
     assert (received.event["type"], received.event["workspaceId"], received.event["sequence"]) == (
         "webhook.test",
@@ -639,7 +644,7 @@ async def test_a_trial_is_sent_whatever_the_webhook_is_subscribed_to(rig: Rig, r
         0,
     )
     assert received.event["data"]["object"] == {"webhookId": webhook.rpartition("/")[2]}
-    assert received.headers["webhook-id"] == answer.json()["eventId"]
+    assert received.headers["webhook-id"] == response.json()["eventId"]
     assert (await rig.attempted(webhook, 1))["status"] == "succeeded"
 
 
@@ -672,7 +677,7 @@ async def test_what_is_cut_off_by_the_end_is_given_back_and_sent_by_the_next(
     gate = threading.Event()
     hasty = dataclasses.replace(settings, pace=dataclasses.replace(settings.pace, stop_seconds=0.05))
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
-    with WebhookReceiver(Reply(gate=gate), 200) as receiver:
+    with WebhookReceiver(StubResponse(gate=gate), 200) as receiver:
         async with (
             running(hasty) as app,
             httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://s", headers=headers) as http,
@@ -690,14 +695,14 @@ async def test_what_is_cut_off_by_the_end_is_given_back_and_sent_by_the_next(
 async def test_an_outcome_that_comes_after_the_lease_was_lost_is_not_written(rig: Rig) -> None:
     # contract H14
     gate = threading.Event()
-    with WebhookReceiver(Reply(gate=gate, status=500), 200) as receiver:
+    with WebhookReceiver(StubResponse(gate=gate, status=500), 200) as receiver:
         webhook = await _one_event(rig, receiver.url)
         await arrival(receiver)
         transact(rig.settings.database, lambda tx: tx.run("UPDATE delivery SET lease = 'another process'"))
         with capture_logs() as lines:
             gate.set()
             async with asyncio.timeout(30):
-                while not any(line.get("status") == "lease_lost" for line in lines):  # noqa: ASYNC110  a log wakes nobody
+                while not any(line.get("status") == "lease_lost" for line in lines):  # noqa: ASYNC110  a log line sends no signal
                     await asyncio.sleep(0.005)
         assert [one["attemptCount"] for one in await rig.deliveries(webhook)] == [0]
         await rig.clock.advance(60)
@@ -721,10 +726,10 @@ async def test_without_the_key_of_its_secrets_the_service_says_so_and_delivers_n
     refused = await call(settings, "GET", webhook)
     assert (refused.status_code, refused.json()["code"]) == (503, "secrets_sealed")
     assert "WORKSPACED_ENCRYPTION_KEY" in refused.json()["detail"]
-    made = await call(settings, "POST", "/v1/workspace", {"label": "told later"})
+    made = await call(settings, "POST", "/v1/workspace", {"label": "sent later"})
     assert made.status_code == 201
     async with running(sealing):
-        assert (await arrival(receiver)).event["data"]["object"]["label"] == "told later"
+        assert (await arrival(receiver)).event["data"]["object"]["label"] == "sent later"
     assert receiver.received[0].event["type"] == "workspace.created"
 
 

@@ -1,4 +1,4 @@
-"""What is told of sinks and entries: an event a change, none without one, and to whom."""
+"""Events of sinks and entries: one for each change, none without a change, and their receivers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.webhook_receiver import WebhookReceiver
 from workspaced.storage.factory import transact
 
 
-async def _told(rig: Rig, receiver: WebhookReceiver, count: int) -> list[Any]:
+async def _received(rig: Rig, receiver: WebhookReceiver, count: int) -> list[Any]:
     """The next events, each under its own schema."""
     schemas = {kind["type"]: kind["schema"] for kind in (await rig.http.get("/v1/webhooks/event-types")).json()}
     events = [(await arrival(receiver)).event for _ in range(count)]
@@ -30,7 +30,7 @@ def _events_stored(rig: Rig) -> int:
     return int((transact(rig.settings.database, lambda tx: tx.one("SELECT count(*) FROM event")) or (-1,))[0])
 
 
-async def test_every_change_of_a_sink_and_its_entries_is_told_with_what_it_was(
+async def test_every_change_of_a_sink_and_its_entries_emits_an_event_with_the_previous_values(
     rig: Rig, receiver: WebhookReceiver
 ) -> None:
     # contract H8
@@ -45,7 +45,7 @@ async def test_every_change_of_a_sink_and_its_entries_is_told_with_what_it_was(
     last = (await rig.http.get(f"{sink}/a%2Fb")).json()
     await rig.http.delete(f"{sink}/a%2Fb")
     await rig.http.delete(sink)
-    events = await _told(rig, receiver, 8)
+    events = await _received(rig, receiver, 8)
     assert [event["type"] for event in events] == [
         "data_sink.created",
         "data_sink.updated",
@@ -67,7 +67,7 @@ async def test_every_change_of_a_sink_and_its_entries_is_told_with_what_it_was(
     assert events[6]["data"]["object"] == last
 
 
-async def test_a_bulk_tells_each_key_that_changed_once_and_no_other(rig: Rig, receiver: WebhookReceiver) -> None:
+async def test_a_bulk_emits_one_event_for_each_changed_key(rig: Rig, receiver: WebhookReceiver) -> None:
     # contract H7
     sink = await rig.sink()
     for key in ("same", "moved", "gone", "back", "again"):
@@ -85,9 +85,9 @@ async def test_a_bulk_tells_each_key_that_changed_once_and_no_other(rig: Rig, re
         {"key": "again", "value": "1"},
         {"key": "fresh", "value": "1"},
     ]
-    answer = await rig.http.post(f"{sink}/mass", json=items, headers={"Prefer": "return=minimal"})
-    assert answer.status_code == 200
-    events = await _told(rig, receiver, 5)
+    response = await rig.http.post(f"{sink}/mass", json=items, headers={"Prefer": "return=minimal"})
+    assert response.status_code == 200
+    events = await _received(rig, receiver, 5)
     assert [(event["type"].rpartition(".")[2], event["data"]["object"]["key"]) for event in events] == [
         ("deleted", "again"),
         ("created", "again"),
@@ -99,7 +99,7 @@ async def test_a_bulk_tells_each_key_that_changed_once_and_no_other(rig: Rig, re
     assert _events_stored(rig) == 5
 
 
-async def test_what_changes_nothing_is_not_told(rig: Rig, receiver: WebhookReceiver) -> None:
+async def test_a_request_that_changes_nothing_emits_no_event(rig: Rig, receiver: WebhookReceiver) -> None:
     # contract H7, M5
     sink = await rig.sink()
     await rig.push(sink, "k", "1")
@@ -132,7 +132,7 @@ async def test_without_a_webhook_that_wants_it_nothing_is_written(rig: Rig, rece
     assert counters == []
 
 
-async def test_an_event_that_is_refused_at_commit_was_never_told(rig: Rig, receiver: WebhookReceiver) -> None:
+async def test_an_event_that_is_refused_at_commit_is_never_sent(rig: Rig, receiver: WebhookReceiver) -> None:
     # contract H7
     """The outbox is part of the transaction: a create that repeats an id leaves no event behind."""
     await rig.webhook(receiver.url, inOrder=True, dataEvents=["data_sink.entry.*"])
@@ -152,9 +152,9 @@ async def test_a_webhook_reads_no_more_than_its_owner(
     members = {"url": receiver.url, "dataEvents": ["data_sink.created"]}
     made = await rig.http.post("/v1/webhooks", json=members, headers={"x-api-key": key})
     assert made.status_code == 201
-    await rig.sink("not his")
-    await rig.http.post(f"/v1/workspace/{other}/data-sink", json={"label": "his"})
-    assert [event["data"]["object"]["label"] for event in await _told(rig, receiver, 1)] == ["his"]
+    await rig.sink("not theirs")
+    await rig.http.post(f"/v1/workspace/{other}/data-sink", json={"label": "theirs"})
+    assert [event["data"]["object"]["label"] for event in await _received(rig, receiver, 1)] == ["theirs"]
 
     def revoke(tx: Any) -> None:
         tx.run("UPDATE api_key SET revoked_at = 1 WHERE principal = 'svc:one'")
@@ -164,7 +164,7 @@ async def test_a_webhook_reads_no_more_than_its_owner(
     assert _events_stored(rig) == 1
 
 
-async def test_a_guest_is_told_of_workspaces_that_let_guests_in(
+async def test_a_guest_receives_events_of_workspaces_that_admit_guests(
     rig: Rig, receiver: WebhookReceiver, make_key: Callable[..., str]
 ) -> None:
     key = make_key(name="svc:guest")
@@ -175,11 +175,11 @@ async def test_a_guest_is_told_of_workspaces_that_let_guests_in(
     assert made.status_code == 201
     await rig.sink("closed")
     await rig.http.post(f"/v1/workspace/{opened}/data-sink", json={"label": "open"})
-    assert [event["data"]["object"]["label"] for event in await _told(rig, receiver, 1)] == ["open"]
+    assert [event["data"]["object"]["label"] for event in await _received(rig, receiver, 1)] == ["open"]
     assert _events_stored(rig) == 1
 
 
-async def test_workspaces_and_blocks_are_told_as_their_schemas_say(rig: Rig, receiver: WebhookReceiver) -> None:
+async def test_events_of_workspaces_and_blocks_match_their_schemas(rig: Rig, receiver: WebhookReceiver) -> None:
     await rig.webhook(receiver.url, inOrder=True, dataEvents=["workspace.*", "block.*"])
     workspace = (await rig.http.post("/v1/workspace", json={"label": "new"})).json()["id"]
     blocks = f"/v1/workspace/{workspace}/blocks"
@@ -188,7 +188,7 @@ async def test_workspaces_and_blocks_are_told_as_their_schemas_say(rig: Rig, rec
     await rig.http.patch(f"/v1/workspace/{workspace}", json={"label": "newer"})
     await rig.http.delete(f"{blocks}/{block}")
     await rig.http.delete(f"/v1/workspace/{workspace}")
-    events = await _told(rig, receiver, 7)
+    events = await _received(rig, receiver, 7)
     assert [event["type"] for event in events] == [
         "workspace.created",
         "block.created",
@@ -206,7 +206,7 @@ async def test_a_large_value_is_left_out_and_the_event_says_so(rig: Rig, receive
     await rig.webhook(receiver.url, inOrder=True, dataEvents=["data_sink.entry.*"])
     sink = await rig.sink()
     await rig.push(sink, "k", "x" * 30_000)
-    (event,) = await _told(rig, receiver, 1)
+    (event,) = await _received(rig, receiver, 1)
     assert event["data"]["truncated"] is True
     assert set(event["data"]["object"]) == {"id", "dataSinkId"}
 
@@ -229,7 +229,7 @@ async def test_the_bytes_that_are_signed_are_the_bytes_that_are_sent(
     assert 0 <= age < 60
 
 
-async def test_changes_at_once_are_numbered_without_gap_and_told_in_that_order(
+async def test_concurrent_changes_are_numbered_without_gaps_and_sent_in_that_order(
     rig: Rig, receiver: WebhookReceiver
 ) -> None:
     # contract H8
@@ -238,7 +238,7 @@ async def test_changes_at_once_are_numbered_without_gap_and_told_in_that_order(
     async with asyncio.TaskGroup() as pushing:
         for number in range(20):
             pushing.create_task(rig.push(sink, f"k{number}", "1"))
-    events = await _told(rig, receiver, 20)
+    events = await _received(rig, receiver, 20)
     assert [event["sequence"] for event in events] == list(range(1, 21))
     await rig.until(webhook, lambda log: all(one["status"] == "succeeded" for one in log))
     orphans = "SELECT count(*) FROM event WHERE number NOT IN (SELECT event FROM delivery)"

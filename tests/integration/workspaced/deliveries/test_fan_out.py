@@ -15,8 +15,8 @@ from workspaced.storage.factory import transact
 
 async def bulk(rig: Rig, sink: str, count: int, value: str) -> None:
     entries = [{"key": f"k{index:04d}", "value": value} for index in range(count)]
-    answer = await rig.http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
-    assert answer.status_code == 200, answer.text
+    response = await rig.http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
+    assert response.status_code == 200, response.text
 
 
 async def received(receiver: WebhookReceiver, count: int) -> list[dict[str, Any]]:
@@ -43,7 +43,7 @@ async def test_events_of_a_large_bulk_come_in_order_and_later_ones_behind_them(
     assert [event["data"]["object"]["key"] for event in events[:150]] == [f"k{index:04d}" for index in range(150)]
     assert events[-1]["data"]["object"]["value"] == "after 4"
     async with asyncio.timeout(DEADLINE_SECONDS):
-        while waiting(rig):  # noqa: ASYNC110  the rows are another part's, which wakes nobody when it is done
+        while waiting(rig):  # noqa: ASYNC110  another part deletes the rows and sends no signal
             await asyncio.sleep(0.01)
     by_webhook = transact(
         rig.settings.database, lambda tx: tx.all("SELECT count(*) FROM delivery GROUP BY webhook ORDER BY webhook")

@@ -19,13 +19,13 @@ def test_at_the_start_a_file_written_a_moment_ago_waits() -> None:
     assert still.update({"a": file(mtime=101)}, now=103) == ["a"]
 
 
-def test_a_time_in_the_future_tells_nothing_so_the_file_is_watched() -> None:
+def test_a_time_in_the_future_proves_nothing_so_the_file_is_observed() -> None:
     still = StabilityTracker(2)
     assert still.update({"a": file(mtime=9000)}, now=100) == []
     assert still.update({"a": file(mtime=9000)}, now=102) == ["a"]
 
 
-def test_a_file_that_comes_later_must_be_seen_to_stand_however_old_it_says_it_is() -> None:
+def test_a_file_that_comes_later_must_be_observed_to_be_stable_whatever_its_own_time() -> None:
     still = StabilityTracker(2)
     still.update({}, now=100)
     assert still.update({"a": file(mtime=0)}, now=101) == []
@@ -58,7 +58,7 @@ def test_a_clock_that_is_set_back_makes_a_file_wait_its_time_and_no_longer() -> 
     assert still.update({"a": file()}, now=502) == ["a"]
 
 
-def test_without_a_settle_time_a_file_is_taken_at_first_sight() -> None:
+def test_with_zero_seconds_a_file_is_stable_at_once() -> None:
     still = StabilityTracker(0)
     assert still.update({"a": file(mtime=9000)}, now=1) == ["a"]
     assert still.next_seconds(1) is None

@@ -35,8 +35,10 @@ WESTERN = {
 
 
 def table(words: str, seed: int, rows: int = 20) -> str:
-    chance, chosen = random.Random(seed), words.split()
-    lines = [f"{row};{chance.choice(chosen)};{chance.choice(chosen)};{chance.random():.3f}" for row in range(rows)]
+    generator, chosen = random.Random(seed), words.split()
+    lines = [
+        f"{row};{generator.choice(chosen)};{generator.choice(chosen)};{generator.random():.3f}" for row in range(rows)
+    ]
     return "\n".join(["id;name;note;value", *lines]) + "\n"
 
 

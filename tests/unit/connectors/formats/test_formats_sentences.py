@@ -58,7 +58,7 @@ def rejects(body: bytes) -> list[Reject]:
         (b'1,"x\n', "Row 2 opens a quote that is not closed before the end of the file.", {"a": "1", "b": "x\n"}),
     ],
 )
-def test_a_bad_row_is_parked_with_its_reason_and_its_fields(body: bytes, reason: str, record: dict[str, str]) -> None:
+def test_a_bad_row_is_rejected_with_its_reason_and_its_fields(body: bytes, reason: str, record: dict[str, str]) -> None:
     assert rejects(body) == [Reject(position=2, reason=reason, record=record)]
 
 
@@ -70,7 +70,7 @@ def test_the_neighbours_of_bad_rows_are_read_at_their_own_numbers() -> None:
     assert [reject.position for reject in chunk.rejects] == [3, 6]
 
 
-def test_a_quote_that_swallows_more_than_the_bound_is_parked_without_being_held() -> None:
+def test_a_quote_that_swallows_more_than_the_bound_is_rejected_without_being_held() -> None:
     data = b'a,b\n1,2\n3,"' + b"x" * 5000 + b'"\n4,5\n'
     chunks = list(read_csv(io.BytesIO(data), "x.csv", block_bytes=100, record_bytes=1000))
     assert [row for chunk in chunks for row in chunk.records.rows()] == [("1", "2"), ("4", "5")]
@@ -94,7 +94,7 @@ def test_objects_that_share_no_names_are_read_in_frames_of_a_bounded_size() -> N
 
 
 @pytest.mark.parametrize("name", ["a.csv", "A.CSV", "b.ndjson", "b.jsonl"])
-def test_the_name_tells_the_format(name: str) -> None:
+def test_the_name_determines_the_format(name: str) -> None:
     assert isinstance(resolve_format(name, None), Csv if name.lower().endswith("csv") else Ndjson)
 
 
@@ -103,7 +103,7 @@ def test_the_configured_format_wins_over_the_name() -> None:
     assert resolve_format("a.csv", Ndjson()) == Ndjson()
 
 
-def test_a_name_that_tells_nothing_is_a_sentence() -> None:
+def test_a_name_of_no_known_format_is_a_sentence() -> None:
     with pytest.raises(
         SourceBroken, match=r"report\.txt: its suffix is none of \.csv, \.tsv, \.tab, \.ndjson, \.jsonl"
     ):

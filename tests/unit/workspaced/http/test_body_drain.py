@@ -1,4 +1,4 @@
-"""How long an answer's end waits for a body that nobody wants."""
+"""How long the end of a response waits for a body that is not read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def _refusing(_scope: Scope, _receive: Receive, send: Send) -> None:
 async def _sent(
     messages: Iterator[Message], *headers: tuple[bytes, bytes], most_bytes: int = 100
 ) -> tuple[int, list[Message]]:
-    """How many messages of the request were taken, and all of the answer."""
+    """Return the number of request messages that were read, and the whole response."""
     taken = 0
     sent: list[Message] = []
 
@@ -58,7 +58,7 @@ def _endless() -> Iterator[Message]:
 CHUNKED = (b"transfer-encoding", b"chunked")
 
 
-async def test_what_is_on_its_way_is_dropped_and_the_answer_ends_after_it() -> None:
+async def test_data_in_transit_is_dropped_and_the_response_ends_after_it() -> None:
     # contract G33
     taken, sent = await _sent(_body(b"a", b"b", b"c"), CHUNKED)
     assert (taken, sent[-1]) == (3, END)
@@ -77,5 +77,5 @@ async def test_who_never_ends_falls_silent_or_goes_is_given_up(messages: Iterato
     [(), ((b"content-length", b"0"),), ((b"content-length", b"5"), (b"expect", b"100-continue"))],
     ids=["no body", "an empty one", "one that was asked about first"],
 )
-async def test_where_nothing_is_on_its_way_the_answer_ends_at_once(headers: tuple[tuple[bytes, bytes], ...]) -> None:
+async def test_without_data_in_transit_the_response_ends_at_once(headers: tuple[tuple[bytes, bytes], ...]) -> None:
     assert await _sent(iter(()), *headers) == (0, REFUSAL)

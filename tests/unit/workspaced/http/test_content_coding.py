@@ -53,7 +53,7 @@ async def test_what_is_no_whole_gzip_is_refused(content: bytes) -> None:
 
 
 @pytest.mark.parametrize("coding", ["br", "gzip, gzip", "deflate"])
-async def test_another_coding_is_refused_and_the_answer_says_what_is_taken(coding: str) -> None:
+async def test_another_coding_is_refused_and_the_response_names_the_supported_ones(coding: str) -> None:
     # contract G32
     with pytest.raises(UnsupportedCoding) as refused:
         await body(b"[]", coding=coding)

@@ -1,4 +1,4 @@
-"""A long answer is read from the database at once, and waits in files for a client that is slow."""
+"""A long response is read from the database at once, and is stored in files for a slow client."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def test_all_is_read_while_the_client_takes_the_first_part_only(tmp_path: 
     assert space.used == 0
 
 
-async def test_a_quick_client_needs_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_fast_client_needs_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spool, "_PATIENCE_SECONDS", 30.0)
     source, space = Source(), room(tmp_path / "missing")
     assert b"".join([part async for part in spooled(source.parts(), space, "a", is_contended=never)]) == source.content
@@ -127,16 +127,16 @@ async def test_a_caller_waits_for_its_own_share_and_others_do_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # contract G34
-    answers = LongResponses(room(tmp_path), per_caller=2)
-    held = [(await answers.begin("a", Source(3).parts()))[1] for _ in range(2)]
+    responses = LongResponses(room(tmp_path), per_caller=2)
+    held = [(await responses.begin("a", Source(3).parts()))[1] for _ in range(2)]
     monkeypatch.setattr(long_responses, "_WAIT_SECONDS", 0.01)
     with pytest.raises(TooManyRequests) as refused:
-        await answers.begin("a", Source(3).parts())
+        await responses.begin("a", Source(3).parts())
     assert refused.value.code == "too_many_long_answers"
     monkeypatch.setattr(long_responses, "_WAIT_SECONDS", 30.0)
-    first, other = await answers.begin("b", Source(3).parts())
+    first, other = await responses.begin("b", Source(3).parts())
     assert first + b"".join([part async for part in other]) == Source(3).content
-    waiting = asyncio.create_task(answers.begin("a", Source(3).parts()))
+    waiting = asyncio.create_task(responses.begin("a", Source(3).parts()))
     await held[0].aclose()  # no part of it was asked for
     async with asyncio.timeout(30):
         _, parts = await waiting
@@ -148,7 +148,7 @@ async def test_a_database_that_reads_as_much_as_it_may_is_no_endless_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(long_responses, "_WAIT_SECONDS", 0.01)
-    answers = LongResponses(room(tmp_path), per_caller=1)
+    responses = LongResponses(room(tmp_path), per_caller=1)
 
     async def stuck() -> AsyncGenerator[bytes, None]:
         await asyncio.Event().wait()
@@ -156,5 +156,5 @@ async def test_a_database_that_reads_as_much_as_it_may_is_no_endless_wait(
 
     for _ in range(2):  # the share is given back
         with pytest.raises(UnavailableProblem) as refused:
-            await answers.begin("a", stuck())
+            await responses.begin("a", stuck())
         assert refused.value.code == "streams_busy"

@@ -1,4 +1,4 @@
-"""What is written to the socket of an answer: all of it, in its order, a small answer in one piece, a long one as it comes."""
+"""Writes of a response to the socket: all of it, in its order, a small response in one write, a long one as it comes."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ _REQUEST = b"GET / HTTP/1.1\r\nHost: service\r\n\r\n"
 
 
 class _Socket(asyncio.Transport):
-    """Keeps what it was told, in its order; ``None`` is the end."""
+    """Keeps what was written, in its order; ``None`` is the end."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: list[bytes | None] = []
+        self.parts: list[bytes | None] = []
         self.written = asyncio.Event()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        self.told.append(bytes(data))
+        self.parts.append(bytes(data))
         self.written.set()
 
     def close(self) -> None:
-        self.told.append(None)
+        self.parts.append(None)
         self.written.set()
 
     def is_closing(self) -> bool:
-        return None in self.told
+        return None in self.parts
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         known: dict[str, Any] = {"peername": ("127.0.0.1", 1)}
@@ -64,7 +64,7 @@ def _connected(app: ASGIApp) -> tuple[_Socket, Callable[[bytes], None]]:
     return socket, protocol.data_received
 
 
-def _answering(*parts: bytes, length: bool = True, between: asyncio.Event | None = None) -> ASGIApp:
+def _app_sending(*parts: bytes, length: bool = True, between: asyncio.Event | None = None) -> ASGIApp:
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
         headers = [(b"content-length", str(sum(map(len, parts))).encode())] if length else []
         await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -78,39 +78,39 @@ def _answering(*parts: bytes, length: bool = True, between: asyncio.Event | None
 
 async def _until(socket: _Socket, reached: Callable[[bytes], bool]) -> None:
     async with asyncio.timeout(10):
-        while not reached(b"".join(part or b"" for part in socket.told)):
+        while not reached(b"".join(part or b"" for part in socket.parts)):
             socket.written.clear()
             await socket.written.wait()
 
 
-async def test_a_small_answer_is_one_write() -> None:
-    socket, send = _connected(_answering(b'{"key":"a"}'))
+async def test_a_small_response_is_one_write() -> None:
+    socket, send = _connected(_app_sending(b'{"key":"a"}'))
     send(_REQUEST)
     await _until(socket, lambda sent: sent.endswith(b'{"key":"a"}'))
-    assert len(socket.told) == 1
-    assert (socket.told[0] or b"").startswith(b"HTTP/1.1 200 OK\r\n")
+    assert len(socket.parts) == 1
+    assert (socket.parts[0] or b"").startswith(b"HTTP/1.1 200 OK\r\n")
 
 
-async def test_the_first_part_of_a_long_answer_does_not_wait_for_the_next() -> None:
+async def test_the_first_part_of_a_long_response_does_not_wait_for_the_next() -> None:
     on = asyncio.Event()
-    socket, send = _connected(_answering(b"first", b"second", length=False, between=on))
+    socket, send = _connected(_app_sending(b"first", b"second", length=False, between=on))
     send(_REQUEST)
     await _until(socket, lambda sent: b"first" in sent)
-    assert b"second" not in b"".join(part or b"" for part in socket.told)
+    assert b"second" not in b"".join(part or b"" for part in socket.parts)
     on.set()
     await _until(socket, lambda sent: sent.endswith(b"6\r\nsecond\r\n0\r\n\r\n"))
 
 
 async def test_everything_is_sent_before_the_end() -> None:
     large = b"x" * 100_000
-    socket, send = _connected(_answering(large, b"end"))
+    socket, send = _connected(_app_sending(large, b"end"))
     send(_REQUEST.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
     await _until(socket, lambda _: socket.is_closing())
-    assert socket.told[-1] is None
-    assert b"".join(part or b"" for part in socket.told).endswith(large + b"end")
+    assert socket.parts[-1] is None
+    assert b"".join(part or b"" for part in socket.parts).endswith(large + b"end")
 
 
-async def test_answers_to_requests_that_came_together_keep_their_order() -> None:
+async def test_responses_to_pipelined_requests_keep_their_order() -> None:
     async def app(scope: Scope, _receive: Receive, send: Send) -> None:
         body = scope["raw_path"]
         await send(
@@ -121,5 +121,5 @@ async def test_answers_to_requests_that_came_together_keep_their_order() -> None
     socket, send = _connected(app)
     send(b"".join(_REQUEST.replace(b"GET /", b"GET /%d" % number) for number in range(5)))
     await _until(socket, lambda sent: sent.endswith(b"/4"))
-    sent = b"".join(part or b"" for part in socket.told)
-    assert [answer[-2:] for answer in sent.split(b"HTTP/1.1 200 OK")[1:]] == [b"/%d" % n for n in range(5)]
+    sent = b"".join(part or b"" for part in socket.parts)
+    assert [response[-2:] for response in sent.split(b"HTTP/1.1 200 OK")[1:]] == [b"/%d" % n for n in range(5)]

@@ -1,4 +1,4 @@
-"""Clients that ask for large answers and do not read them keep nobody else from reading."""
+"""Clients that request large responses and do not read them block no other client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CLIENTS = 12
 ENTRIES = 2_000
 
 
-def test_others_read_long_answers_while_more_clients_than_there_are_streams_do_not_read(tmp_path: Path) -> None:
+def test_other_clients_read_long_responses_while_more_clients_than_streams_do_not_read(tmp_path: Path) -> None:
     data = tmp_path / "data"
     owner = new_key(data)
     few = {"WORKSPACED_STREAMS": "2", "WORKSPACED_STREAMS_PER_KEY": "2", "WORKSPACED_STALL_SECONDS": "600"}
@@ -40,15 +40,15 @@ def large_sink(http: httpx.Client, workspace: str) -> str:
     sink = str(http.post(f"/v1/workspace/{workspace}/data-sink", json={"label": "s"}).headers["Location"])
     for start in range(0, ENTRIES, 1_000):
         entries = [{"key": f"k{number}", "value": "x" * 4_000} for number in range(start, start + 1_000)]
-        answer = http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
-        assert answer.status_code == 200, answer.text
+        response = http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
+        assert response.status_code == 200, response.text
     return sink
 
 
 def new_key_of(http: httpx.Client, workspace: str) -> str:
-    answer = http.post("/v1/api-keys", json={"name": "svc:reader", "role": "reader", "workspaceId": workspace})
-    assert answer.status_code == 201, answer.text
-    return str(answer.json()["key"])
+    response = http.post("/v1/api-keys", json={"name": "svc:reader", "role": "reader", "workspaceId": workspace})
+    assert response.status_code == 201, response.text
+    return str(response.json()["key"])
 
 
 def await_deleted_files(service: WorkspaceService) -> None:

@@ -34,13 +34,13 @@ async def test_every_refusal_has_a_body_that_parses_a_string_error_and_a_request
     ]
     for status, method, path, more in asked:
         headers = {"X-Request-Id": "trace-1", **more.pop("headers", {})}
-        answer = await http.request(method, path, headers=headers, **more)
-        assert answer.status_code == status, (method, path, answer.text)
-        assert answer.headers["X-Request-Id"] == "trace-1"
-        assert answer.headers["X-Error-Code"]
-        body = answer.json()
+        response = await http.request(method, path, headers=headers, **more)
+        assert response.status_code == status, (method, path, response.text)
+        assert response.headers["X-Request-Id"] == "trace-1"
+        assert response.headers["X-Error-Code"]
+        body = response.json()
         assert isinstance(body["error"], str)
-        if answer.headers["Content-Type"] == "application/problem+json":
+        if response.headers["Content-Type"] == "application/problem+json":
             assert (body["status"], body["requestId"], body["error"]) == (status, "trace-1", body["title"])
             assert body["instance"] == path.partition("?")[0]
 
@@ -48,8 +48,8 @@ async def test_every_refusal_has_a_body_that_parses_a_string_error_and_a_request
 @pytest.mark.parametrize("request_id", ["", "x" * 65, "a b", "é"])
 async def test_a_request_id_that_can_not_be_echoed_is_replaced(http: httpx.AsyncClient, request_id: str) -> None:
     # contract G21
-    answer = await http.get("/healthz", headers=[(b"X-Request-Id", request_id.encode("latin-1"))])
-    assert len(answer.headers["X-Request-Id"]) == 32
+    response = await http.get("/healthz", headers=[(b"X-Request-Id", request_id.encode("latin-1"))])
+    assert len(response.headers["X-Request-Id"]) == 32
 
 
 async def test_trace_context_is_passed_on(http: httpx.AsyncClient) -> None:
@@ -59,15 +59,15 @@ async def test_trace_context_is_passed_on(http: httpx.AsyncClient) -> None:
     assert "traceparent" not in (await http.get("/healthz", headers={"traceparent": "x"})).headers
 
 
-async def test_a_database_that_somebody_else_holds_is_503_with_a_time_to_come_back(
+async def test_a_database_locked_by_another_program_is_503_with_retry_after(
     http: httpx.AsyncClient, sink: str, settings: WorkspacedSettings
 ) -> None:
     # contract P1
     with Outsider(settings.database).in_the_way():
         writes = [http.post(f"{sink}/mass", json={"key": f"k{n}", "value": "v"}) for n in range(3)]
-        answers = await asyncio.gather(*writes)
-        assert [answer.status_code for answer in answers] == [503] * 3
-        assert all(answer.headers["Retry-After"] == "1" for answer in answers)
+        responses = await asyncio.gather(*writes)
+        assert [response.status_code for response in responses] == [503] * 3
+        assert all(response.headers["Retry-After"] == "1" for response in responses)
         assert (await http.get(sink)).status_code == 200
     assert (await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})).status_code == 200
 
@@ -78,9 +78,9 @@ async def test_our_own_failure_is_an_opaque_500(
     # contract G13
     outsider = Outsider(settings.database)
     outsider.do("ALTER TABLE data_sink_entry RENAME TO hidden")
-    answer = await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})
-    assert (answer.status_code, answer.json()["code"]) == (500, "internal_error")
-    assert "data_sink_entry" not in answer.text
+    response = await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})
+    assert (response.status_code, response.json()["code"]) == (500, "internal_error")
+    assert "data_sink_entry" not in response.text
     outsider.do("ALTER TABLE hidden RENAME TO data_sink_entry")
     assert (await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})).status_code == 200
 
