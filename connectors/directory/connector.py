@@ -64,7 +64,7 @@ class DirectoryConnector(Connector):
             now=context.now,
             format_for=self._format_for,
         )
-        self._reader = FileReader(self._state, format_for=self._format_for, notices=NoticeLog(context.tell))
+        self._reader = FileReader(self._state, format_for=self._format_for, notices=NoticeLog(context.log))
         self._acknowledger = Acknowledger(self._state, self._archiver)
         self._scan_cpu_seconds = 0.0
         self._watch = ConnectorWatch(
@@ -188,7 +188,7 @@ class DirectoryConnector(Connector):
 
     def _report_watch(self, sentence: str) -> None:
         also = "" if self._watch.is_polling else "also "
-        self.context.tell(f"{sentence}. It is {also}scanned every {self.rescan_seconds:g} seconds.")
+        self.context.log(f"{sentence}. It is {also}scanned every {self.rescan_seconds:g} seconds.")
 
     # ------------------------------------------------------------------------------------------------ reporting
 
@@ -222,7 +222,7 @@ class DirectoryConnector(Connector):
             located = locate(path, self._folder, self._archiver, self.options)
         return readable_name(located) if located is not None else None
 
-    def whereabouts(self, name: str, cursor: Cursor) -> str:
+    def describe_location(self, name: str, cursor: Cursor) -> str:
         """Return where the file is that was read up to ``cursor``."""
         with translate_errors(self._folder):
             return describe_location(name, cursor, self._folder, self._archiver.archive, self.options)

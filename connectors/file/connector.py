@@ -41,7 +41,7 @@ class FileConnector(Connector):
         self._path = context.base / options.path
         self._name = self._path.name
         self._parsers = Parsers()
-        self._notices = NoticeLog(context.tell)
+        self._notices = NoticeLog(context.log)
         self._stability = StabilityTracker(options.settle_seconds)
         self._missing_since: float | None = None
         self._seen: Identity | None = None
@@ -51,7 +51,7 @@ class FileConnector(Connector):
             self._path.parent,
             recursive=False,
             mode=options.watch,
-            report=lambda sentence: context.tell(f"{sentence}."),
+            report=lambda sentence: context.log(f"{sentence}."),
         )
 
     @classmethod
@@ -234,7 +234,7 @@ class FileConnector(Connector):
         spelled = {self._path.absolute(), real_path(self._path.parent) / self._name}
         return self._name if spelled & {path, real_path(path.parent) / path.name} else None
 
-    def whereabouts(self, name: str, cursor: Cursor) -> str:
+    def describe_location(self, name: str, cursor: Cursor) -> str:
         """Return the end of a sentence on whether the file is still as it was read."""
         del name  # there is one
         try:

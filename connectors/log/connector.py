@@ -54,12 +54,12 @@ class LogConnector(Connector):
         self._followed: dict[str, FollowedFiles] = {}
         self._cursors: dict[str, tuple[Cursor | None, LogCursor]] = {}
         self._pending = PendingLines(options.idle_seconds, context.now)
-        self._notices = NoticeLog(context.tell)
+        self._notices = NoticeLog(context.log)
         self._watch = ConnectorWatch(
             self._folder.path,
             recursive=False,
             mode=options.watch,
-            report=lambda sentence: context.tell(f"{sentence}."),
+            report=lambda sentence: context.log(f"{sentence}."),
         )
 
     @classmethod
@@ -152,7 +152,7 @@ class LogConnector(Connector):
                 if not self._pending.is_overdue(log, file.part, identity, sentence=sentence):
                     break  # the later files come after it
                 followed.damaged.add(identity)
-                self.context.tell(
+                self.context.log(
                     f"{file.name} in {self._folder.path} can't be unpacked to its end ({error}), so its rows that were not read"
                     f" before are missing. Pack it again from a good copy; {log} is read on."
                 )
@@ -165,7 +165,7 @@ class LogConnector(Connector):
         return lambda part, identity, quoted: self._pending.is_overdue(log, part, identity, quoted=quoted)
 
     def _report_lost(self, log: str, lost: CursorPart) -> None:
-        self.context.tell(
+        self.context.log(
             f"{log} no longer begins with the {lost.offset} bytes that were read of it, and no rotated file in"
             f" {self._folder.path} does. It is read from its start. Lines that were written after the last reading and before it"
             " was cut or replaced are missed. Keep rotated files in the folder, under names that the setting rotated matches."
@@ -224,7 +224,7 @@ class LogConnector(Connector):
                 return self._names.log_of(path.name)
         return None
 
-    def whereabouts(self, name: str, cursor: Cursor) -> str:  # noqa: ARG002 - a log stays in its folder
+    def describe_location(self, name: str, cursor: Cursor) -> str:  # noqa: ARG002 - a log stays in its folder
         """Return the end of a sentence on where the log is."""
         return f"it stays in {self._folder.path} and is read on as it grows"
 

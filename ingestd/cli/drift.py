@@ -18,7 +18,7 @@ from ingestd.daemon.control.requests import CheckDrift
 from ingestd.daemon.control_client import execute
 from ingestd.daemon.exit_codes import ExitCode
 from ingestd.daemon.status import observe
-from ingestd.delivery.drift import Checked
+from ingestd.delivery.drift import DriftCheckResult
 from ingestd.mirror.drift import START, DriftFinding, DriftReader, Unexplained
 from ingestd.process.logs import configure_logs
 from ingestd.process.redaction import redact_text
@@ -78,7 +78,7 @@ def drift(  # noqa: PLR0917 - click names them
     sys.exit(_exit_code(checked, found=found))
 
 
-def _exit_code(checked: Sequence[Checked], *, found: bool) -> ExitCode:
+def _exit_code(checked: Sequence[DriftCheckResult], *, found: bool) -> ExitCode:
     if any(one.status is not None and one.status.failure for one in checked):
         return ExitCode.SINK_UNREADABLE
     return ExitCode.DRIFT if found else ExitCode.DONE
@@ -139,7 +139,7 @@ def _value(value: str | None, data_type: str) -> str:
     return f"{text} ({data_type})" if data_type else text
 
 
-def _summary(checked: Checked, mode: Mode, *, by_daemon: bool) -> str:
+def _summary(checked: DriftCheckResult, mode: Mode, *, by_daemon: bool) -> str:
     status = checked.status
     if status is None:
         return f"{checked.sink}: nothing has been delivered to it yet."
@@ -150,7 +150,7 @@ def _summary(checked: Checked, mode: Mode, *, by_daemon: bool) -> str:
     if not status.found:
         return f"{checked.sink}: {status.entries} entries{f'; {unexplained}' if unexplained else ', as delivered'}."
     counts = f"{status.added} added, {status.changed} changed, {status.removed} removed by others"
-    reaction = _reaction(checked.answered, mode, by_daemon=by_daemon)
+    reaction = _reaction(checked.handled, mode, by_daemon=by_daemon)
     return f"{checked.sink}: {status.entries} entries; {counts}{reaction}{f'; {unexplained}' if unexplained else ''}."
 
 

@@ -16,7 +16,7 @@ from ingestd.client.records.summaries import BulkResult
 from ingestd.client.request import Request
 from ingestd.client.response import ServiceResponse
 from ingestd.core.clock import Now
-from ingestd.core.outcome import Facts, Fault, judge
+from ingestd.core.outcome import Facts, Fault, classify
 from ingestd.core.rate import parse_rate_limit
 from ingestd.wire import names
 from ingestd.wire.bulk import HEADER as BULK_HEADER
@@ -136,7 +136,7 @@ class OutcomeParser:
         used = {name.lower(): text.decode("latin-1") for name, text in raw if name.lower() in _USED}
         return ServiceResponse(
             operation=operation.name,
-            outcome=judge(facts),
+            outcome=classify(facts),
             status=facts.status,
             value=value,
             problem=problem,

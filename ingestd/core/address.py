@@ -1,4 +1,4 @@
-"""Where entries go: the address of a data sink as a person writes it."""
+"""The address of a data sink, as a person writes it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal
 class SinkAddress:
     """A sink named by its label, its id or its visible id, in a workspace named by id or label.
 
-    Only a sink addressed by label can be created: an id that the service does not know is a mistake for a person.
+    Only a sink addressed by label can be created. An id that the service does not know is a configuration error.
     """
 
     workspace: str

@@ -1,27 +1,27 @@
-"""How long to wait before the next try: capped full jitter.
+"""The delay before the next attempt: exponential backoff with a cap and full jitter.
 
-Full jitter (Brooker, "Exponential Backoff And Jitter"): the wait is drawn evenly from nothing up to a ceiling that
-doubles with each failure, so senders that failed together don't come back together.
+Full jitter (Brooker, "Exponential Backoff And Jitter"): the delay is uniform between zero and a ceiling that doubles with
+each failure. So senders that failed at the same time do not retry at the same time.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-_MOST_DOUBLINGS = 32
+_MAX_DOUBLINGS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """``base_seconds``: the ceiling after the first failure. ``cap_seconds``: the ceiling that is never passed."""
+    """A backoff policy. ``base_seconds``: the ceiling after the first failure. ``cap_seconds``: the highest ceiling."""
 
     base_seconds: float
     cap_seconds: float
 
     def ceiling(self, failures: int) -> float:
-        """The longest wait after so many failures in a row (from 1)."""
-        return min(self.cap_seconds, self.base_seconds * 2.0 ** min(max(failures, 1) - 1, _MOST_DOUBLINGS))
+        """Return the longest delay after this number of consecutive failures (from 1)."""
+        return min(self.cap_seconds, self.base_seconds * 2.0 ** min(max(failures, 1) - 1, _MAX_DOUBLINGS))
 
-    def delay(self, failures: int, chance: float) -> float:
-        """The wait in seconds; ``chance`` is a number from 0 to 1, drawn by the caller."""
-        return self.ceiling(failures) * chance
+    def delay(self, failures: int, jitter: float) -> float:
+        """Return the delay in seconds; ``jitter`` is a random number from 0 to 1."""
+        return self.ceiling(failures) * jitter

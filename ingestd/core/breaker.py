@@ -1,14 +1,14 @@
-"""A breaker for a service that is away: nobody asks until a wait is over, then one does, and its answer counts for all.
+"""A circuit breaker for a service that is away: no request is sent until a wait is over, then a single probe for all lanes.
 
 ::
 
-    closed ──TRIPS failures in a row, none between──▶ open ──the wait is over──▶ one probe is out
-      ▲                                                 ▲                            │
-      └───────────── any answer of the service ─────────┼────────────────────────────┤
-                                                        └──────── it fails ──────────┘
+    closed ──FAILURES_TO_OPEN consecutive failures──▶ open ──the wait is over──▶ one probe is in flight
+      ▲                                                ▲                            │
+      └──────────── any response of the service ───────┼────────────────────────────┤
+                                                       └──────── it fails ──────────┘
 
-A failure is a request without a usable answer, and a 503. Every other answer, a refusal too, shows that the service is there.
-Nothing is given up while the breaker is open: what waits, waits.
+A failure is a request without a usable response, or a 503. Every other response, also a refusal, shows that the service runs.
+While the breaker is open, entries stay pending.
 """
 
 from __future__ import annotations
@@ -19,55 +19,58 @@ from typing import Literal, TypeAlias
 
 from ingestd.core.backoff import Backoff
 
-TRIPS = 5
+FAILURES_TO_OPEN = 5
 
-Turn: TypeAlias = Literal["go", "probe", "wait"]
-"""go: the service is there as far as is known · probe: one may ask, be the one · wait: until the probe is back or due."""
+Decision: TypeAlias = Literal["send", "probe", "wait"]
+"""send: the service runs, as far as is known · probe: send one request for all · wait: for the probe, or until it is due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breaker:
-    """The state of one service; times are seconds of one clock. ``until``: when a probe is due, None while closed."""
+    """The state of one service; times are monotonic seconds. ``until``: when a probe is due, None while closed."""
 
     failures: int = 0
     until: float | None = None
     probing: bool = False
 
     @property
-    def open(self) -> bool:
-        """The service is away."""
+    def is_open(self) -> bool:
+        """Whether the service is away."""
         return self.until is not None
 
-    def turn(self, now: float) -> Turn:
-        """What somebody who wants to ask may do."""
+    def decide(self, now: float) -> Decision:
+        """Return what a caller that wants to send a request may do."""
         if self.until is None:
-            return "go"
+            return "send"
         return "wait" if self.probing or now < self.until else "probe"
 
-    def probed(self) -> Breaker:
-        """Somebody is asking for all."""
+    def with_probe(self) -> Breaker:
+        """Return the state while a probe is in flight."""
         return dataclasses.replace(self, probing=True)
 
-    def undecided(self) -> Breaker:
-        """The probe ended without having asked; the next in line may."""
+    def without_probe(self) -> Breaker:
+        """Return the state after a probe that sent no request; another one is allowed."""
         return dataclasses.replace(self, probing=False)
 
-    def due(self, now: float) -> Breaker:
-        """The next probe is due now, whatever the wait was."""
+    def with_probe_due(self, now: float) -> Breaker:
+        """Return the state with the next probe due now."""
         return dataclasses.replace(self, until=now) if self.until is not None else self
 
-    def answered(self) -> Breaker:
-        """The service is there."""
+    def after_response(self) -> Breaker:
+        """Return the state after a response, which shows that the service runs."""
         return self if self == Breaker() else Breaker()
 
-    def failed(
-        self, now: float, backoff: Backoff, chance: float, *, retry_after_seconds: float | None = None
+    def after_failure(
+        self, now: float, backoff: Backoff, jitter: float, *, retry_after_seconds: float | None = None
     ) -> Breaker:
-        """No answer. While open, only the probe's failure makes the wait longer; stragglers of before change nothing."""
-        if self.open and not self.probing:
+        """Return the state after a failure.
+
+        While open, only a failed probe makes the wait longer. Requests that were sent earlier change nothing.
+        """
+        if self.is_open and not self.probing:
             return self
         failures = self.failures + 1
-        if failures < TRIPS:
+        if failures < FAILURES_TO_OPEN:
             return dataclasses.replace(self, failures=failures)
-        wait = max(backoff.delay(failures - TRIPS + 1, chance), retry_after_seconds or 0.0)
+        wait = max(backoff.delay(failures - FAILURES_TO_OPEN + 1, jitter), retry_after_seconds or 0.0)
         return Breaker(failures=failures, until=now + wait)

@@ -1,6 +1,6 @@
-"""Which files a source reads, takes away and writes, and whether two sources are in each other's way. Pure.
+"""The files that a source reads, moves and writes, and the conflicts between two sources. Pure.
 
-Folders are absolute paths in which every link is resolved, so that two spellings of one folder are equal.
+Folders are absolute paths with all links resolved, so that two spellings of one folder are equal.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from ingestd.core.globs import Glob
 class FileClaim:
     """The files of one folder that a source reads.
 
-    ``patterns``: globs; without a slash of names, with one of paths below the folder. ``recursive``: files in sub-folders, too,
-    but none in folders that begin with a dot or are ``excluded``. ``takes``: files that were read leave the folder. ``puts``:
-    folders into which the source writes files of data, such as an archive. ``ignore_case``: of the patterns.
+    ``patterns``: globs of file names, or with a slash, of paths below the folder. ``recursive``: files in sub-folders too,
+    except in folders that are ``excluded`` or have a name that begins with a dot. ``takes``: files are moved away after they were
+    read. ``puts``: folders into which the source writes data files, such as an archive. ``ignore_case``: the patterns ignore
+    case.
     """
 
     folder: str
@@ -31,7 +32,7 @@ class FileClaim:
 
 
 def common_file(first: FileClaim, second: FileClaim) -> str | None:
-    """The path, below the deeper of the two folders, of a file that both would read; None if there can be none."""
+    """Return the path, below the deeper of the two folders, of a file that both would read; None: no file is possible."""
     outer, inner = (first, second) if len(first.folder) <= len(second.folder) else (second, first)
     below = _below(inner.folder, outer)
     if below is None:
@@ -54,23 +55,23 @@ def common_file(first: FileClaim, second: FileClaim) -> str | None:
 
 
 def fed_folder(writer: FileClaim, reader: FileClaim) -> str | None:
-    """A folder into which ``writer`` puts files that ``reader`` would read; None if there is none.
+    """Return a folder into which ``writer`` writes files that ``reader`` would read; None: there is none.
 
-    Exact for globs of names. Of a glob with a slash only what follows its last ``*`` is compared.
+    Exact for globs of names. Of a glob with a slash, only the text after its last ``*`` is compared.
     """
     for folder in writer.puts:
         if _below(folder, reader) is None:
             continue
         for one in _names(writer):
             for other in _names(reader):
-                asked = {"first_ignores": writer.ignore_case, "second_ignores": reader.ignore_case, "folders": False}
-                if globs.common(one, other, **asked) is not None:
+                case = {"first_ignores": writer.ignore_case, "second_ignores": reader.ignore_case, "folders": False}
+                if globs.common(one, other, **case) is not None:
                     return folder
     return None
 
 
 def ancestors(folder: str) -> Iterator[str]:
-    """The folder itself and every folder above it."""
+    """Yield the folder and every folder above it."""
     while folder not in {"", "/"}:
         yield folder
         folder = folder.rpartition("/")[0]
@@ -78,7 +79,7 @@ def ancestors(folder: str) -> Iterator[str]:
 
 
 def _below(folder: str, claim: FileClaim) -> str | None:
-    """The path of ``folder`` below the claim's, empty for the very folder; None if the claim does not read there."""
+    """Return the path of ``folder`` below the claim's folder, empty for the same one; None: the claim does not read it."""
     if folder == claim.folder:
         return ""
     above = claim.folder.rstrip("/") + "/"
@@ -91,7 +92,7 @@ def _below(folder: str, claim: FileClaim) -> str | None:
 
 
 def _paths(claim: FileClaim, below: str) -> Iterator[Glob]:
-    """What the claim reads in the folder ``below`` its own, as globs of paths below that."""
+    """Yield what the claim reads in the folder ``below`` its own, as globs of paths below that folder."""
     for pattern in claim.patterns:
         glob = globs.parse(pattern)
         if "/" in pattern:
@@ -103,11 +104,11 @@ def _paths(claim: FileClaim, below: str) -> Iterator[Glob]:
 
 
 def _names(claim: FileClaim) -> Iterator[Glob]:
-    """Globs that match at least the names of all files that the claim reads."""
+    """Yield globs that match at least the names of all files that the claim reads."""
     for pattern in claim.patterns:
         name = pattern.rpartition("/")[2]
         if "/" in pattern and "*" in pattern:
-            # The last star may stand for folders, too: then only what follows it belongs to the name for sure.
+            # The last star may match folders too: then only the text after it is certain to belong to the name.
             end = pattern.rpartition("*")[2]
             name = end.rpartition("/")[2] if "/" in end else f"*{end}"
         yield globs.within_folder(globs.parse(name))

@@ -1,4 +1,4 @@
-"""Time and chance as they are handed in to rules and loops, and how a moment is written for a person."""
+"""The types of injected clocks and random generators, and the format of times for people."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Now: TypeAlias = Callable[[], float]
 """Seconds since the epoch."""
 
 Random: TypeAlias = Callable[[], float]
-"""A number from 0 up to, but not including, 1."""
+"""A random number from 0 up to, but not including, 1."""
 
 
 def moment(seconds: float) -> str:
-    """A moment for a person: ``2026-11-21 07:30:12 UTC``."""
+    """Return a time for people: ``2026-11-21 07:30:12 UTC``."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,12 +1,12 @@
-"""How many requests a service may have at the same time: additive up, multiplicative down, by rules without a clock.
+"""The number of concurrent requests to a service: additive increase and multiplicative decrease, as pure rules.
 
-Little's law tells how many of the requests in flight only stand in the service's queue: with ``n`` in flight, a latency of
-``now`` and one of ``base`` for an idle service, it is ``n * (1 - base / now)``. Few in the queue: one more may go. Many:
-fewer. (The rule of TCP Vegas; Brakmo and Peterson, 1995.) Answers are taken together by rounds of as many as are in flight,
-and five at least, so that one slow answer decides nothing and the limit changes at most once a round trip.
+Little's law estimates how many of the requests in flight wait in the service's queue. With ``n`` in flight, a latency of ``now``
+and a latency of ``base`` for an idle service, it is ``n * (1 - base / now)``. With few in the queue, one more request is
+allowed; with many, fewer. (This is the rule of TCP Vegas; Brakmo and Peterson, 1995.) Responses are evaluated in rounds of as
+many as are in flight, at least five. So a single slow response decides nothing, and the limit changes at most once a round trip.
 
-``base`` is the lowest mean of a round, and it is measured anew now and then with half as many in flight: a service that has
-become slower, or quicker, is then known as it is now. A refusal (429, 5xx, a timeout) lowers the limit at once.
+``base`` is the lowest mean of a round. It is measured again periodically with half as many requests in flight, so that it
+follows a service that has become slower or faster. A refusal (429, 5xx, a timeout) lowers the limit at once.
 """
 
 from __future__ import annotations
@@ -15,37 +15,37 @@ import msgspec
 from msgspec.structs import replace
 
 FEW_QUEUED = 1.5
-"""Up to so many standing in the queue, one more request may be in flight."""
+"""Up to this number in the queue, one more request may be in flight."""
 
 MANY_QUEUED = 4.0
-"""From so many on, there are too many in flight."""
+"""From this number on, too many requests are in flight."""
 
-LEAST_ANSWERS = 5
-"""A round has at least so many: the lowest of single latencies would be an accident."""
+MIN_ROUND = 5
+"""The least number of responses in a round; the lowest of single latencies would be arbitrary."""
 
 DOWN_FOR_LATENCY = 0.9
 DOWN_FOR_REFUSAL = 0.7
 
-ROUNDS_BETWEEN_LOOKS = 40
-"""So many rounds, then one with half as many in flight, to see how quick the service is when it is not pressed."""
+ROUNDS_BETWEEN_MEASUREMENTS = 40
+"""The rounds between two measurements of the base latency."""
 
-QUICK_SECONDS = 0.005
-"""A service that answers within this is not overloaded, whatever the ratio: such latencies are the sender's own."""
+FAST_SECONDS = 0.005
+"""A service with this latency or less is not overloaded, whatever the ratio: such latencies arise in the sender."""
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):
-    """What was heard since the limit was last considered. ``reached``: as many were in flight as might be."""
+    """The responses since the last change of the limit. ``reached``: as many requests as allowed were in flight."""
 
-    answers: int = 0
+    responses: int = 0
     seconds: float = 0.0
     reached: bool = False
 
 
 class Concurrency(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of one service. ``at_most`` is never passed, and one request may always go.
+    """The state of one service. The limit is at least 1 and at most ``at_most``.
 
-    ``base_seconds``: the latency of an idle service, None until it was measured. ``size``: how large the requests are (in
-    entries) that it was measured with, for larger ones take longer. ``looking``: this round is one with half as many.
+    ``base_seconds``: the latency of an idle service, None before it is measured. ``size``: the size in entries of the requests
+    that it was measured with; larger requests take longer. ``measuring``: this round has half as many requests in flight.
     """
 
     at_most: int
@@ -53,60 +53,62 @@ class Concurrency(msgspec.Struct, frozen=True, kw_only=True):
     base_seconds: float | None = None
     size: int = 1
     rounds: int = 0
-    looking: bool = False
+    measuring: bool = False
     round: Round = Round()
 
     @property
     def limit(self) -> int:
-        """How many requests may be in flight now."""
+        """The number of requests that may be in flight now."""
         whole = max(1, int(self.allowed))
-        return max(1, whole // 2) if self.looking else whole
+        return max(1, whole // 2) if self.measuring else whole
 
-    def answered(self, seconds: float, *, in_flight: int, size: int = 1) -> Concurrency:
-        """After an answer that took so long, with so many in flight when it came (itself among them).
+    def after_response(self, seconds: float, *, in_flight: int, size: int = 1) -> Concurrency:
+        """Return the state after a response with this latency, with ``in_flight`` requests including its own.
 
-        Requests much smaller than the others tell nothing about them; with much larger ones measuring begins anew.
+        Requests much smaller than the others say nothing about them. With much larger ones, the measurement starts again.
         """
         if size * 2 < self.size:
             return self
         if size > self.size * 2:
-            anew = replace(self, size=size, base_seconds=None, round=Round())
-            return _counted(anew, seconds, in_flight)
-        return _counted(self, seconds, in_flight)
+            restarted = replace(self, size=size, base_seconds=None, round=Round())
+            return _count(restarted, seconds, in_flight)
+        return _count(self, seconds, in_flight)
 
-    def refused(self) -> Concurrency:
-        """After a 429, a 5xx or a timeout. Refusals of one round are one reason, not many."""
-        if self.round.answers < 0:
-            return replace(self, round=Round(answers=self.round.answers + 1))
-        # What is in flight was sent under the old limit: its answers, good or bad, are not counted.
+    def after_refusal(self) -> Concurrency:
+        """Return the state after a 429, a 5xx or a timeout. The refusals of one round count once."""
+        if self.round.responses < 0:
+            return replace(self, round=Round(responses=self.round.responses + 1))
+        # The requests in flight were sent under the former limit: their responses, good or bad, are not counted.
         return replace(
-            self, allowed=max(1.0, self.allowed * DOWN_FOR_REFUSAL), looking=False, round=Round(answers=-self.limit + 1)
+            self,
+            allowed=max(1.0, self.allowed * DOWN_FOR_REFUSAL),
+            measuring=False,
+            round=Round(responses=-self.limit + 1),
         )
 
 
-def _counted(state: Concurrency, seconds: float, in_flight: int) -> Concurrency:
-    held = state.round
+def _count(state: Concurrency, seconds: float, in_flight: int) -> Concurrency:
+    before = state.round
     counted = Round(
-        answers=held.answers + 1,
-        seconds=held.seconds + seconds if held.answers >= 0 else 0.0,
-        reached=held.reached or in_flight >= state.limit,
+        responses=before.responses + 1,
+        seconds=before.seconds + seconds if before.responses >= 0 else 0.0,
+        reached=before.reached or in_flight >= state.limit,
     )
-    if counted.answers >= max(state.limit, LEAST_ANSWERS):
-        return _considered(state, counted.seconds / counted.answers, reached=counted.reached)
+    if counted.responses >= max(state.limit, MIN_ROUND):
+        return _end_round(state, counted.seconds / counted.responses, reached=counted.reached)
     return replace(state, round=counted)
 
 
-def _considered(state: Concurrency, mean: float, *, reached: bool) -> Concurrency:
-    """At the end of a round."""
+def _end_round(state: Concurrency, mean: float, *, reached: bool) -> Concurrency:
     rounds = state.rounds + 1
-    if state.looking:
-        return replace(state, base_seconds=mean, looking=False, rounds=0, round=Round())
+    if state.measuring:
+        return replace(state, base_seconds=mean, measuring=False, rounds=0, round=Round())
     base = mean if state.base_seconds is None else min(mean, state.base_seconds)
-    queued = state.limit * (1 - max(base, QUICK_SECONDS) / max(mean, QUICK_SECONDS))
+    queued = state.limit * (1 - max(base, FAST_SECONDS) / max(mean, FAST_SECONDS))
     allowed = state.allowed
     if queued > MANY_QUEUED:
         allowed = max(1.0, allowed * DOWN_FOR_LATENCY)
     elif queued <= FEW_QUEUED and reached:
         allowed = min(float(state.at_most), allowed + 1)
-    looking = rounds >= ROUNDS_BETWEEN_LOOKS and allowed >= 2
-    return replace(state, allowed=allowed, base_seconds=base, rounds=rounds, looking=looking, round=Round())
+    measuring = rounds >= ROUNDS_BETWEEN_MEASUREMENTS and allowed >= 2
+    return replace(state, allowed=allowed, base_seconds=base, rounds=rounds, measuring=measuring, round=Round())

@@ -1,38 +1,43 @@
-"""Every error the daemon raises on purpose, grouped by what the reader of the message has to do.
+"""Every error that the daemon raises on purpose, grouped by what the runtime does about it.
 
 ::
 
     IngestdError
-      ConfigurationError      the configuration file is wrong: fix it, nothing ran (exit 78)
+      ConfigurationError      the configuration file is wrong: nothing runs (exit code 78)
       SourceError
-        SourceUnavailable     away for now: back off and try again
-        RecordUnreadable      one record is wrong: park it, go on with its neighbours
-        SourceBroken          this source can't go on: stop it, keep the others
-        SettleLater           a connector is not done with a settled partition yet: tell it again
+        SourceUnavailable     the source is not reachable now: back off and retry
+        RecordUnreadable      one record cannot be read: reject it, read the next one
+        SourceBroken          a partition or source cannot be read as configured: skip it, read the others
+        SettleLater           the connector cannot acknowledge a partition yet: call it again later
       MirrorError
-        MirrorBusy            another daemon holds the state file
-        MirrorFull            no room now (full disk, I/O error, locked): stop reading, keep delivering, try again
-        MirrorCorrupt         the state file is damaged: stop, touch nothing
-        MirrorNewer           a newer program wrote the state file: use that one
-      IllegalTransition       our own bug
+        MirrorBusy            another daemon uses the state file
+        MirrorFull            no room now (full disk, I/O error, locked): pause reading, keep delivering, retry
+        MirrorCorrupt         the state file is damaged: stop, change nothing
+        MirrorNewer           a newer version of the program wrote the state file: use that version
 
-A message is a sentence for a person; the fields say the same to a program.
+The message is a sentence for a person. The fields hold the same facts for programs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ingestd.core.record import Position
 
 
 class IngestdError(Exception):
-    """The root: catch this to catch everything the daemon raises on purpose."""
+    """The base class of every error that the daemon raises on purpose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Mistake:
     """One mistake in a configuration file.
 
-    ``line`` and ``column`` count from 1; 0 means that the mistake has no place in the file (a missing file, say).
+    ``line`` and ``column`` count from 1. They are 0 if the mistake has no position in the file, such as a missing file.
     """
 
     file: str
@@ -42,12 +47,12 @@ class Mistake:
     sentence: str
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
-        return f"{place}: {self.key}: {self.sentence}" if self.key else f"{place}: {self.sentence}"
+        location = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        return f"{location}: {self.key}: {self.sentence}" if self.key else f"{location}: {self.sentence}"
 
 
 class ConfigurationError(IngestdError):
-    """The configuration can't be used; carries every mistake found, in the order of the file."""
+    """The configuration is invalid; ``mistakes`` holds every mistake found, in the order of the file."""
 
     def __init__(self, mistakes: tuple[Mistake, ...]) -> None:
         self.mistakes = mistakes
@@ -55,53 +60,69 @@ class ConfigurationError(IngestdError):
 
 
 class SourceError(IngestdError):
-    """Something about a source; the subclass tells the runtime what to do."""
+    """An error of a source; the subclass determines what the runtime does."""
 
 
 class SourceUnavailable(SourceError):
-    """The source is away (server down, share unmounted): the runtime backs off and comes back."""
+    """The source is not reachable now (server down, share not mounted): the runtime backs off and retries."""
 
 
 class RecordUnreadable(SourceError):
-    """One record can't be read: the runtime parks it with the reason and goes on."""
+    """One record cannot be read: the runtime rejects it with its position and ``reason``, and the reading continues.
+
+    A generator ends when it raises, so `Connector.read` yields this error instead of raising it; a batch must follow.
+    The ``parse`` function of `pack` raises it. If it is raised out of `Connector.read`, the whole partition is rejected.
+
+    ``reason`` is a sentence. ``position`` may be omitted in ``parse``, where `pack` knows it. ``field`` names the field that
+    the reason is about (empty: the whole record). ``record`` holds the record's text by field, else ``{"text": …}``.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        position: Position | None = None,
+        field: str = "",
+        record: Mapping[str, str | None] | None = None,
+    ) -> None:
+        self.position = position
+        self.field = field
+        self.record = record or {}
+        super().__init__(reason)
 
 
 class SourceBroken(SourceError):
-    """The source can't go on as configured (a column is missing, access is denied): it stops until somebody acts."""
+    """The source or partition cannot be read as configured, until a person acts; a column is missing, for example."""
 
 
 class SettleLater(SourceError):
-    """What was settled has to wait for something else (the rest of its group): the runtime tells it again, and logs nothing."""
+    """The connector cannot acknowledge a partition yet, because of the rest of its group; it is called again later."""
 
 
 class MirrorError(IngestdError):
-    """Something about the state file."""
+    """An error of the state file."""
 
 
 class MirrorBusy(MirrorError):
-    """Another process holds the state file; ``pid`` names it where the system tells."""
+    """Another process uses the state file; ``pid`` is its process id, if the system reports it."""
 
     def __init__(self, path: str, pid: int | None) -> None:
         self.path = path
         self.pid = pid
-        who = f"process {pid}" if pid else "another process"
-        super().__init__(f"{path} is in use by {who}. Stop that one first, or give this one a state file of its own.")
+        user = f"process {pid}" if pid else "another process"
+        super().__init__(f"{path} is in use by {user}. Stop that process first, or configure another state file.")
 
 
 class MirrorFull(MirrorError):
-    """The state file cannot be written or read now: intake pauses, delivery goes on, and the same call may succeed later.
+    """The state file cannot be read or written now. The same call may succeed later.
 
-    The disk is full or reports an I/O error, or another program has locked the file. Nothing of the failed call remains.
+    The disk is full or reports an I/O error, or another program has locked the file. The failed call changed nothing.
     """
 
 
 class MirrorCorrupt(MirrorError):
-    """SQLite says that the state file is damaged: the daemon stops and touches nothing."""
+    """SQLite reports that the state file is damaged: the daemon stops and changes nothing."""
 
 
 class MirrorNewer(MirrorError):
-    """A newer program wrote the state file."""
-
-
-class IllegalTransition(IngestdError):
-    """Our own bug: something happened that the rules exclude."""
+    """A newer version of the program wrote the state file."""

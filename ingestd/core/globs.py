@@ -1,8 +1,8 @@
-"""Whether two globs can match one name: exact, for the globs of `fnmatch` (``*``, ``?``, ``[seq]``, ``[!seq]``).
+"""An exact test whether two globs can match the same name, for the globs of `fnmatch` (``*``, ``?``, ``[seq]``, ``[!seq]``).
 
-Each glob is a sequence of tokens that take one character or any number of them. Both are walked through at once; a step needs
-a character that both tokens take. Sets and ranges are finite unions of intervals, so it is enough to try their ends, the
-characters beside them, and one that no glob names.
+Each glob is a sequence of tokens that match one character or any number of them. The search walks through both sequences at
+the same time; a step needs a character that both tokens match. Sets and ranges are finite unions of intervals. So the search
+needs only their ends, the characters next to these, and one character that no glob names.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from functools import lru_cache
 
 SEPARATOR = "/"
 _USUAL = "ax1_-."
-"""Tried first, so that the example reads like a file name."""
+"""Tried first, so that the example looks like a file name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One element of a glob: takes a character of ``ranges`` (or, ``negated``, any other), once or ``repeats``.
+    """One element of a glob: matches a character of ``ranges`` (``negated``: any other), once or, with ``repeats``, any times.
 
-    ``slash``: it may take the separator of folders.
+    ``slash``: it may match the separator of folders.
     """
 
     ranges: tuple[tuple[str, str], ...]
@@ -29,15 +29,15 @@ class Token:
     repeats: bool = False
     slash: bool = True
 
-    def takes(self, character: str, *, ignore_case: bool) -> bool:
-        """Whether this element matches a character."""
+    def matches(self, character: str, *, ignore_case: bool) -> bool:
+        """Return whether this element matches a character."""
         if character == SEPARATOR and not self.slash:
             return False
         forms = {character, character.lower(), character.upper()} if ignore_case else {character}
         return any(low <= form <= high for form in forms for low, high in self.ranges) != self.negated
 
     def ends(self) -> Iterator[str]:
-        """The characters at which what it takes begins and ends."""
+        """Yield the characters at the ends of its ranges and next to them."""
         for low, high in self.ranges:
             yield from (low, high)
             if ord(low) > 1:
@@ -53,7 +53,7 @@ Glob = tuple[Token, ...]
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Glob:
-    """The tokens of a glob, as `fnmatch` reads it; a bracket that is not closed is a character."""
+    """Return the tokens of a glob, as `fnmatch` reads it; an unclosed bracket is a character."""
     tokens: list[Token] = []
     at = 0
     while at < len(text):
@@ -72,40 +72,40 @@ def parse(text: str) -> Glob:
 
 
 def within_folder(glob: Glob) -> Glob:
-    """The same, for names without folders: nothing takes the separator."""
+    """Return the glob for names without folders: no token matches the separator."""
     return tuple(replace(token, slash=False) for token in glob)
 
 
 def below_any_folder(glob: Glob) -> Glob:
-    """Paths of at least one folder that end in a name which ``glob`` matches."""
+    """Return a glob of paths with at least one folder that end in a name which ``glob`` matches."""
     return (ANYTHING, Token(ranges=((SEPARATOR, SEPARATOR),)), *within_folder(glob))
 
 
 def after_prefix(glob: Glob, prefix: str, *, ignore_case: bool) -> list[Glob]:
-    """What may follow ``prefix`` in texts that ``glob`` matches: the rests of the glob."""
-    places = _closure(glob, {0})
+    """Return the parts of the glob that match what follows ``prefix`` in a text."""
+    states = _closure(glob, {0})
     for character in prefix:
-        taken = set()
-        for place in places:
-            if place < len(glob) and glob[place].takes(character, ignore_case=ignore_case):
-                taken.add(place if glob[place].repeats else place + 1)
-        places = _closure(glob, taken)
-    return [glob[place:] for place in sorted(places)]
+        reached = set()
+        for state in states:
+            if state < len(glob) and glob[state].matches(character, ignore_case=ignore_case):
+                reached.add(state if glob[state].repeats else state + 1)
+        states = _closure(glob, reached)
+    return [glob[state:] for state in sorted(states)]
 
 
 @lru_cache(maxsize=65_536)
 def common(first: Glob, second: Glob, *, first_ignores: bool, second_ignores: bool, folders: bool) -> str | None:
-    """A text that both globs match, as short as there is one; None if there is none.
+    """Return a shortest text that both globs match; None: there is none.
 
-    ``first_ignores``, ``second_ignores``: the glob ignores case. ``folders``: the text may hold separators.
+    ``first_ignores``, ``second_ignores``: the glob ignores case. ``folders``: the text may contain separators.
     """
     characters = _characters(first, second, folders=folders)
-    came: dict[tuple[int, int], tuple[tuple[int, int], str] | None] = {(0, 0): None}
-    waiting = deque([(0, 0)])
-    while waiting:
-        place = left, right = waiting.popleft()
-        if place == (len(first), len(second)):
-            return _spelled(came, place)
+    origins: dict[tuple[int, int], tuple[tuple[int, int], str] | None] = {(0, 0): None}
+    queue = deque([(0, 0)])
+    while queue:
+        state = left, right = queue.popleft()
+        if state == (len(first), len(second)):
+            return _text_of(origins, state)
         steps: list[tuple[tuple[int, int], str]] = []
         one = first[left] if left < len(first) else None
         other = second[right] if right < len(second) else None
@@ -118,13 +118,13 @@ def common(first: Glob, second: Glob, *, first_ignores: bool, second_ignores: bo
             steps += [
                 (step, character)
                 for character in characters
-                if one.takes(character, ignore_case=first_ignores)
-                and other.takes(character, ignore_case=second_ignores)
+                if one.matches(character, ignore_case=first_ignores)
+                and other.matches(character, ignore_case=second_ignores)
             ][:1]
         for step, character in steps:
-            if step not in came:
-                came[step] = (place, character)
-                (waiting.append if character else waiting.appendleft)(step)
+            if step not in origins:
+                origins[step] = (state, character)
+                (queue.append if character else queue.appendleft)(step)
     return None
 
 
@@ -151,10 +151,10 @@ def _set(text: str) -> Token:
     return Token(ranges=tuple(ranges), negated=negated)
 
 
-def _closure(glob: Glob, places: set[int]) -> set[int]:
-    found = set(places)
-    for place in sorted(places):
-        at = place
+def _closure(glob: Glob, states: set[int]) -> set[int]:
+    found = set(states)
+    for state in sorted(states):
+        at = state
         while at < len(glob) and glob[at].repeats:
             at += 1
             found.add(at)
@@ -168,9 +168,9 @@ def _characters(first: Glob, second: Glob, *, folders: bool) -> list[str]:
     return named if folders else [character for character in named if character != SEPARATOR]
 
 
-def _spelled(came: dict[tuple[int, int], tuple[tuple[int, int], str] | None], place: tuple[int, int]) -> str:
+def _text_of(origins: dict[tuple[int, int], tuple[tuple[int, int], str] | None], state: tuple[int, int]) -> str:
     text = ""
-    while (step := came[place]) is not None:
-        place, character = step
+    while (step := origins[state]) is not None:
+        state, character = step
         text = character + text
     return text

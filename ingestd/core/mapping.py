@@ -1,13 +1,12 @@
-"""The mapping: a pure rule from records to entries, compiled to column expressions.
+"""The mapping from records to entries: a pure rule, compiled to column expressions.
 
-A value is the record's text, byte for byte; nothing is parsed, rounded or trimmed on the way.
+A value is the exact text of the record: it is not parsed, rounded or trimmed.
 
-* A field that a *key* or a *type* names and that the record lacks (null) or has empty, or a key that comes out empty: the
-  record is rejected, because it can't be said which entry it is about.
-* A field that a *value* names and that the record lacks: there is nothing to say, so there is no entry. An empty text is
-  a value and makes an entry.
-* The character U+0000 in a key, value or type: the record is rejected, because no service and no database takes it.
-* A name that the partition's header lacks (`SourceBroken`): the whole partition can't be mapped.
+* A record without a field (null or empty) that the *key* or the *type* needs, or with an empty key, is rejected. It is
+  unknown which entry the record is about.
+* A record without a field (null) that the *value* needs makes no entry. Empty text is a value and makes an entry.
+* A record with the character U+0000 in its key, value or type is rejected, because no service and no database accepts it.
+* If the header of the partition lacks a name of the mapping, the whole partition is rejected (`SourceBroken`).
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _NO_ENTRIES = {"key": pl.String, "value": pl.String, "data_type": pl.String, "ro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntrySpec:
-    """One entry per record (``value``), or one per column (``columns``, named in the key as ``{column}``)."""
+    """One entry for each record (``value``), or one for each column (``columns``; the key contains ``{column}``)."""
 
     key: str
     value: str | None = None
@@ -46,9 +45,10 @@ class EntrySpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mapped:
-    """``entries``: key, value, data_type (String), row_hash (UInt64), position, in the order of the records.
+    """Mapped records.
 
-    ``rejects``: the records that made no entry because they can't be addressed, each with its row hash.
+    ``entries``: key, value, data_type (String), row_hash (UInt64), position, in the order of the records.
+    ``rejects``: the rejected records, each with its row hash.
     """
 
     entries: pl.DataFrame
@@ -68,13 +68,13 @@ _with_nul = pl.any_horizontal(
 
 
 class Mapping:
-    """Entry specifications compiled once, applied to many batches. Immutable."""
+    """Compiled entry specifications, applied to batches. Immutable."""
 
     def __init__(self, specs: Iterable[EntrySpec]) -> None:
         """Compile ``specs``.
 
         Raises:
-            TemplateError: a template can't be read.
+            TemplateError: a template has a syntax error.
         """
         self._specs = tuple(specs)
         self._rules = tuple(rule for spec in self._specs for rule in _rules(spec))
@@ -86,7 +86,7 @@ class Mapping:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields of a record that the mapping uses; a record whose other fields change is unchanged."""
+        """The fields of a record that the mapping uses; changes of other fields do not change the record."""
         return self._fields
 
     @property
@@ -95,44 +95,44 @@ class Mapping:
         return self._facts
 
     def columns_of(self, key: str, member: str = "value") -> tuple[str, ...]:
-        """The columns of the source that an entry with this key is made of; empty where they cannot be told.
+        """Return the columns of the source of an entry with this key; empty if they are unknown.
 
-        ``member``: which member of the entry is meant, ``key``, ``value`` or ``dataType``. If several templates fit the key,
-        the columns of all.
+        ``member``: the member of the entry, ``key``, ``value`` or ``dataType``. If the key matches several templates, the
+        result has the columns of all.
         """
-        fitting = [rule for rule in self._rules if _fits(rule.key, key)]
-        templates = [{"key": rule.key, "dataType": rule.type}.get(member, rule.value) for rule in fitting]
+        matching = [rule for rule in self._rules if _matches(rule.key, key)]
+        templates = [{"key": rule.key, "dataType": rule.type}.get(member, rule.value) for rule in matching]
         names = [name for template in templates for name in template.fields if not name.startswith(_PREFIX)]
         return tuple(dict.fromkeys(names))
 
     @cached_property
     def digest(self) -> str:
-        """What makes two readings comparable: the specifications, and the version that hashed the rows."""
+        """A digest of the specifications and of the version that hashes the rows; readings with the same digest compare."""
         text = json.dumps([[asdict(spec) for spec in self._specs], pl.__version__], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def row_hashes(self, records: pl.DataFrame, facts: MappingOf[str, str]) -> pl.Series:
-        """A 64-bit hash (``pl.UInt64``) of the used fields and facts of each record; all equal, equal hash.
+        """Return a 64-bit hash (``pl.UInt64``) of the used fields and facts of each record.
 
-        Polars does not promise the same hash in another version, so its version is part of `digest`.
+        Polars may hash differently in another version, so its version is part of `digest`.
         """
         if not records.height:
             return pl.Series("row_hash", [], dtype=pl.UInt64)
         used = [*_columns(records, self._fields), *(pl.lit(facts[name]).alias(name) for name in self._facts)]
         if not used:
             used.append(pl.lit("").alias("\0"))
-        # with_columns, because a select of nothing but literals would come out one row high.
+        # with_columns, because a select of only literals returns a single row.
         return records.with_columns(pl.struct(used).hash().alias("\0row_hash"))["\0row_hash"].alias("row_hash")
 
     def check_header(self, batch: Batch) -> None:
-        """Compare the names that the mapping uses with the partition's header and facts.
+        """Check that the partition has the columns and facts that the mapping uses.
 
         Raises:
-            SourceBroken: a name is missing; the sentence lists what there is and the nearest name.
+            SourceBroken: a name is missing; the sentence lists the existing names and the nearest one.
         """
         for name in self._facts:
             if name not in batch.facts:
-                raise SourceBroken(f"The mapping uses {{{name}}}, but the source tells only {_listed(batch.facts)}.")
+                raise SourceBroken(f"The mapping uses {{{name}}}, but the source provides only {_listed(batch.facts)}.")
         if not batch.header:
             return
         for name in self._fields:
@@ -143,16 +143,16 @@ class Mapping:
                     f"There is no column '{name}'; the columns are {_listed(batch.records.columns)}.{hint}"
                 )
 
-    def nothing(self, position: pl.DataType) -> pl.DataFrame:
-        """No entries, in the columns that `apply` gives."""
+    def empty_entries(self, position: pl.DataType) -> pl.DataFrame:
+        """Return no entries, with the columns of `apply`."""
         return pl.DataFrame(schema={**_NO_ENTRIES, "position": position})
 
     def apply(
         self, records: pl.DataFrame, positions: pl.Series, hashes: pl.Series, facts: MappingOf[str, str]
     ) -> Mapped:
-        """Entries and rejects of some records. All three have the same height."""
+        """Return the entries and rejects of some records. The first three arguments have the same height."""
         if not records.height:
-            return Mapped(entries=self.nothing(positions.dtype), rejects=())
+            return Mapped(entries=self.empty_entries(positions.dtype), rejects=())
         frame = records.with_columns(_columns(records, self._fields)).select(
             *map(_column, self._fields),
             positions.alias("\0position"),
@@ -160,22 +160,24 @@ class Mapping:
             pl.int_range(pl.len(), dtype=pl.Int64).alias("\0order"),
         )
         bound = {name: facts[name] for name in self._facts}
-        pieces: list[pl.DataFrame] = []
+        frames: list[pl.DataFrame] = []
         bad: dict[int, tuple[str, str]] = {}
         for rule in self._rules:
             key, value, data_type = (template.bind(bound) for template in (rule.key, rule.value, rule.type))
-            piece = frame.select(
+            mapped = frame.select(
                 _text(key).alias("key"), _text(value).alias("value"), _text(data_type).alias("data_type"),
                 pl.col("\0row_hash").alias("row_hash"), pl.col("\0position").alias("position"), pl.col("\0order"),
-                _addressed(key, data_type).alias("\0addressed"),
+                _has_fields(key, data_type).alias("\0has_fields"),
             )  # fmt: skip
-            sound = pl.col("\0addressed") & (pl.col("key") != "") & ~_with_nul
-            for row in piece.filter(~sound).iter_rows(named=True):
-                bad.setdefault(row["\0order"], _why(key, data_type, row["key"], frame.row(row["\0order"], named=True)))
-            pieces.append(piece.filter(sound & pl.col("value").is_not_null()))
-        entries = pieces[0] if len(pieces) == 1 else pl.concat(pieces).sort("\0order", maintain_order=True)
+            valid = pl.col("\0has_fields") & (pl.col("key") != "") & ~_with_nul
+            for row in mapped.filter(~valid).iter_rows(named=True):
+                bad.setdefault(
+                    row["\0order"], _reason(key, data_type, row["key"], frame.row(row["\0order"], named=True))
+                )
+            frames.append(mapped.filter(valid & pl.col("value").is_not_null()))
+        entries = frames[0] if len(frames) == 1 else pl.concat(frames).sort("\0order", maintain_order=True)
         if bad:
-            # A record is taken whole or parked whole: half a row in the sink would be a value that nobody wrote.
+            # A record is mapped or rejected as a whole: entries of half a row would be a state that the source never had.
             entries = entries.filter(~pl.col("\0order").is_in(list(bad)))
         rejects = tuple(
             (
@@ -201,8 +203,8 @@ def _rules(spec: EntrySpec) -> Iterable[_Rule]:
         yield _Rule(key=key.bind({COLUMN: column}), value=value, type=data_type.bind({COLUMN: column}))
 
 
-def _fits(template: Template, text: str) -> bool:
-    """Whether a template can come out as ``text``: a field is at least one character."""
+def _matches(template: Template, text: str) -> bool:
+    """Return whether a template can result in ``text``; a field has at least one character."""
     pattern = "".join(re.escape(part.text) if isinstance(part, Literal) else "(?s:.+?)" for part in template.parts)
     return re.fullmatch(pattern, text) is not None
 
@@ -212,27 +214,27 @@ def _columns(records: pl.DataFrame, names: Iterable[str]) -> list[pl.Expr]:
 
 
 def _column(name: str) -> pl.Expr:
-    """The column of this very name: ``pl.col`` takes ``*`` and ``^…$`` for patterns."""
+    """Return the column with exactly this name; ``pl.col`` takes ``*`` and ``^…$`` as patterns."""
     pattern = name == "*" or (name.startswith("^") and name.endswith("$"))
     return pl.col(f"^{re.escape(name)}$" if pattern else name)
 
 
 def _text(template: Template) -> pl.Expr:
-    """The template as a column of text; null where a field is null."""
+    """Return the template as a column of text; null if a field is null."""
     parts = [pl.lit(part.text) if isinstance(part, Literal) else _column(part.name) for part in template.parts]
     if not parts:
         return pl.lit("")
     return parts[0] if len(parts) == 1 else pl.concat_str(parts)
 
 
-def _addressed(*templates: Template) -> pl.Expr:
-    """Whether a record has something in every field that the templates name."""
+def _has_fields(*templates: Template) -> pl.Expr:
+    """Return whether a record has text in every field that the templates name."""
     names = [name for template in templates for name in template.fields]
     filled = [(_column(name) != "").fill_null(value=False) for name in names]
     return pl.all_horizontal(filled) if filled else pl.lit(value=True)
 
 
-def _why(key: Template, data_type: Template, made: str | None, record: MappingOf[str, object]) -> tuple[str, str]:
+def _reason(key: Template, data_type: Template, made: str | None, record: MappingOf[str, object]) -> tuple[str, str]:
     for template, use in ((key, "key"), (data_type, "type")):
         for name in template.fields:
             if record[name] is None:
@@ -240,13 +242,13 @@ def _why(key: Template, data_type: Template, made: str | None, record: MappingOf
             if record[name] == "":
                 return f"'{name}' is empty; the {use} '{template.text}' needs it.", name
     if made:
-        return "The record holds the character U+0000, which no entry can hold.", ""
-    return f"The key '{key.text}' comes out empty.", key.fields[0] if key.fields else ""
+        return "The record contains the character U+0000, which no entry can contain.", ""
+    return f"The key '{key.text}' is empty.", key.fields[0] if key.fields else ""
 
 
 def _position(positions: pl.Series, index: int) -> Position:
-    place = positions[index]
-    return place if isinstance(place, str) else int(place)
+    position = positions[index]
+    return position if isinstance(position, str) else int(position)
 
 
 def _listed(names: Iterable[str]) -> str:

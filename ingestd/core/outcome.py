@@ -1,8 +1,8 @@
-"""What an answer of the service, or its absence, means: one table, no I/O.
+"""The classification of responses, and of missing ones: one table, no I/O.
 
-An outcome is one of the glossary's five words, a remedy (what the lane does next) and a sentence that tells the
-operator what is wrong and what to do. Nothing here gives up: an entry is parked only where the service judged the entry
-itself (400, 413 for one alone, 422, 414); every other refusal leaves it pending.
+An outcome has one of the glossary's five words, a remedy (what the lane does next) and a sentence for the operator: what is
+wrong and what to do. An entry is rejected only if the service refuses the entry itself (400, 413 for a single entry, 414,
+422). After every other refusal it stays pending.
 """
 
 from __future__ import annotations
@@ -14,18 +14,17 @@ from typing import Literal, TypeAlias
 
 Word: TypeAlias = Literal["accepted", "partly rejected", "rejected", "throttled", "unreachable"]
 
-Remedy: TypeAlias = Literal["none", "park", "retry", "pause", "shrink", "missing", "conflict"]
-"""none: it worked · park: the service refuses what was sent, find which entry · retry: back off · pause: a person has
-to act, ask again now and then · shrink: send less at once · missing: the sink or the key is not there · conflict: it is
-there already."""
+Remedy: TypeAlias = Literal["none", "reject", "retry", "pause", "shrink", "missing", "conflict"]
+"""none: success · reject: find the entry that the service refuses and reject it · retry: back off · pause: a person must act;
+retry periodically · shrink: send less at once · missing: the sink or the key does not exist · conflict: it exists already."""
 
 
 Denied: TypeAlias = Literal["", "service", "workspace"]
-"""What a refusal for want of rights concerns: every request with this key, or those to one workspace."""
+"""What a denial of access concerns: every request with this API key, or the requests to one workspace."""
 
 
 class Fault(Enum):
-    """What kept a usable answer from us."""
+    """The reason why there is no usable response."""
 
     REFUSED = "refused"
     UNRESOLVED = "unresolved"
@@ -38,19 +37,18 @@ class Fault(Enum):
     BROKEN = "broken connection"
     PROTOCOL = "protocol"
     UNREADABLE = "unreadable"
-    """A 2xx whose body is not what the operation answers: HTML of a proxy, truncated, no JSON."""
+    """A 2xx with a body that the operation cannot have: HTML of a proxy, truncated, no JSON."""
     MISMATCH = "mismatch"
-    """A 2xx whose body speaks of other entries than were sent."""
+    """A 2xx with a body about other entries than were sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """All that is known of one request.
+    """The facts about one request that its outcome depends on.
 
-    ``status`` is None where no answer came. ``fault`` is also set for a 2xx that can't be believed. ``words`` and
-    ``code`` are the service's own, out of its problem body. ``refused``: items refused within a 2xx with results by item.
-    ``retry_after_seconds``: how long the service asks to wait. ``recognized``: a refusal's body has the form of the
-    service's errors.
+    ``status``: None without a response. ``fault`` is also set for a 2xx that is not credible. ``words`` and ``code`` come from
+    the service's problem body. ``refused``: items refused in a 2xx with results by item. ``retry_after_seconds``: the wait that
+    the service requests. ``recognized``: the body of a refusal has the form of the service's errors.
     """
 
     status: int | None = None
@@ -65,7 +63,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of a request and what to do next. ``retry_after_seconds``: what the service asked for."""
+    """The outcome of a request. ``retry_after_seconds``: the wait that the service requests."""
 
     word: Word
     remedy: Remedy
@@ -76,7 +74,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeRule:
-    """A row of the table. ``sentence`` may name ``{status}``, ``{words}`` and ``{location}``."""
+    """A row of the table. ``sentence`` may contain ``{status}``, ``{words}`` and ``{location}``."""
 
     word: Word
     remedy: Remedy
@@ -88,82 +86,82 @@ FAULTS: dict[Fault, OutcomeRule] = {
     Fault.REFUSED: OutcomeRule(
         word="unreachable",
         remedy="retry",
-        sentence="Nothing listens at the service's address. Is the service running, and is service.url right?",
+        sentence="Nothing listens at the service's address. Check that the service runs, and check service.url.",
     ),
     Fault.UNRESOLVED: OutcomeRule(
         word="unreachable",
         remedy="retry",
-        sentence="The service's host name can't be resolved. Check service.url and the name server.",
+        sentence="The service's host name cannot be resolved. Check service.url and the name server.",
     ),
     Fault.TLS: OutcomeRule(
         word="unreachable",
         remedy="retry",
-        sentence="No trusted TLS connection to the service. Check its certificate, and that service.url says https.",
+        sentence="No trusted TLS connection to the service. Check its certificate, and that service.url begins with https.",
     ),
     Fault.PROXY: OutcomeRule(
         word="unreachable",
         remedy="retry",
-        sentence="The proxy does not lead to the service. Check service.proxy with its user and password, and whether it may "
-        "reach service.url.",
+        sentence="The proxy does not connect to the service. Check service.proxy with its user and password, and whether the "
+        "proxy may connect to service.url.",
     ),
     Fault.CONNECT_TIMEOUT: OutcomeRule(
         word="unreachable",
         remedy="retry",
-        sentence="The service took too long to take the connection. Check the network and firewalls on the way.",
+        sentence="The service took too long to accept the connection. Check the network and the firewalls.",
     ),
     Fault.WRITE_TIMEOUT: OutcomeRule(
         word="unreachable",
         remedy="retry",
-        sentence="The service took too long to read the request; whether it took effect is not known. It is sent again; if "
-        "this stays, look at the service, or raise service.write_timeout_seconds.",
+        sentence="The service took too long to read the request. Whether it took effect is unknown, and it is sent again. If "
+        "this continues, check the service, or raise service.write_timeout_seconds.",
     ),
     Fault.READ_TIMEOUT: OutcomeRule(
         word="unreachable",
         remedy="retry",
-        sentence="The service took too long to answer; whether the request took effect is not known. It is sent again; if "
-        "this stays, look at the service, or raise service.read_timeout_seconds.",
+        sentence="The service took too long to respond. Whether the request took effect is unknown, and it is sent again. If "
+        "this continues, check the service, or raise service.read_timeout_seconds.",
     ),
     Fault.POOL_TIMEOUT: OutcomeRule(
         word="unreachable",
         remedy="retry",
-        sentence="All connections to the service were busy for too long. If this stays, lower service.requests_at_most.",
+        sentence="All connections to the service were busy for too long. If this continues, lower service.requests_at_most.",
     ),
     Fault.BROKEN: OutcomeRule(
         word="unreachable",
         remedy="retry",
-        sentence="The connection broke before the answer was complete; whether the request took effect is not known. It is "
-        "sent again; if this stays, look at the service and at proxies on the way.",
+        sentence="The connection broke before the response was complete. Whether the request took effect is unknown, and it is "
+        "sent again. If this continues, check the service and the proxies before it.",
     ),
     Fault.PROTOCOL: OutcomeRule(
         word="unreachable",
         remedy="retry",
-        sentence="What answered does not speak HTTP as it should. Check service.url.",
+        sentence="The response is not valid HTTP. Check service.url.",
     ),
     Fault.UNREADABLE: OutcomeRule(
         word="unreachable",
         remedy="retry",
-        sentence="The answer has status {status} but not the content that the service gives. Does a proxy answer in its place?",
+        sentence="The response has status {status} but not the content of the service. Check whether a proxy responds instead.",
     ),
     Fault.MISMATCH: OutcomeRule(
         word="unreachable",
         remedy="retry",
-        sentence="The answer has status {status} but does not account for exactly what was sent. {words} It is sent again; if "
-        "this stays, report it to whoever runs the service.",
+        sentence="The response has status {status} but does not cover exactly what was sent. {words} The request is sent again. "
+        "If this continues, report it to the service's operator.",
     ),
 }
 
 _PROXY = OutcomeRule(
     word="unreachable",
     remedy="retry",
-    sentence="A proxy answers that the service behind it does not ({status}). Is the service running? {words}",
+    sentence="A proxy reports that the service does not respond ({status}). Check that the service runs. {words}",
 )
 
 STATUSES: dict[int, OutcomeRule] = {
-    400: OutcomeRule(word="rejected", remedy="park", sentence="The service refuses what was sent (400). {words}"),
+    400: OutcomeRule(word="rejected", remedy="reject", sentence="The service refuses what was sent (400). {words}"),
     401: OutcomeRule(
         word="rejected",
         remedy="pause",
-        sentence="The service does not know the API key (401). Put a valid key where service.api_key points to. {words}",
+        sentence="The service does not know the API key (401). Put a valid key in the place that service.api_key names. {words}",
         denied="service",
     ),
     403: OutcomeRule(
@@ -173,40 +171,48 @@ STATUSES: dict[int, OutcomeRule] = {
         denied="workspace",
     ),
     404: OutcomeRule(
-        word="rejected", remedy="missing", sentence="The service does not have what was addressed (404). {words}"
+        word="rejected", remedy="missing", sentence="The service does not have the requested resource (404). {words}"
     ),
     408: OutcomeRule(
         word="unreachable",
         remedy="retry",
-        sentence="The service gave up waiting for the request (408). If this stays, look at the network. {words}",
+        sentence="The service stopped waiting for the request (408). If this continues, check the network. {words}",
     ),
-    409: OutcomeRule(word="rejected", remedy="conflict", sentence="It is there already (409). {words}"),
+    409: OutcomeRule(word="rejected", remedy="conflict", sentence="It exists already (409). {words}"),
     410: OutcomeRule(
-        word="rejected", remedy="missing", sentence="What was addressed is gone from the service (410). {words}"
+        word="rejected", remedy="missing", sentence="The requested resource was removed from the service (410). {words}"
     ),
     413: OutcomeRule(
-        word="rejected", remedy="shrink", sentence="The request is larger than the service takes (413). {words}"
+        word="rejected", remedy="shrink", sentence="The request is larger than the service accepts (413). {words}"
     ),
     414: OutcomeRule(
-        word="rejected", remedy="park", sentence="The key makes an address longer than the service takes (414). {words}"
+        word="rejected",
+        remedy="reject",
+        sentence="The key makes an address longer than the service accepts (414). {words}",
     ),
-    422: OutcomeRule(word="rejected", remedy="park", sentence="The service can't act on what was sent (422). {words}"),
-    425: OutcomeRule(word="unreachable", remedy="retry", sentence="The service asks to send it again (425). {words}"),
+    422: OutcomeRule(
+        word="rejected", remedy="reject", sentence="The service cannot process what was sent (422). {words}"
+    ),
+    425: OutcomeRule(
+        word="unreachable", remedy="retry", sentence="The service requests to send it again (425). {words}"
+    ),
     429: OutcomeRule(
         word="throttled",
         remedy="retry",
-        sentence="The service asks to send less often (429), and is obeyed. If too much waits, ask for a higher limit. {words}",
+        sentence="The service limits the request rate (429), and the daemon complies. If too much is pending, request a higher "
+        "limit. {words}",
     ),
     501: OutcomeRule(
         word="rejected",
         remedy="pause",
-        sentence="The service does not offer this operation (501). Does service.url point to the workspace service? {words}",
+        sentence="The service does not offer this operation (501). Check that service.url is the workspace service. {words}",
     ),
     502: _PROXY,
     503: OutcomeRule(
         word="throttled",
         remedy="retry",
-        sentence="The service is not available for now (503). It is asked again; if this stays, look at the service. {words}",
+        sentence="The service is not available now (503). The request is sent again. If this continues, check the service. "
+        "{words}",
     ),
     504: _PROXY,
 }
@@ -215,52 +221,54 @@ CODES: dict[tuple[int, str], OutcomeRule] = {
     (409, "quota_exceeded"): OutcomeRule(
         word="rejected",
         remedy="pause",
-        sentence="A quota of the service is used up (409). Ask its operator for more room, or remove what is not needed. {words}",
+        sentence="A quota of the service is used up (409). Request a larger quota, or remove what is not needed. {words}",
     ),
     (409, "request_in_progress"): OutcomeRule(
-        word="throttled", remedy="retry", sentence="The service is still at work on the same request (409)."
+        word="throttled", remedy="retry", sentence="The service is still processing the same request (409)."
     ),
 }
 
 CLASSES: dict[int, OutcomeRule] = {
     1: OutcomeRule(
-        word="unreachable", remedy="retry", sentence="The service answered {status}, which is no final answer."
+        word="unreachable",
+        remedy="retry",
+        sentence="The service responded with {status}, which is not a final response.",
     ),
     2: OutcomeRule(word="accepted", remedy="none", sentence="Accepted ({status})."),
     3: OutcomeRule(
         word="rejected",
         remedy="pause",
-        sentence="The service redirects ({status}) to {location}. Redirects are not followed, for the API key would "
-        "travel along; put the service's own address into service.url.",
+        sentence="The service redirects ({status}) to {location}. Redirects are not followed, because they would send the API "
+        "key there. Set service.url to the service's own address.",
     ),
     4: OutcomeRule(
         word="rejected",
         remedy="pause",
-        sentence="The service refuses the request as such ({status}). Does service.url point to the workspace service? {words}",
+        sentence="The service refuses the request itself ({status}). Check that service.url is the workspace service. {words}",
     ),
     5: OutcomeRule(
         word="unreachable",
         remedy="retry",
-        sentence="The service failed ({status}). It is asked again; if this stays, look at its log. {words}",
+        sentence="The service failed ({status}). The request is sent again. If this continues, check the service's log. {words}",
     ),
 }
 
 ANYWHERE = frozenset({401, 403, 408, 413, 425, 429})
-"""Refusals that mean the same from a proxy as from the service."""
+"""Refusals with the same meaning from a proxy and from the service."""
 
 UNRECOGNIZED = OutcomeRule(
     word="unreachable",
     remedy="retry",
-    sentence="A proxy seems to answer in place of the service: the body of this {status} has not the form of the service's "
-    "errors. Nothing is given up; it is sent again. If this stays, look at the proxies on the way, and at service.url.",
+    sentence="A proxy seems to respond instead of the service: the body of this {status} has not the form of the service's "
+    "errors. The request is sent again, and nothing is rejected. If this continues, check the proxies and service.url.",
 )
-"""For a refusal (4xx) that is not the service's: it says nothing about an entry or a sink."""
+"""For a refusal (4xx) that is not from the service: it says nothing about an entry or a sink."""
 
-PARTLY = OutcomeRule(word="partly rejected", remedy="none", sentence="Accepted but for {refused} ({status}).")
+PARTLY = OutcomeRule(word="partly rejected", remedy="none", sentence="Accepted except {refused} ({status}).")
 
 
 def rule_for(facts: Facts) -> OutcomeRule:
-    """The row of the table that holds."""
+    """Return the row of the table that applies."""
     if facts.fault is not None:
         return FAULTS[facts.fault]
     status = facts.status or 0
@@ -272,7 +280,7 @@ def rule_for(facts: Facts) -> OutcomeRule:
     return found or FAULTS[Fault.PROTOCOL]
 
 
-def judge(facts: Facts) -> Outcome:
+def classify(facts: Facts) -> Outcome:
     """Return the outcome of a request."""
     if facts.status in {200, 201} and facts.fault is None and not facts.refused:
         return _accepted(facts.status)
@@ -294,15 +302,15 @@ def judge(facts: Facts) -> Outcome:
 
 @cache
 def _accepted(status: int) -> Outcome:
-    """The same value for each of thousands of successes."""
+    """Return the same value for each of thousands of successes."""
     rule = rule_for(Facts(status=status))
     return Outcome(word=rule.word, remedy=rule.remedy, sentence=rule.sentence.format(status=status))
 
 
 def service_is_away(outcome: Outcome, status: int | None) -> bool:
-    """Whether a request's end says that the service as a whole is not there, rather than that it refuses this request.
+    """Return whether the service as a whole is away, as opposed to a refusal of one request.
 
-    No answer, a proxy's answer in its place (502, 504, or a 2xx that can't be believed), or its own word for it (503).
+    That is: no response, a response of a proxy (502, 504, or a 2xx that is not credible), or a 503.
     """
     if status is None or status in {502, 503, 504}:
         return outcome.remedy == "retry"

@@ -1,4 +1,4 @@
-"""The table of outcomes in words, for the documentation: one row for whatever can come of a request."""
+"""The table of outcomes for the documentation: one row for each possible result of a request."""
 
 from __future__ import annotations
 
@@ -18,52 +18,52 @@ from ingestd.core.outcome import (
 )
 
 _FAULTS: dict[Fault, str] = {
-    Fault.REFUSED: "nothing listens there, or it refuses",
-    Fault.UNRESOLVED: "the host name can't be resolved",
-    Fault.TLS: "no TLS, or a certificate that is not trusted",
-    Fault.PROXY: "the proxy on the way refuses",
+    Fault.REFUSED: "connection refused",
+    Fault.UNRESOLVED: "the host name cannot be resolved",
+    Fault.TLS: "no TLS, or an untrusted certificate",
+    Fault.PROXY: "the proxy refuses the connection",
     Fault.CONNECT_TIMEOUT: "no connection in time",
-    Fault.WRITE_TIMEOUT: "sending stands still",
-    Fault.READ_TIMEOUT: "no answer in time",
-    Fault.POOL_TIMEOUT: "no connection of our own is free in time",
-    Fault.BROKEN: "the connection breaks, before or after the request was sent, or within the answer",
-    Fault.PROTOCOL: "what answers does not speak HTTP",
-    Fault.UNREADABLE: "2xx whose body is HTML, cut off, or of another shape",
-    Fault.MISMATCH: "2xx whose body speaks of other entries than were sent",
+    Fault.WRITE_TIMEOUT: "the request cannot be sent in time",
+    Fault.READ_TIMEOUT: "no response in time",
+    Fault.POOL_TIMEOUT: "no pooled connection is free in time",
+    Fault.BROKEN: "the connection breaks, before or after the request was sent, or within the response",
+    Fault.PROTOCOL: "the response is not HTTP",
+    Fault.UNREADABLE: "2xx with a body that is HTML, truncated, or of another form",
+    Fault.MISMATCH: "2xx with a body about other entries than were sent",
 }
 _CLASSES = {1: "any other 1xx", 2: "any other 2xx", 3: "3xx", 4: "any other 4xx", 5: "any other 5xx"}
 _REMEDIES: dict[Remedy, str] = {
-    "none": "settled",
-    "park": "the entry at fault is found and parked, the others arrive",
-    "retry": "stays pending; tried again after a wait",
-    "pause": "stays pending; a person has to act, tried again now and then",
-    "shrink": "sent again in halves; parked if it is one entry alone",
-    "missing": "looked for: created again, or the sink is",
+    "none": "acknowledged",
+    "reject": "the bad entry is found and rejected, the others are delivered",
+    "retry": "stays pending; sent again after a wait",
+    "pause": "stays pending; a person must act; retried periodically",
+    "shrink": "sent again in halves; rejected if it is a single entry",
+    "missing": "the entry, or the whole sink, is created again",
     "conflict": "updated instead of created",
 }
 
 
 def outcome_table() -> str:
-    """The whole table in Markdown."""
-    rows = [f"| {what} | {rule.word} | {_REMEDIES[rule.remedy]} | {_said(rule)} |" for what, rule in _rows()]
+    """Return the whole table in Markdown."""
+    rows = [f"| {what} | {rule.word} | {_REMEDIES[rule.remedy]} | {_sentence(rule)} |" for what, rule in _rows()]
     return "\n".join(
-        ["| what comes back | outcome | what becomes of it | what the log says |", "|---|---|---|---|", *rows]
+        ["| response | outcome | effect on the entries | sentence in the log |", "|---|---|---|---|", *rows]
     )
 
 
 def _rows() -> Iterator[tuple[str, OutcomeRule]]:
-    yield "2xx whose body is what the operation answers", CLASSES[2]
+    yield "2xx with the body of the operation", CLASSES[2]
     yield "2xx with results by item, some refused", PARTLY
     for status, rule in sorted(STATUSES.items()):
         yield str(status), rule
         yield from ((f"{status} with code `{code}`", special) for (of, code), special in CODES.items() if of == status)
     others = ", ".join(str(status) for status in sorted(ANYWHERE))
-    yield f"4xx but {others} without the form of the service's errors", UNRECOGNIZED
+    yield f"4xx except {others}, without the form of the service's errors", UNRECOGNIZED
     yield from ((what, CLASSES[number]) for number, what in _CLASSES.items() if number != 2)
     yield from ((_FAULTS[fault], rule) for fault, rule in FAULTS.items())
 
 
-def _said(rule: OutcomeRule) -> str:
+def _sentence(rule: OutcomeRule) -> str:
     return rule.sentence.format(
-        status="*status*", words="*the service's own words*", location="*address*", refused="*so many*"
+        status="*status*", words="*the service's message*", location="*address*", refused="*number*"
     )

@@ -1,22 +1,22 @@
-"""Which operation serves an entry, and which one follows when the service knows better.
+"""The operations that deliver an entry, and the operation that follows each outcome.
 
-Where the service announces bulk, one mass-update carries creates, updates and deletes alike. Where it knows only the
-document, an entry takes the steps of this table:
+If the service announces bulk, one mass-update holds creates, updates and deletes. If it offers only the documented interface,
+an entry takes the steps of this table:
 
-========  ===========================  ============================================
-kind      first step                   and then
-========  ===========================  ============================================
-create    create the entry             there already: update it
-update    mass-update it, or patch it  not there: create it; other type: patch it
-delete    delete it                    not there: done
-========  ===========================  ============================================
+========  ===========================  ==================================================
+kind      first step                   next step
+========  ===========================  ==================================================
+create    create the entry             it exists: update it
+update    mass-update it, or patch it  it does not exist: create it; other type: patch it
+delete    delete it                    it does not exist: done
+========  ===========================  ==================================================
 
-Which of the two an update takes is configured (``update_with``): ``mass`` is one address for all entries and what the document
-means for values that change often; ``patch`` sets value and data type at once, at an address that holds the key.
+``update_with`` selects the operation of an update. ``mass`` has one address for all entries; the document intends it for values
+that change often. ``patch`` sets value and data type together, at an address that contains the key.
 
-The document's mass body has a key and a value but no data type, while its answer names the type. So an update is one
-mass-update, and only where the answer shows another type than wanted (or where the value is null, which a mass-update
-can't say) a PATCH with value and data type follows: one request for nearly every entry, two for a changed type.
+The body of the document's mass-update has a key and a value but no data type, while its response has the type. So an
+update is one mass-update. A PATCH with value and data type follows only if the response has another type than wanted. A null
+value, which a mass-update cannot express, is always a PATCH. So nearly every entry takes one request, and two for a new type.
 """
 
 from __future__ import annotations
@@ -30,35 +30,35 @@ EntryKind: TypeAlias = Literal["create", "update", "delete"]
 Step: TypeAlias = Literal["create_entry", "mass_update_entry", "patch_entry", "delete_entry"]
 
 UpdateWith: TypeAlias = Literal["mass", "patch"]
-"""The operation by which an entry that is known to the service is updated in the single form."""
+"""The operation that updates an existing entry in the single form."""
 
-Then: TypeAlias = Step | Literal["done", "park", "stop", "sink?"]
-"""The next step, or the end: done · park the entry · stop the lane, the entry stays pending · ``sink?``: either the key or
-the whole sink is missing, look whether the sink is there."""
+NextStep: TypeAlias = Step | Literal["done", "reject", "stop", "check_sink"]
+"""The next step, or an end. done: delivered · reject: reject the entry · stop: block the lane, the entry stays pending ·
+check_sink: the key or the whole sink is missing, check whether the sink exists."""
 
-MOST_STEPS = 5
-"""More steps than this for one entry mean that somebody else keeps changing it: leave it pending and back off."""
+MAX_STEPS = 5
+"""An entry that takes more steps is changed by another program: it stays pending, and the lane backs off."""
 
-_AFTER: dict[tuple[Step, Remedy], Then] = {
+_BY_STEP: dict[tuple[Step, Remedy], NextStep] = {
     ("create_entry", "conflict"): "mass_update_entry",
-    ("create_entry", "missing"): "sink?",
+    ("create_entry", "missing"): "check_sink",
     ("mass_update_entry", "missing"): "create_entry",
     ("patch_entry", "missing"): "create_entry",
     ("delete_entry", "missing"): "done",
 }
-_ALWAYS: dict[Remedy, Then] = {
+_BY_REMEDY: dict[Remedy, NextStep] = {
     "none": "done",
-    "park": "park",
-    "shrink": "park",
+    "reject": "reject",
+    "shrink": "reject",
     "retry": "stop",
     "pause": "stop",
-    "missing": "sink?",
+    "missing": "check_sink",
     "conflict": "stop",
 }
 
 
 def first_step(kind: EntryKind, *, value_is_null: bool, update_with: UpdateWith = "mass") -> Step:
-    """The operation to begin with, in the single form."""
+    """Return the first operation for an entry in the single form."""
     if kind == "create":
         return "create_entry"
     if kind == "delete":
@@ -66,17 +66,17 @@ def first_step(kind: EntryKind, *, value_is_null: bool, update_with: UpdateWith 
     return _update(value_is_null, update_with)
 
 
-def after(step: Step, remedy: Remedy, *, value_is_null: bool, update_with: UpdateWith = "mass") -> Then:
-    """What follows a step that came to ``remedy``."""
-    then = _AFTER.get((step, remedy)) or _ALWAYS[remedy]
-    return _update(value_is_null, update_with) if then == "mass_update_entry" else then
+def next_step(step: Step, remedy: Remedy, *, value_is_null: bool, update_with: UpdateWith = "mass") -> NextStep:
+    """Return what follows a step, by the remedy of its outcome."""
+    following = _BY_STEP.get((step, remedy)) or _BY_REMEDY[remedy]
+    return _update(value_is_null, update_with) if following == "mass_update_entry" else following
 
 
 def _update(value_is_null: bool, update_with: UpdateWith) -> Step:
-    # A mass-update can't say null.
+    # A mass-update cannot express null.
     return "patch_entry" if value_is_null or update_with == "patch" else "mass_update_entry"
 
 
-def needs_retype(*, wanted: str | None, answered: str | None) -> bool:
-    """Whether a mass-update left another data type behind than wanted; a service that names none can't be corrected."""
-    return wanted is not None and answered is not None and wanted != answered
+def needs_retype(*, wanted: str | None, found: str | None) -> bool:
+    """Return whether a mass-update left another data type than wanted; False if the response has no type."""
+    return wanted is not None and found is not None and wanted != found

@@ -1,8 +1,8 @@
-"""How often a service may be asked: what it announces, what Retry-After says, and what its refusals teach.
+"""The request rate that a service accepts: announced in headers, requested by Retry-After, or learned from refusals.
 
-Where the service announces its limit (``RateLimit-Policy`` and ``RateLimit``), the bucket is kept as the service keeps it. Where
-it only refuses, the rate is learned: what was accepted from one wait to the end of the next is what it takes; a little less
-is sent then, and slowly more, until it refuses again. Times are seconds of one clock that never goes back.
+If the service announces its limit (``RateLimit-Policy`` and ``RateLimit``), the state is a copy of its token bucket. Otherwise
+the rate is learned: it is the number of requests accepted from one wait to the end of the next. After a refusal a lower rate
+is used, which then grows slowly until the next refusal. Times are monotonic seconds.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from msgspec.structs import replace
 _PARAMETER = re.compile(r"\b(?P<name>q|w|r|t|limit|remaining|reset)\s*=\s*(?P<value>\d{1,12})\b")
 
 BELOW_THE_LIMIT = 0.9
-"""After a refusal, so much of what was accepted is sent."""
+"""The fraction of the accepted rate that is used after a refusal."""
 
-LEAST_KEPT = 0.8
-"""Of a learned rate, at least so much is kept when it is refused; one that is still too high is refused again."""
+MIN_KEPT = 0.8
+"""The least fraction of a learned rate that is kept after a refusal; a rate that is still too high is refused again."""
 
-UP_A_SECOND_NEAR_THE_LIMIT = 0.01
-UP_A_SECOND_BEYOND = 0.10
-"""By which part the learned rate grows in a second: up to where it was last refused, and when that no longer holds."""
+GROWTH_NEAR_THE_LIMIT = 0.01
+GROWTH_BEYOND_THE_LIMIT = 0.10
+"""The growth of a learned rate per second, as a fraction: up to the rate of the last refusal, and beyond it."""
 
 BEYOND_THE_LIMIT = 1.05
 
-LEAST_ACCEPTED = 3
-"""A rate is not learned from fewer answers than this."""
+MIN_ACCEPTED = 3
+"""The least number of responses from which a rate is learned."""
 
 WINDOW_SECONDS = 10.0
-"""Answers are counted for so long at the most before counting begins anew."""
+"""The longest time for which responses are counted; then the count starts again."""
 
 BURST_SECONDS = 0.05
-"""How much of a learned rate may go at once; it would be refused as a burst by a service that counts in short windows."""
+"""The size of a burst, in seconds of a learned rate. A service that counts in short windows would refuse a larger one."""
 
 
 class Announced(msgspec.Struct, frozen=True, kw_only=True):
-    """What an answer says: ``remaining`` requests in the next ``reset_seconds``; ``quota`` in every ``window_seconds``."""
+    """The limit in a response: ``remaining`` requests for ``reset_seconds``, and ``quota`` in each ``window_seconds``."""
 
     remaining: int | None = None
     reset_seconds: float | None = None
@@ -46,22 +46,22 @@ class Announced(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def per_second(self) -> float | None:
-        """The rate that can be kept up; None where it is not told."""
+        """The sustained rate; None if it is not announced."""
         if self.quota and self.window_seconds:
             return self.quota / self.window_seconds
         return None
 
 
 def parse_rate_limit(policy: str | None, state: str | None) -> Announced | None:
-    """The headers ``RateLimit-Policy`` and ``RateLimit``, as in the IETF draft since 2024 (q, w, r, t) or as before.
+    """Parse the headers ``RateLimit-Policy`` and ``RateLimit``, in the form of the IETF draft since 2024 or the former one.
 
-    None where they announce nothing that can be understood. Of several policies the first counts.
+    None if they announce nothing that can be parsed. The first of several policies counts.
     """
     if not policy and not state:
         return None
     stated = _parameters(state)
     policies = _parameters(policy)
-    # The form before: RateLimit: limit=100, remaining=50, reset=5; its policy was "100;w=60".
+    # The former form: RateLimit: limit=100, remaining=50, reset=5; its policy was "100;w=60".
     quota = policies.get("q", stated.get("limit"))
     found = Announced(
         remaining=stated.get("r", stated.get("remaining")),
@@ -82,8 +82,9 @@ def _parameters(text: str | None) -> dict[str, int]:
 class Rate(msgspec.Struct, frozen=True, kw_only=True):
     """The state of one service. ``per_second`` None: no limit is known.
 
-    ``tokens`` as of ``at``, when a request was last sent; ``not_before``: a wait that the service asked for. ``accepted`` since
-    ``since``; ``ceiling``: the rate that was last refused. ``announced``: the service tells its limit by itself.
+    ``tokens``: the tokens at the time ``at`` of the last request. ``not_before``: the end of a wait that the service requested.
+    ``accepted``: the accepted requests since ``since``. ``ceiling``: the rate of the last refusal. ``announced``: the service
+    announces its limit.
     """
 
     per_second: float | None = None
@@ -97,49 +98,49 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True):
     announced: bool = False
 
     def wait_seconds(self, now: float) -> float:
-        """How long until the next request may go; 0: now."""
+        """Return the seconds until the next request may be sent; 0: now."""
         wait = max(0.0, self.not_before - now)
         if self.per_second is None:
             return wait
         lacking = 1.0 - self._tokens(now)
-        # After a refusal, tokens come back only from the end of its wait on.
+        # After a refusal, tokens are added only from the end of its wait.
         return max(wait, max(0.0, self.at - now) + lacking / self.per_second) if lacking > 1e-9 else wait
 
-    def sent(self, now: float) -> Rate:
-        """After a request was sent."""
-        held = self
+    def after_request(self, now: float) -> Rate:
+        """Return the state after a request was sent."""
+        counted = self
         if self.since is None or now - self.since > WINDOW_SECONDS:
-            # What was accepted long ago, with pauses between, would make the service look slower than it is.
-            held = replace(self, since=now, accepted=0)
+            # Requests accepted long ago, with pauses between them, would give a rate that is too low.
+            counted = replace(self, since=now, accepted=0)
         if self.per_second is None:
-            return held
-        return replace(_grown(held, now), tokens=self._tokens(now) - 1.0, at=now)
+            return counted
+        return replace(_grow(counted, now), tokens=self._tokens(now) - 1.0, at=now)
 
-    def taken(self, announced: Announced | None, *, in_flight: int, now: float) -> Rate:
-        """After an answer that was no refusal, with so many other requests still in flight."""
+    def after_response(self, announced: Announced | None, *, in_flight: int, now: float) -> Rate:
+        """Return the state after a response that is not a refusal, with ``in_flight`` other requests."""
         counted = replace(self, accepted=self.accepted + 1)
-        return _heard(counted, announced, in_flight=in_flight, now=now) if announced is not None else counted
+        return _apply_announced(counted, announced, in_flight=in_flight, now=now) if announced is not None else counted
 
-    def refused(
+    def after_refusal(
         self, announced: Announced | None, *, retry_after_seconds: float | None, in_flight: int, now: float
     ) -> Rate:
-        """After a 429. Those that were in flight together are one refusal."""
+        """Return the state after a 429. Refusals of requests that were in flight together count once."""
         wait = retry_after_seconds
         if wait is None:
-            told = announced.reset_seconds if announced is not None and announced.remaining == 0 else None
-            wait = 1.0 if told is None else told
+            reset = announced.reset_seconds if announced is not None and announced.remaining == 0 else None
+            wait = 1.0 if reset is None else reset
         until = max(self.not_before, now + wait)
         if announced is not None and announced.per_second is not None:
             known = replace(self, not_before=until, accepted=0, since=until)
-            return _heard(known, announced, in_flight=in_flight, now=now)
-        if not wait or self.since is None or self.since > now or self.accepted < LEAST_ACCEPTED:
-            # Who says "again at once" has no rate that could be learned.
+            return _apply_announced(known, announced, in_flight=in_flight, now=now)
+        if not wait or self.since is None or self.since > now or self.accepted < MIN_ACCEPTED:
+            # No rate can be learned from a service that requests an immediate retry.
             return replace(self, not_before=until)
         measured = self.accepted / max(until - self.since, 1e-3)
         kept = measured
         if self.per_second is not None:
-            # The wait is part of what was measured: after a short count it would make the service look much slower.
-            kept = min(max(measured, self.per_second * LEAST_KEPT), self.per_second)
+            # The measured time includes the wait: after a short count it would give a rate that is much too low.
+            kept = min(max(measured, self.per_second * MIN_KEPT), self.per_second)
         slower = max(kept * BELOW_THE_LIMIT, 0.01)
         return replace(
             self,
@@ -158,8 +159,8 @@ class Rate(msgspec.Struct, frozen=True, kw_only=True):
         return min(self.burst, self.tokens + max(0.0, now - self.at) * (self.per_second or 0.0))
 
 
-def _heard(state: Rate, announced: Announced, *, in_flight: int, now: float) -> Rate:
-    """The service's own bucket as it is after all that is in flight has arrived."""
+def _apply_announced(state: Rate, announced: Announced, *, in_flight: int, now: float) -> Rate:
+    """Return the state of the service's bucket after all requests in flight have arrived."""
     rate = announced.per_second
     if announced.remaining is None:
         return state
@@ -167,16 +168,17 @@ def _heard(state: Rate, announced: Announced, *, in_flight: int, now: float) -> 
     if rate is None:
         if not announced.reset_seconds:
             return state
-        # No policy is told: what is left is spread until it begins anew.
+        # No policy is announced: the remaining requests are spread until the reset.
         rate = max(announced.remaining, 1) / announced.reset_seconds
     burst = max(float(announced.quota or 1), left, 1.0)
     return replace(state, per_second=rate, tokens=min(left, burst), burst=burst, at=now, ceiling=None, announced=True)
 
 
-def _grown(state: Rate, now: float) -> Rate:
-    """A learned rate, a little higher."""
+def _grow(state: Rate, now: float) -> Rate:
+    """Return the state with a slightly higher learned rate."""
     if state.announced or state.per_second is None or state.ceiling is None:
         return state
-    part = UP_A_SECOND_BEYOND if state.per_second > state.ceiling * BEYOND_THE_LIMIT else UP_A_SECOND_NEAR_THE_LIMIT
+    is_beyond = state.per_second > state.ceiling * BEYOND_THE_LIMIT
+    part = GROWTH_BEYOND_THE_LIMIT if is_beyond else GROWTH_NEAR_THE_LIMIT
     higher = state.per_second * (1 + part * min(max(0.0, now - state.at), 1.0))
     return replace(state, per_second=higher, burst=max(1.0, higher * BURST_SECONDS))

@@ -1,4 +1,4 @@
-"""What a connector hands over: batches of records as columns of text, and where each record stood."""
+"""What a connector yields: batches of records as columns of text, each record with its position."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Literal, TypeAlias
 import polars as pl
 
 Cursor: TypeAlias = Mapping[str, object]
-"""An opaque resume token of the connector's own making; anything JSON can hold."""
+"""An opaque resume token that the connector defines; any JSON object."""
 
 Position: TypeAlias = int | str
-"""Where a record stands in its partition: a row number as a spreadsheet counts (the header is row 1), or a primary key."""
+"""The position of a record in its partition: a row number as in a spreadsheet (the header is row 1), or a primary key."""
 
 Deletes: TypeAlias = Literal["keep", "remove"]
 
 NOTICE = "file.notice"
-"""The fact that is a sentence for people about what a reading guessed or left out; `ingestd status` and receipts show it."""
+"""The fact that states for people what a reading assumed or omitted; `ingestd status` and receipts show it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """An independently ordered part of a source: a file, a table.
+    """An ordered, independently resumable part of a source, such as a file or a table.
 
-    ``snapshot`` promises that one reading from the first batch to the last is the partition's whole truth, so that a
-    record that is missing has vanished; ``deletes`` says what then becomes of its entries. A partition that is no
-    snapshot (an incremental query, a log) hands over what is new since the cursor.
+    A ``snapshot`` partition guarantees that one complete reading holds all of its records, so a missing record was removed.
+    ``deletes`` states whether the entries of removed records are removed too. An incremental partition (a query by cursor, a
+    log) yields the records after the cursor.
     """
 
     name: str
@@ -37,10 +37,10 @@ class Partition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reject:
-    """A record that can't become entries, parked with the reason.
+    """A record that cannot become entries, with the reason.
 
-    ``record`` is the record as it was, field by field where fields could be told apart, else ``{"text": …}``.
-    ``reason`` is a sentence, ``field`` the field it is about (empty for the whole record).
+    ``record`` is the original record by field, or ``{"text": …}`` if its fields are unknown. ``reason`` is a sentence, and
+    ``field`` is the field that it is about (empty: the whole record).
     """
 
     position: Position
@@ -53,20 +53,20 @@ class Reject:
 class Batch:
     """Records between two cursors.
 
-    ``records``: one row a record; every column is ``pl.String``, the text exactly as the source has it; null means that
-    the record has no such field. May have no rows.
-    ``positions``: as many values as ``records`` has rows, ``pl.Int64`` (row numbers) or ``pl.String`` (keys).
-    ``cursor``: after the last record of this batch; made durable together with it.
-    ``facts``: what is true of every record here and can be named in a mapping, such as ``file.name`` and ``file.stem``;
-    also kept as the origin of the entries (``file.sha256``, ``file.mtime`` …).
-    ``rejects``: records of this stretch that could not be read.
-    ``last``: the partition's end was reached; of a snapshot partition exactly one batch a reading says so.
-    ``unchanged``: the source was touched since the cursor but its content is the same; no records, ``last`` is set.
-    ``partial``: what this reading hands over amends what was read elsewhere and is nobody's whole truth: nothing vanishes
-    because it is not here. ``resolves``: the references (`Rejected.reference`) that the records here, good or bad, stand in
-    for; those are parked no longer once this batch is durable.
-    ``header``: the columns are the partition's own (a header row, a table), not only those that occur in this batch, so
-    that a column which a mapping names and which is absent here is absent everywhere.
+    ``records``: one row for each record. Every column is ``pl.String`` with the exact text of the source; null means that the
+    record has no such field. May be empty.
+    ``positions``: one value for each row of ``records``, ``pl.Int64`` (row numbers) or ``pl.String`` (keys).
+    ``cursor``: the cursor after the last record of this batch; it becomes durable with the batch.
+    ``facts``: facts about every record of the batch, such as ``file.name`` and ``file.stem``. A mapping can use them. They
+    are stored as the origin of the entries (``file.sha256``, ``file.mtime`` …).
+    ``rejects``: records between the two cursors that could not be read.
+    ``last``: the batch ends the partition. Exactly one batch of each snapshot reading has it.
+    ``unchanged``: the source was written again since the cursor, with the same content; no records, and ``last`` is set.
+    ``partial``: the reading amends records of other partitions and is not a complete snapshot: no missing record is removed.
+    ``resolves``: references (`Rejected.reference`) of rejected records that the records of this batch replace. They are no
+    longer rejected when this batch is durable.
+    ``header``: the columns are those of the whole partition (a header row, a table), not only those that occur in this
+    batch. A column that a mapping names and that is absent here is then absent in the whole partition.
     """
 
     records: pl.DataFrame
@@ -83,12 +83,12 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejected:
-    """Something of a partition that is parked.
+    """A stored reject of a partition.
 
-    ``reference`` names it in `Batch.resolves`. ``subject``: a record that can't become entries, an entry that the service
-    refused, or one that another pipeline writes. ``record``: as it was in the source, where it is a record; of an entry the
-    ``key`` is known, and ``position`` is that of the record which gave it its value. ``facts``: of the reading that parked
-    it, which may be an earlier one. ``status``: the service's, where it was the service that refused.
+    ``reference`` names it in `Batch.resolves`. ``subject``: a record that cannot become entries, an entry that the service
+    refused, or an entry that another pipeline writes. ``record`` is the original record, if the subject is a record. An
+    entry has its ``key``, and ``position`` is that of the record of its value. ``facts`` are those of the reading that
+    rejected it, which may be an earlier one. ``status`` is the HTTP status, if the service refused it.
     """
 
     reference: str
@@ -104,13 +104,13 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """What became of a partition's last reading, once all of it was delivered or parked.
+    """The results of a partition's last reading, after everything of it was delivered or rejected.
 
-    ``run`` numbers the reading; ``started`` and ``ended`` are seconds since the epoch; ``digest`` is that of the mapping;
-    ``sink`` is where its entries went. ``records`` were read; entries were ``created``, ``updated``, ``unchanged`` and
-    ``removed``: a reading that took up after a crash finds unchanged what the interrupted one had brought. ``rejected``: how
-    much of the partition is parked now, ``refused``: how many of these are entries. ``facts``: of the reading.
-    ``rejects`` streams what is parked, in the order of the positions, in bounded memory.
+    ``run`` is the number of the reading. ``started`` and ``ended`` are seconds since the epoch. ``digest`` is that of the
+    mapping. ``sink`` names the sink of the entries. ``records`` is the number of records read. Entries were ``created``,
+    ``updated``, ``unchanged`` and ``removed``; a reading after a crash counts the entries of the interrupted one as unchanged.
+    ``rejected`` is the number of current rejects of the partition, ``refused`` the number of entries among them. ``facts``
+    are those of the reading. ``rejects`` streams the current rejects in the order of their positions, in bounded memory.
     """
 
     run: int

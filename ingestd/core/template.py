@@ -1,4 +1,4 @@
-"""Templates: text with fields of a record in braces, such as ``{part_number}.mass``. ``{{`` and ``}}`` are literal braces."""
+"""Templates: text with field names in braces, such as ``{part_number}.mass``. ``{{`` and ``}}`` are literal braces."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 class TemplateError(ValueError):
-    """A template that can't be read; ``position`` is the 0-based offset of the mistake in its text."""
+    """A template with a syntax error; ``position`` is the 0-based offset of the mistake in its text."""
 
     def __init__(self, sentence: str, position: int) -> None:
         self.position = position
@@ -17,21 +17,21 @@ class TemplateError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """Text that stands for itself."""
+    """Literal text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """The value of a record's field, exactly as the source has it."""
+    """The value of a record's field, exactly as in the source."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """A parsed template. Two neighbouring literals never occur."""
+    """A parsed template. No two literals are adjacent."""
 
     text: str
     parts: tuple[Literal | Field, ...]
@@ -42,7 +42,7 @@ class Template:
         return tuple(dict.fromkeys(part.name for part in self.parts if isinstance(part, Field)))
 
     def bind(self, values: Mapping[str, str]) -> Template:
-        """The same template with the named fields replaced by fixed text."""
+        """Return the template with the named fields replaced by fixed text."""
         parts: list[Literal | Field] = []
         for part in self.parts:
             bound = Literal(values[part.name]) if isinstance(part, Field) and part.name in values else part
@@ -71,7 +71,7 @@ def parse_template(text: str) -> Template:
         if token["stray"]:
             other = "}" if token["stray"] == "{" else "{"
             raise TemplateError(
-                f"'{token['stray']}' has no '{other}'; write '{token['stray'] * 2}' where the character itself is meant",
+                f"'{token['stray']}' has no '{other}'; write '{token['stray'] * 2}' for the character itself",
                 token.start(),
             )
         if token["name"] is None:

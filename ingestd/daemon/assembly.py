@@ -24,7 +24,7 @@ from ingestd.daemon.rejected_retention import RejectedRetention
 from ingestd.daemon.reload import Reloader
 from ingestd.daemon.source_digest import source_digests
 from ingestd.delivery import DeliveryLimits, Dispatcher
-from ingestd.delivery.drift import Checker
+from ingestd.delivery.drift import DriftChecker
 from ingestd.intake import Reader, SourceSupervisor
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.process.redaction import mask_secrets
@@ -91,7 +91,7 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
         retention = RejectedRetention(settings.rejected, rejected=mirror.rejected, emit=emit)
         part_supervisor = PartSupervisor(mirror.failed_parts, emit=emit, now=time.time, random=random.random)
 
-        checker = Checker(mirror=mirror.delivery, drift=mirror.drift, client=client, emit=emit)
+        checker = DriftChecker(mirror=mirror.delivery, drift=mirror.drift, client=client, emit=emit)
         ownership = OwnershipKeeper(
             pipelines=settings.pipelines, status=mirror.status, check=checker.check, now=time.time, random=random.random
         )
@@ -138,9 +138,9 @@ async def assemble(configuration: Configuration, *, emit: Emit) -> AsyncIterator
             emit=emit_and_note,
             now=time.time,
             random=random.random,
-            on_settled=supervisor.settled,
+            on_acknowledged=supervisor.settled,
             keep_running=part_supervisor,
-            pace=delivery_limits(settings),
+            limits=delivery_limits(settings),
         )
         reloader = Reloader(configuration, client=client, dispatcher=dispatcher, emit=emit)
         command_handler = CommandHandler(
@@ -252,7 +252,7 @@ def open_connector(configuration: Configuration, pipeline: PipelineSettings, *, 
     def notify(sentence: str) -> None:
         emit(SourceNotice(pipeline=pipeline.name, sentence=sentence))
 
-    context = SourceContext(pipeline=pipeline.name, base=configuration.base, now=time.time, tell=notify)
+    context = SourceContext(pipeline=pipeline.name, base=configuration.base, now=time.time, log=notify)
     return connector_class(source.connector)(source.options, context)
 
 

@@ -18,7 +18,7 @@ from ingestd.daemon.control.requests import (
     SourceNotices,
 )
 from ingestd.daemon.reload import Reloader
-from ingestd.delivery.drift import Checked, Checker
+from ingestd.delivery.drift import DriftChecker, DriftCheckResult
 from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.rejections import RejectionKeeper, Retried, Selection
 from ingestd.settings import PipelineSettings
@@ -39,7 +39,7 @@ class CommandHandler:
         *,
         pipelines: Sequence[PipelineSettings],
         rejected: RejectionKeeper,
-        checker: Checker,
+        checker: DriftChecker,
         request_reading: Callable[[str], None],
         explain: Callable[[Explain], Explained],
         notices: Callable[[], tuple[OperatorNotice, ...]],
@@ -86,13 +86,13 @@ class CommandHandler:
         self._emit(RejectionsDropped(by=by, chosen=str(selection), rejections=count))
         return count
 
-    async def check(self, names: Sequence[str], *, mode: Mode | None = None) -> tuple[Checked, ...]:
+    async def check(self, names: Sequence[str], *, mode: Mode | None = None) -> tuple[DriftCheckResult, ...]:
         """Read the sinks of pipelines back; with ``mode`` None use the mode of each pipeline.
 
         If several pipelines write a sink, each group of pipelines with the same settings is checked separately.
         """
         chosen = [pipeline for pipeline in self._pipelines if pipeline.name in names]
-        results: dict[str, Checked] = {}
+        results: dict[str, DriftCheckResult] = {}
         for sink in dict.fromkeys(pipeline.sink for pipeline in chosen):
             writers = [pipeline for pipeline in chosen if pipeline.sink == sink]
             by_mode: dict[tuple[Mode, bool], list[str]] = {}

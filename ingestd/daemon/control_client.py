@@ -51,7 +51,7 @@ async def _perform(assembly: Assembly, request: Request) -> Response:
     response = await assembly.command_handler.perform(request, account(os.getuid()))
     if isinstance(request, CheckDrift) and request.mode == "repair" and assembly.mirror.status.pending():
         delivering = asyncio.create_task(assembly.dispatcher.run())
-        draining = asyncio.create_task(assembly.dispatcher.drained())
+        draining = asyncio.create_task(assembly.dispatcher.drain())
         try:
             await asyncio.wait({delivering, draining}, return_when=asyncio.FIRST_COMPLETED)
             if delivering.done():

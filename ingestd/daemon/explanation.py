@@ -33,7 +33,9 @@ def explain(
     name, cursor = request.partition, request.cursor
     try:
         waiting = connector.explain(name, cursor) if isinstance(connector, Explains) else None
-        location = connector.whereabouts(name, cursor) if isinstance(connector, Locates) and cursor is not None else ""
+        location = (
+            connector.describe_location(name, cursor) if isinstance(connector, Locates) and cursor is not None else ""
+        )
     except SourceError as error:
         return Explained(waiting=str(error), location="")
     if (notice := unacknowledged(request.pipeline, name)) is not None and location:

@@ -100,10 +100,10 @@ async def _work(assembly: Assembly, names: Sequence[str], passes: list[PassRepor
     # One source at a time, so that the reports of the first ones are known after a timeout.
     for name in names:
         passes.extend(await assembly.supervisor.read_once([name]))
-    stuck.extend(await assembly.dispatcher.drained())
+    stuck.extend(await assembly.dispatcher.drain())
 
     async def read_again(again: Sequence[str]) -> None:
         await assembly.supervisor.read_once(again)
 
     await assembly.ownership.compare(names, read=read_again)
-    stuck[:] = await assembly.dispatcher.drained()
+    stuck[:] = await assembly.dispatcher.drain()

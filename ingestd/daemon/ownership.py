@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from ingestd.core.address import SinkAddress
 from ingestd.core.backoff import Backoff
 from ingestd.core.clock import Now, Random
-from ingestd.delivery.drift import Checked
+from ingestd.delivery.drift import DriftCheckResult
 from ingestd.intake import PassReport
 from ingestd.mirror.port import Observable, SinkOwnership
 from ingestd.settings import PipelineSettings
@@ -38,7 +38,7 @@ class OwnershipKeeper:
         *,
         pipelines: Sequence[PipelineSettings],
         status: Observable,
-        check: Callable[..., Awaitable[Checked]],
+        check: Callable[..., Awaitable[DriftCheckResult]],
         now: Now,
         random: Random,
     ) -> None:

@@ -1,7 +1,7 @@
-"""From the mirror to the service: a lane for every sink, woken by signals, stopped by nothing but its cancellation."""
+"""Delivery from the mirror to the service: one lane for each sink, woken by signals, running until cancelled."""
 
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.dispatcher import Dispatcher
-from ingestd.delivery.report import LaneReport, Standing
+from ingestd.delivery.report import LaneReport, LaneStatus
 
-__all__ = ["DeliveryLimits", "Dispatcher", "LaneReport", "Standing"]
+__all__ = ["DeliveryLimits", "Dispatcher", "LaneReport", "LaneStatus"]

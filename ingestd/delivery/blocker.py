@@ -1,4 +1,4 @@
-"""Why a lane can't go on just now."""
+"""The reason why a lane cannot deliver now."""
 
 from __future__ import annotations
 
@@ -8,39 +8,39 @@ from typing import Any, Literal, TypeAlias
 from ingestd.client.response import ServiceResponse
 from ingestd.core.outcome import Denied, Outcome, Remedy
 
-Way: TypeAlias = Literal["retry", "pause", "reopen"]
-"""retry: back off and send again · pause: somebody has to act, ask again now and then · reopen: look for the sink again."""
+Reaction: TypeAlias = Literal["retry", "pause", "reopen"]
+"""retry: back off and send again · pause: a person must act; retry periodically · reopen: resolve the sink again."""
 
-_WAYS: dict[Remedy, Way] = {"pause": "pause", "missing": "reopen"}
+_REACTIONS: dict[Remedy, Reaction] = {"pause": "pause", "missing": "reopen"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocker:
-    """What is in the way, as a sentence, and what the lane does about it. What was claimed stays pending.
+    """Why a lane cannot deliver now, as a sentence, and what the lane does. Its claimed entries stay pending.
 
-    ``denied``: the key has no right; the obstacle is in the way of other lanes, too.
+    ``denied``: the API key lacks a right; this blocks other lanes too.
     """
 
-    way: Way
+    reaction: Reaction
     sentence: str
     retry_after_seconds: float | None = None
     denied: Denied = ""
 
 
-_LEAST_LIMIT_BYTES = 8 * 1024
+_MIN_SIZE_LIMIT_BYTES = 8 * 1024
 
 
-def remedy_of(reply: ServiceResponse[Any], size: int) -> Remedy:
-    """The remedy for a request of ``size`` bytes. No proxy's limit is as low as to make a small one too large."""
-    remedy = reply.outcome.remedy
-    mistaken = remedy == "shrink" and reply.is_refusal_of_proxy and size < _LEAST_LIMIT_BYTES
-    return "retry" if mistaken else remedy
+def remedy_of(response: ServiceResponse[Any], size: int) -> Remedy:
+    """Return the remedy for a request of ``size`` bytes; a proxy that calls a small request too large is not believed."""
+    remedy = response.outcome.remedy
+    is_wrong = remedy == "shrink" and response.is_refusal_of_proxy and size < _MIN_SIZE_LIMIT_BYTES
+    return "retry" if is_wrong else remedy
 
 
-def blocker_of(outcome: Outcome, *, way: Way | None = None) -> Blocker:
-    """The obstacle that an outcome is to a lane; ``way`` where the caller knows better than the outcome alone."""
+def blocker_of(outcome: Outcome, *, reaction: Reaction | None = None) -> Blocker:
+    """Return the blocker that an outcome causes; ``reaction`` overrides the one of the outcome's remedy."""
     return Blocker(
-        way=way or _WAYS.get(outcome.remedy, "retry"),
+        reaction=reaction or _REACTIONS.get(outcome.remedy, "retry"),
         sentence=outcome.sentence,
         retry_after_seconds=outcome.retry_after_seconds,
         denied=outcome.denied,

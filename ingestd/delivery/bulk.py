@@ -1,7 +1,8 @@
-"""Delivery in bulk: a claim is one request; where the service refuses it, the bad entries are found and the rest goes on.
+"""Delivery in bulk: a claim is one request; if the service rejects it, the bad entries are isolated and the others delivered.
 
-A refused request (400, 422) is sent again with ``partial=true``, which stores the good items and tells of each bad one.
-A service that does not offer that is asked by halves. A request that is too large (413) is halved, and the lane remembers.
+A rejected request (400, 422) is sent again with ``partial=true``. The service then stores the good items and returns a result
+for each bad one. For a service without ``partial``, the items are sent in halves. A request that is too large (413) is
+halved, and the lane uses the smaller size from then on.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from ingestd.client.records.summaries import BulkItemResult, BulkResult
 from ingestd.client.response import ServiceResponse
 from ingestd.client.service import ServiceClient
 from ingestd.delivery.blocker import Blocker, blocker_of, remedy_of
-from ingestd.delivery.claim_results import ClaimResults, refusal_of, without_places
+from ingestd.delivery.claim_results import ClaimResults, rejection_of, without_item_paths
 from ingestd.delivery.idempotency import IdempotencyKeys
-from ingestd.delivery.items import Item, array, halves, joined, taken_apart
+from ingestd.delivery.items import Item, claim_body, items_body, split_in_half, split_items
 from ingestd.delivery.limiter import Limiter, Permit
 from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.mirror.port import Claim, Parked
@@ -25,156 +26,156 @@ from ingestd.mirror.port import Claim, Parked
 class BulkForm:
     """Sends claims of one lane to a service that announces bulk.
 
-    ``narrowed`` is told how many bytes a request may have after one was too large. ``stopped`` is told an obstacle before
-    the claim is given back, so that nobody takes it up at once and runs into the same.
+    ``on_too_large`` is called with the new limit in bytes after a request was too large. ``on_blocked`` is called with a blocker
+    before the claim is released, so that no other task claims the same entries at once.
     """
 
     def __init__(
         self,
         *,
         client: ServiceClient,
-        place: ResolvedSink,
-        settling: ClaimResults,
+        sink: ResolvedSink,
+        results: ClaimResults,
         keys: IdempotencyKeys,
-        governor: Limiter,
-        narrowed: Callable[[int], None],
-        stopped: Callable[[Blocker], None],
+        limiter: Limiter,
+        on_too_large: Callable[[int], None],
+        on_blocked: Callable[[Blocker], None],
     ) -> None:
         self._client = client
-        self._place = place
-        self._settling = settling
+        self._sink = sink
+        self._results = results
         self._keys = keys
-        self._governor = governor
-        self._narrowed = narrowed
-        self._stopped = stopped
+        self._limiter = limiter
+        self._on_too_large = on_too_large
+        self._on_blocked = on_blocked
 
     async def send(self, claim: Claim, permit: Permit) -> None:
-        """Deliver a claim; afterwards it is settled or released. The permit is given back with the last answer."""
+        """Deliver a claim and acknowledge or release it. The permit is released after the last response."""
         try:
-            body = joined(claim)
-            reply = await self._request(body, claim.items, [part.segment for part in claim.parts])
-            if reply.ok:
-                # ClaimResults waits for the mirror, not for the service: another request may go meanwhile.
-                permit.give_back()
-                await self._settling.whole(claim, reply)
+            body = claim_body(claim)
+            response = await self._request(body, claim.items, [part.segment for part in claim.parts])
+            if response.ok:
+                # The next step waits for the mirror, not for the service: another request may be sent meanwhile.
+                permit.release()
+                await self._results.acknowledge_all(claim, response)
                 return
-            obstacle = await self._mend(claim, taken_apart(claim), reply, len(body), partial=True)
-            if obstacle is not None:
-                self._stopped(obstacle)
-            await self._settling.release(claim, reply if obstacle else None)
+            blocker = await self._handle_rejection(claim, split_items(claim), response, len(body), partial=True)
+            if blocker is not None:
+                self._on_blocked(blocker)
+            await self._results.release(claim, response if blocker else None)
         except asyncio.CancelledError:
-            await self._settling.release(claim)
+            await self._results.release(claim)
             raise
         finally:
-            permit.give_back()
+            permit.release()
 
     async def _request(
         self, body: bytes, items: int, segments: Sequence[int], *, partial: bool = False
     ) -> ServiceResponse[BulkResult]:
-        place = self._place
-        reply = await self._client.mass_update(
-            place.workspace,
-            place.sink,
+        sink = self._sink
+        response = await self._client.mass_update(
+            sink.workspace,
+            sink.sink,
             body=body,
             items=items,
-            idempotency_key=self._keys.for_entries(f"{place}?partial={partial}", segments, body),
+            idempotency_key=self._keys.for_entries(f"{sink}?partial={partial}", segments, body),
             partial=partial,
         )
-        self._governor.heard(reply, size=items)
-        if not reply.ok and reply.status is not None:
-            self._keys.refused()
-        return reply
+        self._limiter.record_response(response, size=items)
+        if not response.ok and response.status is not None:
+            self._keys.record_refusal()
+        return response
 
-    async def _mend(
-        self, claim: Claim, items: Sequence[Item], reply: ServiceResponse[BulkResult], size: int, *, partial: bool
+    async def _handle_rejection(
+        self, claim: Claim, items: Sequence[Item], response: ServiceResponse[BulkResult], size: int, *, partial: bool
     ) -> Blocker | None:
-        """Go on after a refusal of ``items``; ``partial``: results by item may still be asked for."""
-        if reply.outcome.remedy == "park":
-            if partial and not await self._still_announced(reply):
-                return Blocker(way="reopen", sentence="The service no longer announces bulk updates.")
-            if reply.bulk is not None and reply.bulk.max_items < len(items):
-                return Blocker(way="reopen", sentence="The service takes fewer entries at once than before.")
-            return await self._sift(claim, items, reply, partial=partial)
-        if remedy_of(reply, size) == "shrink":
+        """Deliver what can be delivered of rejected ``items``; ``partial``: results by item may still be requested."""
+        if response.outcome.remedy == "reject":
+            if partial and not await self._announces_bulk(response):
+                return Blocker(reaction="reopen", sentence="The service no longer announces bulk updates.")
+            if response.bulk is not None and response.bulk.max_items < len(items):
+                return Blocker(reaction="reopen", sentence="The service takes fewer entries at once than before.")
+            return await self._isolate_bad_items(claim, items, response, partial=partial)
+        if remedy_of(response, size) == "shrink":
             if len(items) == 1:
-                await self._park(claim, items[0], reply)
+                await self._reject(claim, items[0], response)
                 return None
-            self._narrowed(max(1, size // 2))
-            return await self._by_halves(claim, items, partial=partial)
-        return blocker_of(reply.outcome)
+            self._on_too_large(max(1, size // 2))
+            return await self._send_halves(claim, items, partial=partial)
+        return blocker_of(response.outcome)
 
-    async def _still_announced(self, reply: ServiceResponse[BulkResult]) -> bool:
-        """Whether a refusal comes from a service that takes bulk at all, rather than from one that took its place."""
-        if reply.bulk is not None:
+    async def _announces_bulk(self, response: ServiceResponse[BulkResult]) -> bool:
+        """Return whether the service still takes bulk; another service may have replaced it."""
+        if response.bulk is not None:
             return True
-        listed = await self._client.list_sinks(self._place.workspace)
+        listed = await self._client.list_sinks(self._sink.workspace)
         return not listed.ok or listed.bulk is not None
 
-    async def _sift(
-        self, claim: Claim, items: Sequence[Item], refusal: ServiceResponse[BulkResult], *, partial: bool
+    async def _isolate_bad_items(
+        self, claim: Claim, items: Sequence[Item], rejection: ServiceResponse[BulkResult], *, partial: bool
     ) -> Blocker | None:
         if partial:
-            body = array(items)
-            reply = await self._request(body, len(items), _segments(items), partial=True)
-            if reply.ok and reply.value is not None:
-                return await self._by_results(claim, items, reply, reply.value)
-            if reply.outcome.remedy != "park":
-                return await self._mend(claim, items, reply, len(body), partial=True)
-            refusal = reply
+            body = items_body(items)
+            response = await self._request(body, len(items), _segments(items), partial=True)
+            if response.ok and response.value is not None:
+                return await self._apply_results(claim, items, response, response.value)
+            if response.outcome.remedy != "reject":
+                return await self._handle_rejection(claim, items, response, len(body), partial=True)
+            rejection = response
         if len(items) == 1:
-            await self._park(claim, items[0], refusal)
+            await self._reject(claim, items[0], rejection)
             return None
-        return await self._by_halves(claim, items, partial=False)
+        return await self._send_halves(claim, items, partial=False)
 
-    async def _by_halves(self, claim: Claim, items: Sequence[Item], *, partial: bool) -> Blocker | None:
-        for half in halves(items):
-            body = array(half)
-            reply = await self._request(body, len(half), _segments(half))
-            if reply.ok:
-                await self._settling.some(claim, delivered=[item.key for item in half], reply=reply)
-            elif obstacle := await self._mend(claim, half, reply, len(body), partial=partial):
-                return obstacle
+    async def _send_halves(self, claim: Claim, items: Sequence[Item], *, partial: bool) -> Blocker | None:
+        for half in split_in_half(items):
+            body = items_body(half)
+            response = await self._request(body, len(half), _segments(half))
+            if response.ok:
+                await self._results.acknowledge_some(claim, delivered=[item.key for item in half], response=response)
+            elif blocker := await self._handle_rejection(claim, half, response, len(body), partial=partial):
+                return blocker
         return None
 
-    async def _by_results(
-        self, claim: Claim, items: Sequence[Item], reply: ServiceResponse[BulkResult], result: BulkResult
+    async def _apply_results(
+        self, claim: Claim, items: Sequence[Item], response: ServiceResponse[BulkResult], result: BulkResult
     ) -> Blocker | None:
-        """Settle by what the service says of each item; one that it could not store for now stays pending."""
+        """Acknowledge by the service's results for each item; items that it could not store now stay pending."""
         results = result.results
         if results is None:
-            await self._settling.some(claim, delivered=[item.key for item in items], reply=reply)
+            await self._results.acknowledge_some(claim, delivered=[item.key for item in items], response=response)
             return None
-        refused = [one for one in results if one.status >= 300]
-        for_good = [one for one in refused if _for_good(one.status)]
-        bad = {one.index for one in refused}
-        await self._settling.some(
+        failed = [one for one in results if one.status >= 300]
+        rejected = [one for one in failed if _is_final(one.status)]
+        bad = {one.index for one in failed}
+        await self._results.acknowledge_some(
             claim,
             delivered=[item.key for index, item in enumerate(items) if index not in bad],
-            parked=[_parked(items[one.index], one, reply) for one in for_good],
-            reply=reply,
+            rejected=[_rejected_item(items[one.index], one, response) for one in rejected],
+            response=response,
         )
-        if len(for_good) < len(refused):
-            later = next(one for one in refused if not _for_good(one.status))
+        if len(rejected) < len(failed):
+            first = next(one for one in failed if not _is_final(one.status))
             return Blocker(
-                way="retry",
-                sentence=f"The service could not store {len(refused) - len(for_good)} of {len(items)} entries for now "
-                f"({later.status}): {later.reason}.",
+                reaction="retry",
+                sentence=f"The service could not store {len(failed) - len(rejected)} of {len(items)} entries for now "
+                f"({first.status}): {first.reason}.",
             )
         return None
 
-    async def _park(self, claim: Claim, item: Item, reply: ServiceResponse[BulkResult]) -> None:
-        parked = refusal_of(item.key, reply)
-        await self._settling.some(claim, delivered=(), parked=(parked,), reply=reply)
+    async def _reject(self, claim: Claim, item: Item, response: ServiceResponse[BulkResult]) -> None:
+        rejected = rejection_of(item.key, response)
+        await self._results.acknowledge_some(claim, delivered=(), rejected=(rejected,), response=response)
 
 
 def _segments(items: Sequence[Item]) -> list[int]:
     return sorted({item.segment for item in items})
 
 
-def _for_good(status: int) -> bool:
+def _is_final(status: int) -> bool:
     return status in {400, 404, 409, 413, 422}
 
 
-def _parked(item: Item, result: BulkItemResult, reply: ServiceResponse[BulkResult]) -> Parked:
-    words = f"The service refuses it ({result.status}): {result.reason}"
-    return replace(refusal_of(item.key, reply), reason=without_places(words), status=result.status)
+def _rejected_item(item: Item, result: BulkItemResult, response: ServiceResponse[BulkResult]) -> Parked:
+    reason = f"The service refuses it ({result.status}): {result.reason}"
+    return replace(rejection_of(item.key, response), reason=without_item_paths(reason), status=result.status)

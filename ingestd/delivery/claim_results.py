@@ -1,4 +1,4 @@
-"""What a lane tells the mirror about its claims, and everybody else about what was settled."""
+"""The results of a lane's claims, reported to the mirror and as events."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ from ingestd.mirror.port import Claim, Deliverable, DeliveryAttempt, Parked
 from ingestd.telemetry.catalogue.delivery import EntriesDelivered, EntriesParked
 from ingestd.telemetry.event import Emit
 
-_KEYS_TOLD = 5
-_PLACE = re.compile(r"(?<![^\s(])/\d+/(\w+)(?=:)")
+_REPORTED_KEYS = 5
+_ITEM_PATH = re.compile(r"(?<![^\s(])/\d+/(\w+)(?=:)")
 
 
-def attempt_of(reply: ServiceResponse[Any], items: int) -> DeliveryAttempt:
-    """A request as the mirror keeps it."""
+def attempt_of(response: ServiceResponse[Any], items: int) -> DeliveryAttempt:
+    """Return the record of a request that the mirror stores."""
     return DeliveryAttempt(
-        operation=reply.operation,
+        operation=response.operation,
         items=items,
-        status=reply.status,
-        milliseconds=round(reply.milliseconds, 3),
-        outcome=reply.outcome.word,
-        sentence=reply.outcome.sentence,
+        status=response.status,
+        milliseconds=round(response.milliseconds, 3),
+        outcome=response.outcome.word,
+        sentence=response.outcome.sentence,
     )
 
 
-def without_places(sentence: str) -> str:
-    """The sentence with ``key`` instead of ``/17/key``: a place in a request means nothing to who looks for a row of a file."""
-    return _PLACE.sub(r"\1", sentence)
+def without_item_paths(sentence: str) -> str:
+    """Return the sentence with ``key`` instead of ``/17/key``: the index in a request means nothing to people."""
+    return _ITEM_PATH.sub(r"\1", sentence)
 
 
-def refusal_of(key: str, reply: ServiceResponse[Any]) -> Parked:
-    """An entry that the service refused for good, by its answer to the request that was about this entry alone."""
-    place = _PLACE.search(reply.outcome.sentence)
+def rejection_of(key: str, response: ServiceResponse[Any]) -> Parked:
+    """Return the rejection of an entry by the response to a request for this entry alone."""
+    path = _ITEM_PATH.search(response.outcome.sentence)
     return Parked(
         key=key,
-        reason=without_places(reply.outcome.sentence),
-        member=place[1] if place else "",
-        status=reply.status,
-        operation=reply.operation,
-        request_id=reply.request_id,
+        reason=without_item_paths(response.outcome.sentence),
+        member=path[1] if path else "",
+        status=response.status,
+        operation=response.operation,
+        request_id=response.request_id,
     )
 
 
 class ClaimResults:
-    """Makes, settles and releases one lane's claims. ``progressed`` is called, in the event loop, after each settled group.
+    """Makes, acknowledges and releases the claims of one lane. ``on_progress`` is called after each acknowledged group.
 
-    A claim lives in memory: one that is neither settled nor released would keep its entries from ever being delivered. So
-    every claim is held here until then, and `release_all` releases those that a failure has left behind.
+    A claim exists only in memory. Entries of a claim that is neither acknowledged nor released are never delivered. So this class
+    keeps every open claim, and `release_all` releases those that a failure has left open.
     """
 
     def __init__(
@@ -61,17 +61,17 @@ class ClaimResults:
         sink: int,
         address: SinkAddress,
         emit: Emit,
-        progressed: Callable[[], None],
+        on_progress: Callable[[], None],
     ) -> None:
         self._mirror = mirror
         self._sink = sink
         self._address = str(address)
         self._emit = emit
         self._claims: dict[int, Claim] = {}
-        self.progressed = progressed
+        self.on_progress = on_progress
 
     async def claim(self, *, max_items: int, max_bytes: int) -> Claim | None:
-        """Claim pending entries; None: there are none."""
+        """Claim pending entries; return None if there are none."""
         claiming = asyncio.create_task(self._claim(max_items=max_items, max_bytes=max_bytes))
         try:
             return await asyncio.shield(claiming)
@@ -86,61 +86,62 @@ class ClaimResults:
             self._claims[id(claim)] = claim
         return claim
 
-    async def needless(self, claim: Claim) -> None:
-        """Settle a claim that nothing has to be sent for."""
+    async def acknowledge_unsent(self, claim: Claim) -> None:
+        """Acknowledge a claim for which nothing has to be sent."""
         await self._mirror.settle(claim)
         self._claims.pop(id(claim), None)
-        self.progressed()
+        self.on_progress()
 
-    async def whole(self, claim: Claim, reply: ServiceResponse[Any]) -> None:
-        """The whole claim was delivered by one request."""
-        await self._mirror.settle(claim, attempt=attempt_of(reply, claim.items))
+    async def acknowledge_all(self, claim: Claim, response: ServiceResponse[Any]) -> None:
+        """Acknowledge a claim that one request delivered as a whole."""
+        await self._mirror.settle(claim, attempt=attempt_of(response, claim.items))
         self._claims.pop(id(claim), None)
-        self._tell_delivered(claim.items, reply)
+        self._report_delivered(claim.items, response)
 
-    async def some(
-        self, claim: Claim, *, delivered: Sequence[str], parked: Sequence[Parked] = (), reply: ServiceResponse[Any]
+    async def acknowledge_some(
+        self, claim: Claim, *, delivered: Sequence[str], rejected: Sequence[Parked] = (), response: ServiceResponse[Any]
     ) -> None:
-        """Some keys of a claim were delivered, some refused for good; ``reply`` to the last request among them."""
-        if not delivered and not parked:
+        """Acknowledge keys of a claim that were delivered or rejected; ``response`` is the last one among them."""
+        if not delivered and not rejected:
             return
         await self._mirror.settle_some(
-            claim, delivered=delivered, parked=parked, attempt=attempt_of(reply, len(delivered) + len(parked))
+            claim, delivered=delivered, parked=rejected, attempt=attempt_of(response, len(delivered) + len(rejected))
         )
-        if parked:
+        if rejected:
             self._emit(
                 EntriesParked(
                     sink=self._address,
-                    entries=len(parked),
-                    keys=tuple(entry.key for entry in parked[:_KEYS_TOLD]),
-                    reason=parked[0].reason,
+                    entries=len(rejected),
+                    keys=tuple(entry.key for entry in rejected[:_REPORTED_KEYS]),
+                    reason=rejected[0].reason,
                 )
             )
-        self._tell_delivered(len(delivered), reply)
+        self._report_delivered(len(delivered), response)
 
-    async def release(self, claim: Claim, reply: ServiceResponse[Any] | None = None) -> None:
-        """Give a claim back; ``reply`` to the request that failed."""
-        await self._mirror.release(claim, attempt=attempt_of(reply, claim.items) if reply is not None else None)
+    async def release(self, claim: Claim, response: ServiceResponse[Any] | None = None) -> None:
+        """Make the rest of a claim pending again; ``response`` is that of the request that failed."""
+        attempt = attempt_of(response, claim.items) if response is not None else None
+        await self._mirror.release(claim, attempt=attempt)
         self._claims.pop(id(claim), None)
 
     async def release_all(self) -> None:
-        """Release the claims that are neither settled nor released; their entries are pending again."""
+        """Release every claim that is neither acknowledged nor released; their entries are pending again."""
         while self._claims:
             _, claim = self._claims.popitem()
             await self._mirror.release(claim)
 
-    async def note(self, reply: ServiceResponse[Any], items: int = 0) -> None:
-        """Keep a request that settles nothing."""
-        await self._mirror.note_attempt(self._sink, attempt_of(reply, items))
+    async def record_attempt(self, response: ServiceResponse[Any], items: int = 0) -> None:
+        """Store a request that acknowledges nothing."""
+        await self._mirror.note_attempt(self._sink, attempt_of(response, items))
 
-    def _tell_delivered(self, entries: int, reply: ServiceResponse[Any]) -> None:
+    def _report_delivered(self, entries: int, response: ServiceResponse[Any]) -> None:
         if entries:
             self._emit(
                 EntriesDelivered(
                     sink=self._address,
                     entries=entries,
-                    operation=reply.operation,
-                    milliseconds=round(reply.milliseconds, 3),
+                    operation=response.operation,
+                    milliseconds=round(response.milliseconds, 3),
                 )
             )
-        self.progressed()
+        self.on_progress()

@@ -1,4 +1,4 @@
-"""How much a lane sends at once, and how patient it is."""
+"""Limits of delivery: how much a lane sends at once, and how long it waits."""
 
 from __future__ import annotations
 
@@ -10,33 +10,35 @@ from ingestd.core.backoff import Backoff
 from ingestd.core.plan import UpdateWith
 
 MissingSink: TypeAlias = Literal["create", "stop"]
-"""What becomes of a sink that the service no longer has: it is created again with everything, or a person is asked."""
+"""If the service no longer has a sink: create it again with all entries, or stop its lane until a person acts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryLimits:
-    """The figures of every lane.
+    """The limits of every lane.
 
-    ``in_flight_at_first`` and ``in_flight_at_most``: requests to the service at the same time, between which it adapts.
-    ``unsettled_bytes``: what is answered, or being asked, but not yet settled, of a lane. ``gather_seconds``: how long an idle
-    lane waits for more before it sends; 0: not at all. ``single_claim_items``: entries claimed at once in the single form.
-    ``create_items`` and ``create_bytes``: what a new sink takes along; the document states no limit for it. ``settle_items`` and
-    ``settle_seconds``: what was delivered in the single form is settled when so many are together or the first of them is so
-    old. ``grace_seconds``: what requests in flight get at shutdown. ``denied_seconds``: after a 401 or a 403, one lane asks
-    again for all within this time.
+    ``in_flight_at_first``, ``in_flight_at_most``: concurrent requests to the service; the number adapts between them.
+    ``unacknowledged_claims``, ``unacknowledged_bytes``: claims of a lane that are sent but not yet acknowledged in the mirror.
+    ``gather_seconds``: how long an idle lane waits for more entries before it sends; 0: it sends at once.
+    ``single_claim_items``, ``single_claim_bytes``: the size of a claim in the single form.
+    ``create_items``, ``create_bytes``: the entries in the request that creates a sink; the interface document has no limit.
+    ``acknowledge_items``, ``acknowledge_seconds``: in the single form, delivered entries are acknowledged in groups of this
+    number, or when the first of them is this old.
+    ``grace_seconds``: how long requests in flight may continue at shutdown.
+    ``denied_seconds``: the longest time after a 401 or a 403 until one lane tries again for all.
     """
 
     in_flight_at_first: int = 1
     in_flight_at_most: int = 32
-    unsettled_claims: int = 16
-    unsettled_bytes: int = 64 * 1024 * 1024
+    unacknowledged_claims: int = 16
+    unacknowledged_bytes: int = 64 * 1024 * 1024
     gather_seconds: float = 0.0
     single_claim_items: int = 2_000
     single_claim_bytes: int = 8 * 1024 * 1024
     create_items: int = 5_000
     create_bytes: int = 4 * 1024 * 1024
-    settle_items: int = 500
-    settle_seconds: float = 0.1
+    acknowledge_items: int = 500
+    acknowledge_seconds: float = 0.1
     grace_seconds: float = 5.0
     denied_seconds: float = 10.0
     update_with: UpdateWith = "mass"

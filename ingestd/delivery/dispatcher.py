@@ -1,4 +1,4 @@
-"""The dispatcher: a lane for every sink that the mirror knows, and one place to wake them and to ask how they stand."""
+"""The dispatcher: creates a lane for each sink of the mirror, wakes the lanes, and reports their status."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ from ingestd.telemetry.event import Emit
 
 
 class Dispatcher:
-    """Delivers what is pending, sink by sink, until cancelled. All methods belong to the event loop's thread.
+    """Delivers pending entries, one lane for each sink, until cancelled. All methods belong to the event loop's thread.
 
-    ``on_settled`` is called with the sink after each entry or group of entries that was settled: what waits for it (a file
-    to be archived) can be looked at again. ``random`` also makes the run's idempotency keys differ from every other run's.
-    ``keep_running`` supervises each lane: an unforeseen exception stops this lane only, and it starts again. ``clock``:
-    seconds that never go back.
+    ``on_acknowledged`` is called with the sink after entries of it were acknowledged in the mirror. ``random`` also makes the
+    idempotency keys of this run unique. ``keep_running`` supervises each lane: an unexpected exception stops only that lane,
+    which starts again. ``clock`` returns monotonic seconds.
     """
 
     def __init__(
@@ -37,9 +36,9 @@ class Dispatcher:
         emit: Emit,
         now: Now,
         random: Random,
-        on_settled: Callable[[SinkAddress], None],
+        on_acknowledged: Callable[[SinkAddress], None],
         keep_running: KeepRunning,
-        pace: DeliveryLimits | None = None,
+        limits: DeliveryLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._keep_running = keep_running
@@ -48,27 +47,29 @@ class Dispatcher:
         self._emit = emit
         self._now = now
         self._random = random
-        self._on_settled = on_settled
-        self._pace = pace or DeliveryLimits()
-        self.governor = Limiter(service=client.address, pace=self._pace, emit=emit, clock=clock, now=now, random=random)
+        self._on_acknowledged = on_acknowledged
+        self._limits = limits or DeliveryLimits()
+        self.limiter = Limiter(
+            service=client.address, limits=self._limits, emit=emit, clock=clock, now=now, random=random
+        )
         self._nonce = f"{now():.6f}-{random():.17f}"
         self._lanes: dict[int, Lane] = {}
-        self._wakes = ChangeSignal()
-        self._looked = -1
-        """The wake after which the mirror was last asked for lanes."""
+        self._wakeups = ChangeSignal()
+        self._checked_at = -1
+        """The generation of the wake-ups when the mirror was last asked for lanes."""
         self.changes = ChangeSignal()
 
     async def run(self) -> None:
-        """Until cancelled; requests in flight then get the pace's grace to end and be settled.
+        """Deliver until cancelled; then requests in flight get `DeliveryLimits.grace_seconds` to complete.
 
         Raises:
-            BaseExceptionGroup: the mirror failed; every lane has been stopped, and `run` may be called again.
+            BaseExceptionGroup: the mirror failed. Every lane has stopped, and `run` may be called again.
         """
         self._lanes = {}
-        self._looked = -1
+        self._checked_at = -1
         async with asyncio.TaskGroup() as lanes:
             while True:
-                known = self._wakes.generation
+                known = self._wakeups.generation
                 for state in await self._mirror.lanes():
                     if state.id not in self._lanes:
                         lane = Lane(
@@ -78,55 +79,55 @@ class Dispatcher:
                             emit=self._emit,
                             now=self._now,
                             random=self._random,
-                            pace=self._pace,
-                            governor=self.governor,
+                            limits=self._limits,
+                            limiter=self.limiter,
                             nonce=self._nonce,
-                            on_settled=partial(self._on_settled, state.address),
-                            changed=self.changes.notify,
+                            on_acknowledged=partial(self._on_acknowledged, state.address),
+                            on_report=self.changes.notify,
                         )
                         lane.wake()
                         self._lanes[state.id] = lane
                         part = f"lane {state.address}"
                         lanes.create_task(self._keep_running(part, lane.run), name=part)
-                self._looked = known
+                self._checked_at = known
                 self.changes.notify()
-                await self._wakes.wait_past(known)
+                await self._wakeups.wait_past(known)
 
     def wake(self, sink: int | None = None) -> None:
-        """Make the lane of a sink (None: of any) look at what became pending; a sink that is new gets a lane."""
+        """Notify the lane of a sink (None: all lanes) of pending entries; a new sink gets a lane."""
         if sink in self._lanes:
             self._lanes[sink].wake()
             return
-        self._wakes.notify()
+        self._wakeups.notify()
         if sink is None:
             for lane in self._lanes.values():
                 lane.wake()
 
     def retry_now(self) -> None:
-        """Make every lane that backs off or is paused try at once; after a mended key or configuration, say."""
-        self.governor.retry_now()
+        """End the wait of every lane that backs off or is paused; after a corrected key or configuration, for example."""
+        self.limiter.retry_now()
         for lane in self._lanes.values():
             lane.retry_now()
 
     def report(self) -> list[LaneReport]:
-        """How every lane stands, by address."""
+        """Return the report of every lane, by address."""
         return sorted((lane.report for lane in self._lanes.values()), key=lambda report: report.sink)
 
-    async def drained(self) -> list[LaneReport]:
-        """Wait until nothing is pending, or all that is left waits for a person; the lanes that are left, paused.
+    async def drain(self) -> list[LaneReport]:
+        """Wait until no entry is pending, or every lane with pending entries is paused; return the reports of those.
 
-        Everything that was committed before the call is taken into account. A lane that backs off is waited for: give
-        the wait a timeout. `run` has to be running.
+        Includes everything that was committed before the call. A lane that backs off delays the end, so callers need a
+        timeout. `run` must be running.
         """
         self.wake()
         while True:
             known = self.changes.generation
-            if self._at_rest():
+            if self._is_at_rest():
                 pending = {state.id for state in await self._mirror.lanes() if state.pending}
                 left = [lane for lane in self._lanes.values() if lane.id in pending]
-                if self._at_rest() and all(lane.report.standing == "paused" for lane in left):
+                if self._is_at_rest() and all(lane.report.status == "paused" for lane in left):
                     return sorted((lane.report for lane in left), key=lambda report: report.sink)
             await self.changes.wait_past(known)
 
-    def _at_rest(self) -> bool:
-        return self._looked == self._wakes.generation and all(lane.at_rest for lane in self._lanes.values())
+    def _is_at_rest(self) -> bool:
+        return self._checked_at == self._wakeups.generation and all(lane.is_at_rest for lane in self._lanes.values())

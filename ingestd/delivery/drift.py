@@ -1,4 +1,4 @@
-"""Reading a sink back: what somebody else did to it is found, told, and answered as configured."""
+"""The drift check: compares a sink with the mirror and handles changes by other programs as configured."""
 
 from __future__ import annotations
 
@@ -30,23 +30,26 @@ _FRAME = {"key": pl.String, "value": pl.String, "data_type": pl.String, "author"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
-    """What came of one sink. ``status`` is None where nothing was ever delivered; ``answered``: entries repaired or adopted."""
+class DriftCheckResult:
+    """The result for one sink.
+
+    ``status``: None if no entry was ever delivered. ``handled``: the number of entries repaired or adopted.
+    """
 
     sink: str
     status: DriftStatus | None
-    answered: int = 0
+    handled: int = 0
 
 
-class Checker:
-    """Checks sinks, each one at a time; several sinks may be checked at once."""
+class DriftChecker:
+    """Checks sinks: several at the same time, but each of them once at a time."""
 
     def __init__(self, *, mirror: Deliverable, drift: DriftKeeper, client: ServiceClient, emit: Emit) -> None:
         self._mirror = mirror
         self._drift = drift
         self._client = client
         self._emit = emit
-        self._busy: defaultdict[SinkAddress, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._locks: defaultdict[SinkAddress, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def check(
         self,
@@ -57,36 +60,36 @@ class Checker:
         remove_added: bool = False,
         unexplained: RemoveUnexplained = "keep",
         doubt: bool = False,
-    ) -> Checked:
-        """Read a sink back, compare it, and do what ``mode`` says about the entries of ``pipelines``.
+    ) -> DriftCheckResult:
+        """Read a sink, compare it with the mirror, and handle the differences of ``pipelines`` by ``mode``.
 
-        ``remove_added``: a repair also removes what others have added. ``unexplained`` and ``doubt``: see
-        `DriftKeeper.end_check`. Memory: a piece of the sink, whatever its size.
+        ``remove_added``: a repair also removes entries that other programs have added. ``unexplained`` and ``doubt``: see
+        `DriftKeeper.end_check`. The memory used does not depend on the size of the sink.
         """
-        async with self._busy[address]:
+        async with self._locks[address]:
             lane = next((lane for lane in await self._mirror.lanes() if lane.address == address), None)
             if lane is None or not lane.sink_id or not lane.adopted:
-                return Checked(sink=str(address), status=None)
-            status = await self._read_back(lane, unexplained, doubt=doubt)
+                return DriftCheckResult(sink=str(address), status=None)
+            status = await self._compare(lane, unexplained, doubt=doubt)
             if status.failure:
                 self._emit(DriftCheckFailed(sink=str(address), sentence=status.failure))
-                return Checked(sink=str(address), status=status)
-            self._tell(address, status, mode)
-            answered = await self._answer(lane, pipelines, mode, remove_added=remove_added) if status.found else 0
-            return Checked(sink=str(address), status=status, answered=answered)
+                return DriftCheckResult(sink=str(address), status=status)
+            self._report(address, status, mode)
+            handled = await self._handle(lane, pipelines, mode, remove_added=remove_added) if status.found else 0
+            return DriftCheckResult(sink=str(address), status=status, handled=handled)
 
-    async def _read_back(self, lane: LaneState, unexplained: RemoveUnexplained, *, doubt: bool) -> DriftStatus:
+    async def _compare(self, lane: LaneState, unexplained: RemoveUnexplained, *, doubt: bool) -> DriftStatus:
         check = await self._drift.begin_check(lane.id)
 
         async def take(rows: list[SignedRow]) -> None:
             await self._drift.show(check, pl.DataFrame(rows, schema=_FRAME, orient="row"))
 
-        failure = "The check was broken off."
+        failure = "The check was interrupted."
         ended = False
         try:
-            reply = await self._client.read_sink(lane.workspace_id, lane.sink_id, take, signed_row_of)
-            failure = reply.outcome.sentence
-            if reply.value is not None:
+            response = await self._client.read_sink(lane.workspace_id, lane.sink_id, take, signed_row_of)
+            failure = response.outcome.sentence
+            if response.value is not None:
                 ended = True
                 return await self._drift.end_check(check, unexplained=unexplained, doubt=doubt)
         finally:
@@ -94,20 +97,20 @@ class Checker:
                 await self._drift.abandon_check(check, failure)
         return DriftStatus(tried_at=0, at=None, entries=0, added=0, changed=0, removed=0, failure=failure)
 
-    async def _answer(self, lane: LaneState, pipelines: Collection[str], mode: Mode, *, remove_added: bool) -> int:
+    async def _handle(self, lane: LaneState, pipelines: Collection[str], mode: Mode, *, remove_added: bool) -> int:
         if mode == "repair":
-            answered = await self._drift.repair(lane.id, pipelines, remove_added=remove_added)
-            if answered:
-                self._emit(DriftRepaired(sink=str(lane.address), entries=answered))
-            return answered
+            handled = await self._drift.repair(lane.id, pipelines, remove_added=remove_added)
+            if handled:
+                self._emit(DriftRepaired(sink=str(lane.address), entries=handled))
+            return handled
         if mode == "adopt":
-            answered = await self._drift.adopt_drift(lane.id, pipelines)
-            if answered:
-                self._emit(DriftAdopted(sink=str(lane.address), entries=answered))
-            return answered
+            handled = await self._drift.adopt_drift(lane.id, pipelines)
+            if handled:
+                self._emit(DriftAdopted(sink=str(lane.address), entries=handled))
+            return handled
         return 0
 
-    def _tell(self, address: SinkAddress, status: DriftStatus, mode: Mode) -> None:
+    def _report(self, address: SinkAddress, status: DriftStatus, mode: Mode) -> None:
         if status.found:
             self._emit(
                 DriftFound(

@@ -1,9 +1,9 @@
-"""Idempotency keys: the same for a request that is sent again because its answer is unknown, never for another intent.
+"""Idempotency keys: equal for a repeated request with an unknown response, different for every other intent.
 
-A hash of the body alone would be wrong. A service keeps its answer to a key for a day and repeats it instead of acting:
-a value that goes from A to B and back to A would be left at B, and a refusal (a quota, say) would be repeated long after
-its cause was removed. So a key also takes in the segments that are sent (one that was settled never comes again), how many
-refusals the lane has met, and, for entries, which run of the daemon it was.
+A hash of the body alone would be wrong. A service stores its response to a key for a day and repeats it instead of acting.
+A value that changes from A to B and back to A would stay at B. A refusal, for example for a quota, would be repeated long
+after its cause is removed. So a key also covers the segments that are sent (an acknowledged segment is never sent again) and the
+number of refusals that the lane received. The key of entries also covers the run of the daemon.
 """
 
 from __future__ import annotations
@@ -13,22 +13,25 @@ from collections.abc import Iterable
 
 
 class IdempotencyKeys:
-    """The keys of one lane. ``nonce`` tells this run of the daemon from every other."""
+    """The idempotency keys of one lane. ``nonce`` identifies this run of the daemon."""
 
     def __init__(self, nonce: str) -> None:
         self._nonce = nonce
         self._refusals = 0
 
-    def refused(self) -> None:
-        """The service has answered with a refusal: what is sent from now on is a new intent."""
+    def record_refusal(self) -> None:
+        """Use new keys from now on, because the service refused a request."""
         self._refusals += 1
 
-    def for_entries(self, place: str, segments: Iterable[int], body: bytes) -> str:
-        """The key of a request with entries of these segments to a sink."""
-        return self._key(self._nonce, place, *map(str, segments), body=body)
+    def for_entries(self, sink: str, segments: Iterable[int], body: bytes) -> str:
+        """Return the key of a request that sends entries of these segments to a sink."""
+        return self._key(self._nonce, sink, *map(str, segments), body=body)
 
     def for_sink(self, address: str, body: bytes) -> str:
-        """The key of a request that creates a sink; the same in a later run, for creating twice is worse than a replay."""
+        """Return the key of a request that creates a sink.
+
+        It is the same in a later run: to create a sink twice is worse than a repeated response.
+        """
         return self._key("sink", address, body=body)
 
     def _key(self, *parts: str, body: bytes) -> str:

@@ -1,4 +1,4 @@
-"""The items of a claim: their ready-made bytes joined without decoding, or taken apart where one of them is refused."""
+"""The items of a claim, as the JSON bytes that the mirror stores, and the bodies of requests made of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RAW = msgspec.json.Decoder(tuple[msgspec.Raw, ...])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One entry of a claim; ``raw`` is its JSON, byte for byte as the mirror has it."""
+    """One entry of a claim; ``raw`` is its JSON exactly as the mirror stores it."""
 
     kind: Kind
     segment: int
@@ -32,20 +32,20 @@ class Item:
     raw: bytes
 
 
-def joined(claim: Claim) -> bytes:
-    """The JSON array of all items of a claim; the parts' arrays are joined as bytes."""
+def claim_body(claim: Claim) -> bytes:
+    """Return the JSON array of all items of a claim, without decoding them."""
     if len(claim.parts) == 1:
         return claim.parts[0].body
     return b"[" + b",".join(part.body.strip()[1:-1] for part in claim.parts) + b"]"
 
 
-def array(items: Iterable[Item]) -> bytes:
-    """The JSON array of some items."""
+def items_body(items: Iterable[Item]) -> bytes:
+    """Return the JSON array of some items."""
     return b"[" + b",".join(item.raw for item in items) + b"]"
 
 
-def taken_apart(claim: Claim) -> list[Item]:
-    """The items of a claim, in its order."""
+def split_items(claim: Claim) -> list[Item]:
+    """Return the items of a claim, in its order."""
     items: list[Item] = []
     for part in claim.parts:
         for raw in _RAW.decode(part.body):
@@ -64,7 +64,7 @@ def taken_apart(claim: Claim) -> list[Item]:
     return items
 
 
-def halves(items: Sequence[Item]) -> tuple[Sequence[Item], Sequence[Item]]:
-    """Two halves of at least two items."""
+def split_in_half(items: Sequence[Item]) -> tuple[Sequence[Item], Sequence[Item]]:
+    """Return the two halves of at least two items."""
     middle = len(items) // 2
     return items[:middle], items[middle:]

@@ -1,7 +1,7 @@
-"""A lane: one sink's delivery, from the first pending entry to the last, over every obstacle on the way.
+"""A lane: delivery of one sink's pending entries, with waits while it is blocked.
 
-It waits for signals only: a wake when it is idle, an answer while it delivers, the end of a wait when it backs off. An
-idle lane sends at once; what arrives while its requests are in flight is the next batch.
+A lane waits only for signals: a wake-up while idle, a response while delivering, and a timer while blocked. An idle lane sends
+at once. Entries that become pending while its requests are in flight form the next batch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ingestd.delivery.claim_results import ClaimResults
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.idempotency import IdempotencyKeys
 from ingestd.delivery.limiter import Limiter, Permit
-from ingestd.delivery.report import LaneReport, Standing
+from ingestd.delivery.report import LaneReport, LaneStatus
 from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.delivery.single import SingleForm
 from ingestd.delivery.sink_resolver import SinkResolver
@@ -32,7 +32,10 @@ from ingestd.telemetry.event import Emit
 
 
 class Lane:
-    """Delivers what is pending of one sink. ``changed`` is called whenever the report changes, ``on_settled`` after settling."""
+    """Delivers the pending entries of one sink.
+
+    ``on_report`` is called when the report changes, ``on_acknowledged`` after entries are acknowledged in the mirror.
+    """
 
     def __init__(
         self,
@@ -43,11 +46,11 @@ class Lane:
         emit: Emit,
         now: Now,
         random: Random,
-        pace: DeliveryLimits,
-        governor: Limiter,
+        limits: DeliveryLimits,
+        limiter: Limiter,
         nonce: str,
-        on_settled: Callable[[], None],
-        changed: Callable[[], None],
+        on_acknowledged: Callable[[], None],
+        on_report: Callable[[], None],
     ) -> None:
         self.id = state.id
         self._address = state.address
@@ -56,383 +59,382 @@ class Lane:
         self._emit = emit
         self._now = now
         self._random = random
-        self._pace = pace
-        self._governor = governor
-        self._on_settled = on_settled
-        self._changed = changed
+        self._limits = limits
+        self._limiter = limiter
+        self._on_acknowledged = on_acknowledged
+        self._on_report = on_report
         self._keys = IdempotencyKeys(f"{nonce}/{state.id}")
-        self._settling = ClaimResults(
-            mirror=mirror, sink=state.id, address=state.address, emit=emit, progressed=self._progressed
+        self._results = ClaimResults(
+            mirror=mirror, sink=state.id, address=state.address, emit=emit, on_progress=self._on_progress
         )
-        self._opening = SinkResolver(
+        self._resolver = SinkResolver(
             mirror=mirror,
             client=client,
             address=state.address,
             emit=emit,
-            settling=self._settling,
+            results=self._results,
             keys=self._keys,
-            governor=governor,
-            pace=pace,
+            limiter=limiter,
+            limits=limits,
         )
         self._form: BulkForm | SingleForm | None = None
-        self._place: ResolvedSink | None = None
-        self._obstacle: Blocker | None = None
-        self._most_bytes: int | None = None
+        self._sink: ResolvedSink | None = None
+        self._blocker: Blocker | None = None
+        self._max_bytes: int | None = None
         self._permit: Permit | None = None
-        self._unsettled_bytes = 0
-        self._wakes = ChangeSignal()
-        self._looked = -1
-        """The wake after which the mirror was last asked for pending entries."""
+        self._unacknowledged_bytes = 0
+        self._wakeups = ChangeSignal()
+        self._checked_at = -1
+        """The generation of the wake-ups when the mirror was last asked for pending entries."""
         self._retry = ChangeSignal()
         self._failures = 0
-        self._trouble = ""
-        # An earlier run of the daemon may have left a note behind.
-        self._noted = True
-        self._report = LaneReport(sink=state.address, standing="idle", since=now())
+        self._reason = ""
+        """Why the lane is blocked; empty: it is not."""
+        # An earlier run of the daemon may have stored a reason.
+        self._is_reason_stored = True
+        self._report = LaneReport(sink=state.address, status="idle", since=now())
 
     @property
     def report(self) -> LaneReport:
-        """How the lane stands now."""
+        """The current report of the lane."""
         return self._report
 
     @property
-    def at_rest(self) -> bool:
-        """Nothing will happen by itself soon: idle without a wake to answer, or paused."""
-        standing = self._report.standing
-        return standing == "paused" or (standing == "idle" and self._looked == self._wakes.generation)
+    def is_at_rest(self) -> bool:
+        """Whether nothing happens soon without a signal: the lane is paused, or idle with no unhandled wake-up."""
+        status = self._report.status
+        return status == "paused" or (status == "idle" and self._checked_at == self._wakeups.generation)
 
     def wake(self) -> None:
-        """Something became pending. An idle lane looks at once; a waiting one keeps to its wait."""
-        self._wakes.notify()
+        """Notify the lane of pending entries. An idle lane checks at once; a blocked lane completes its wait."""
+        self._wakeups.notify()
 
     def retry_now(self) -> None:
         """End the wait of a lane that is paused or backs off."""
         self._retry.notify()
 
     async def run(self) -> None:
-        """Deliver until cancelled; requests in flight then get the pace's grace to end and be settled.
+        """Deliver until cancelled; then requests in flight get `DeliveryLimits.grace_seconds` to complete.
 
-        May be called again after it has raised: nothing stays claimed.
+        May be called again after it has raised: no entry stays claimed.
 
         Raises:
-            MirrorError: the mirror failed in another way than by a full disk.
+            MirrorError: the mirror failed, except by a full disk.
         """
-        self._place = None
+        self._sink = None
         try:
             await self._run()
         except Exception as error:
             since = self._now()
-            sentence = (
-                f"Delivery failed unexpectedly ({one_line(error)}) and starts again by itself. The log says more."
-            )
-            self._set(LaneReport(sink=self._address, standing="paused", since=since, sentence=sentence))
+            sentence = f"Delivery failed unexpectedly ({one_line(error)}) and restarts automatically. See the log."
+            self._set_report(LaneReport(sink=self._address, status="paused", since=since, sentence=sentence))
             raise
         finally:
-            await self._settling.release_all()
+            await self._results.release_all()
 
     async def _run(self) -> None:
         while True:
             await self._wait_for_turn()
-            self._looked = self._wakes.generation
+            self._checked_at = self._wakeups.generation
             try:
-                obstacle = await self._try_work()
+                blocker = await self._deliver_until_blocked()
             finally:
-                self._governor.probe_over(self)
-            if obstacle is not None:
-                await self._wait_out(obstacle)
-            elif self._looked == self._wakes.generation:
-                await self._no_trouble()
-                self._stand("idle")
-                self._changed()
-                await self._wakes.wait_past(self._looked)
-                if self._pace.gather_seconds:
-                    await asyncio.sleep(self._pace.gather_seconds)
+                self._limiter.end_turn(self)
+            if blocker is not None:
+                await self._handle_blocker(blocker)
+            elif self._checked_at == self._wakeups.generation:
+                await self._clear_reason()
+                self._set_status("idle")
+                self._on_report()
+                await self._wakeups.wait_past(self._checked_at)
+                if self._limits.gather_seconds:
+                    await asyncio.sleep(self._limits.gather_seconds)
 
-    async def _try_work(self) -> Blocker | None:
-        """Work; a full disk is an obstacle like others, and what was claimed is released."""
-        obstacle: Blocker | None = None
+    async def _deliver_until_blocked(self) -> Blocker | None:
+        """Deliver; a full disk becomes a blocker, and open claims are released."""
+        blocker: Blocker | None = None
         try:
-            obstacle = await self._work()
+            blocker = await self._resolve_and_deliver()
         except* MirrorFull as full:
-            await self._settling.release_all()
-            obstacle = Blocker(way="retry", sentence=str(next(leaves(full))))
-        return obstacle
+            await self._results.release_all()
+            blocker = Blocker(reaction="retry", sentence=str(next(leaves(full))))
+        return blocker
 
-    # ------------------------------------------------------------------------------------------------ working
+    # --------------------------------------------------------------------------------------------- delivering
 
-    async def _work(self) -> Blocker | None:
-        """Deliver until nothing is left to claim, or something is in the way."""
-        if self._place is None:
+    async def _resolve_and_deliver(self) -> Blocker | None:
+        """Deliver until no pending entry is left or the lane is blocked."""
+        if self._sink is None:
             state = await self._mirror.lane(self.id)
             if state is None or not state.pending:
                 return None
-            self._stand("delivering")
-            opened = await self._open(state)
-            if not isinstance(opened, ResolvedSink):
-                return opened
-            self._settle_in(opened)
+            self._set_status("delivering")
+            resolved = await self._resolve(state)
+            if not isinstance(resolved, ResolvedSink):
+                return resolved
+            self._use_sink(resolved)
         return await self._deliver()
 
-    def _settle_in(self, place: ResolvedSink) -> None:
-        self._place = place
-        if place.bulk is None:
+    def _use_sink(self, sink: ResolvedSink) -> None:
+        self._sink = sink
+        if sink.bulk is None:
             self._form = SingleForm(
                 client=self._client,
-                place=place,
-                settling=self._settling,
+                sink=sink,
+                results=self._results,
                 keys=self._keys,
-                governor=self._governor,
-                pace=self._pace,
-                stopped=self._meet,
+                limiter=self._limiter,
+                limits=self._limits,
+                on_blocked=self._on_blocked,
             )
         else:
             self._form = BulkForm(
                 client=self._client,
-                place=place,
-                settling=self._settling,
+                sink=sink,
+                results=self._results,
                 keys=self._keys,
-                governor=self._governor,
-                narrowed=self._narrow,
-                stopped=self._meet,
+                limiter=self._limiter,
+                on_too_large=self._on_too_large,
+                on_blocked=self._on_blocked,
             )
 
-    def _meet(self, obstacle: Blocker) -> None:
-        """Something is in the way: begin nothing more. The first obstacle counts; others are of the same making."""
-        self._obstacle = self._obstacle or obstacle
+    def _on_blocked(self, blocker: Blocker) -> None:
+        """Start nothing more. The first blocker counts; later ones have the same cause."""
+        self._blocker = self._blocker or blocker
 
     async def _deliver(self) -> Blocker | None:
         in_flight: set[asyncio.Task[None]] = set()
-        self._obstacle = None
+        self._blocker = None
         try:
             while True:
-                self._looked = self._wakes.generation
-                crowded = await self._fill(in_flight)
-                if not in_flight and (not crowded or not self._may_send()):
-                    return self._obstacle
-                for task in await self._next_done(in_flight, crowded=crowded):
+                self._checked_at = self._wakeups.generation
+                needs_permit = await self._send_claims(in_flight)
+                if not in_flight and (not needs_permit or not self._can_send()):
+                    return self._blocker
+                for task in await self._wait_for_next(in_flight, needs_permit=needs_permit):
                     in_flight.discard(task)
                     task.result()
         finally:
-            self._give_back_permit()
-            await self._end(in_flight)
+            self._release_permit()
+            await self._finish(in_flight)
 
-    async def _fill(self, in_flight: set[asyncio.Task[None]]) -> bool:
-        """Send what can be sent now. Whether more could be, were there a place among the requests to the service."""
-        while self._may_send() and self._has_room(in_flight):
-            if not self._enter():
+    async def _send_claims(self, in_flight: set[asyncio.Task[None]]) -> bool:
+        """Send what can be sent now; return whether more could be sent with another permit."""
+        while self._can_send() and self._has_room(in_flight):
+            if not self._try_acquire():
                 return True
             claim = await self._claim()
             if claim is None:
-                self._give_back_permit()
+                self._release_permit()
                 return False
-            if not self._may_send():
-                # It was met while the claim was made.
-                self._give_back_permit()
-                await self._settling.release(claim)
+            if not self._can_send():
+                # The lane was blocked while the claim was made.
+                self._release_permit()
+                await self._results.release(claim)
                 return False
-            self._stand("delivering")
+            self._set_status("delivering")
             permit, self._permit = self._permit, None
             sending = asyncio.create_task(self._send(claim, permit), name=f"delivery to {self._address}")
             if permit is not None:
-                permit.give_back_after(sending)
+                permit.release_after(sending)
             in_flight.add(sending)
         return False
 
-    def _may_send(self) -> bool:
-        """The sink is known and nothing is in the way."""
-        return self._obstacle is None and self._place is not None
+    def _can_send(self) -> bool:
+        """Return whether the sink is resolved and the lane is not blocked."""
+        return self._blocker is None and self._sink is not None
 
     def _has_room(self, in_flight: set[asyncio.Task[None]]) -> bool:
-        """Another claim may be out. After a failure one goes ahead to see whether the way is free."""
+        """Return whether another claim may be sent. After a failure, a single claim probes the service."""
         if self._failures:
             return not in_flight
         if isinstance(self._form, SingleForm):
-            # A second one, so that no place stays empty while the last entries of the first are under way.
+            # A second claim, so that no permit is unused while the last entries of the first one are in flight.
             return len(in_flight) < 2
-        most = self._governor.limit + self._pace.unsettled_claims
-        return len(in_flight) < most and self._unsettled_bytes < self._pace.unsettled_bytes
+        most = self._limiter.limit + self._limits.unacknowledged_claims
+        return len(in_flight) < most and self._unacknowledged_bytes < self._limits.unacknowledged_bytes
 
-    def _enter(self) -> bool:
-        """In bulk a claim is a request and needs a place before it is made, so that what comes meanwhile goes along."""
+    def _try_acquire(self) -> bool:
+        """Acquire a permit in bulk, before the claim is made: it then covers everything that is pending when it is sent."""
         if isinstance(self._form, BulkForm) and self._permit is None:
-            self._permit = self._governor.try_enter()
+            self._permit = self._limiter.try_acquire()
             return self._permit is not None
         return True
 
-    def _give_back_permit(self) -> None:
+    def _release_permit(self) -> None:
         if self._permit is not None:
             permit, self._permit = self._permit, None
-            permit.give_back()
+            permit.release()
 
     async def _claim(self) -> Claim | None:
-        bulk = self._place.bulk if self._place is not None else None
+        bulk = self._sink.bulk if self._sink is not None else None
         if bulk is None:
-            items, size = self._pace.single_claim_items, self._pace.single_claim_bytes
+            items, size = self._limits.single_claim_items, self._limits.single_claim_bytes
         else:
-            items, size = bulk.max_items, min(bulk.max_bytes, self._most_bytes or bulk.max_bytes)
-        return await self._settling.claim(max_items=items, max_bytes=size)
+            items, size = bulk.max_items, min(bulk.max_bytes, self._max_bytes or bulk.max_bytes)
+        return await self._results.claim(max_items=items, max_bytes=size)
 
     async def _send(self, claim: Claim, permit: Permit | None) -> None:
         form = self._form
         size = sum(len(part.body) for part in claim.parts)
-        self._unsettled_bytes += size
+        self._unacknowledged_bytes += size
         try:
             if isinstance(form, BulkForm) and permit is not None:
                 await form.send(claim, permit)
             elif isinstance(form, SingleForm):
                 await form.send(claim)
             else:
-                raise AssertionError("a lane sends only after it was opened, and in bulk with a permit")
+                raise AssertionError("a lane sends only after its sink is resolved, and in bulk with a permit")
         finally:
-            self._unsettled_bytes -= size
-        if isinstance(form, SingleForm) and form.announced and self._obstacle is None:
-            # The service has learned bulk meanwhile: find out how much it takes.
-            self._place = None
+            self._unacknowledged_bytes -= size
+        if isinstance(form, SingleForm) and form.is_bulk_announced and self._blocker is None:
+            # The service offers bulk now: resolve the sink again to learn its limits.
+            self._sink = None
 
-    async def _next_done(self, in_flight: set[asyncio.Task[None]], *, crowded: bool) -> set[asyncio.Task[None]]:
-        """The claims that ended next; none where new work or a place came first and another request may be sent."""
-        if not crowded and (not self._may_send() or not self._has_room(in_flight)):
+    async def _wait_for_next(
+        self, in_flight: set[asyncio.Task[None]], *, needs_permit: bool
+    ) -> set[asyncio.Task[None]]:
+        """Wait until a claim ends, or until another one can be sent; return the claims that ended."""
+        if not needs_permit and (not self._can_send() or not self._has_room(in_flight)):
             done, _ = await asyncio.wait(in_flight, return_when=asyncio.FIRST_COMPLETED)
             return done
-        coming: asyncio.Task[object] = asyncio.create_task(
-            self._place_free() if crowded else self._wakes.wait_past(self._looked)
+        signal: asyncio.Task[object] = asyncio.create_task(
+            self._acquire_permit() if needs_permit else self._wakeups.wait_past(self._checked_at)
         )
         try:
-            await asyncio.wait({*in_flight, coming}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({*in_flight, signal}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            coming.cancel()
-            await asyncio.wait({coming})
+            signal.cancel()
+            await asyncio.wait({signal})
         return {task for task in in_flight if task.done()}
 
-    async def _place_free(self) -> None:
-        self._permit = await self._governor.enter()
+    async def _acquire_permit(self) -> None:
+        self._permit = await self._limiter.acquire()
 
     # ---------------------------------------------------------------------------------------------- stopping
 
-    async def _open(self, state: LaneState) -> ResolvedSink | Blocker | None:
-        opening = asyncio.create_task(self._opening.open(state), name=f"opening of {self._address}")
+    async def _resolve(self, state: LaneState) -> ResolvedSink | Blocker | None:
+        resolving = asyncio.create_task(self._resolver.resolve(state), name=f"resolution of {self._address}")
         try:
-            return await asyncio.shield(opening)
+            return await asyncio.shield(resolving)
         finally:
-            # Looking for a sink and reading it can be dropped at any time; one that is being created is let come to be.
-            await _within(self._pace.grace_seconds if self._opening.creating else 0.0, {opening})
+            # A lookup or a read of a sink can be cancelled at any time; the creation of a sink may complete.
+            await _finish_within(self._limits.grace_seconds if self._resolver.is_creating else 0.0, {resolving})
 
-    async def _end(self, in_flight: set[asyncio.Task[None]]) -> None:
-        """Let requests in flight end within the grace, then drop them; what they carried is settled or stays pending."""
+    async def _finish(self, in_flight: set[asyncio.Task[None]]) -> None:
+        """Let requests in flight complete within the grace, then cancel them; entries without a response stay pending."""
         if isinstance(self._form, SingleForm) and in_flight:
             self._form.close()
-        await _within(self._pace.grace_seconds, in_flight)
+        await _finish_within(self._limits.grace_seconds, in_flight)
         for task in in_flight:
             if not task.cancelled():
-                task.exception()  # the first failure ends the lane; others are of the same making
+                task.exception()  # the first failure ends the lane; later ones have the same cause
 
-    # ------------------------------------------------------------------------------------------------ trouble
+    # ----------------------------------------------------------------------------------------------- blocked
 
     async def _wait_for_turn(self) -> None:
-        """While the service is away, or denies access, only one asks, for all lanes."""
+        """Wait while the service is away or denies access, until it is this lane's turn to try for all lanes."""
         while True:
-            known = self._governor.changes.generation
-            wait = self._governor.turn(self, self._address.workspace)
+            known = self._limiter.changes.generation
+            wait = self._limiter.request_turn(self, self._address.workspace)
             if wait is None:
                 return
-            since = self._report.since if self._trouble else self._now()
-            self._trouble = wait.sentence
-            await self._wait_because(wait.standing, since=since, until=wait.until)
-            await self._governor.turn_changed(known, wait)
+            since = self._report.since if self._reason else self._now()
+            self._reason = wait.sentence
+            await self._report_blocked(wait.status, since=since, until=wait.until)
+            await self._limiter.wait_for_turn(known, wait)
 
-    async def _wait_out(self, obstacle: Blocker) -> None:
+    async def _handle_blocker(self, blocker: Blocker) -> None:
         known = self._retry.generation
         self._failures += 1
-        if obstacle.way == "reopen":
-            self._place = None
+        if blocker.reaction == "reopen":
+            self._sink = None
             if self._failures == 1:
                 return
-        paused = obstacle.way == "pause"
-        if paused:
-            self._place = None
-        if paused and obstacle.denied:
-            # The governor knows when it is whose turn to ask again.
-            self._governor.deny(obstacle.denied, self._address.workspace, obstacle.sentence)
-            if not self._trouble:
-                self._tell(obstacle, self._pace.denied_seconds, self._now(), paused=True)
+        is_paused = blocker.reaction == "pause"
+        if is_paused:
+            self._sink = None
+        if is_paused and blocker.denied:
+            # The limiter decides which lane tries again.
+            self._limiter.record_denial(blocker.denied, self._address.workspace, blocker.sentence)
+            if not self._reason:
+                self._log_blocker(blocker, self._limits.denied_seconds, self._now(), is_paused=True)
             return
-        backoff = self._pace.pause if paused else self._pace.retry
+        backoff = self._limits.pause if is_paused else self._limits.retry
         seconds = backoff.delay(self._failures, self._random())
-        if obstacle.retry_after_seconds is not None:
-            # Not a moment before the service asks for; the jitter keeps senders apart that were told the same.
-            seconds = obstacle.retry_after_seconds + self._pace.retry.delay(1, self._random())
-        since = self._report.since if self._trouble else self._now()
-        self._trouble = obstacle.sentence
-        self._tell(obstacle, seconds, since, paused=paused)
-        await self._wait_because("paused" if paused else "backing off", since=since, until=self._now() + seconds)
+        if blocker.retry_after_seconds is not None:
+            # Never earlier than the service requests; the jitter separates senders with the same Retry-After.
+            seconds = blocker.retry_after_seconds + self._limits.retry.delay(1, self._random())
+        since = self._report.since if self._reason else self._now()
+        self._reason = blocker.sentence
+        self._log_blocker(blocker, seconds, since, is_paused=is_paused)
+        await self._report_blocked("paused" if is_paused else "backing off", since=since, until=self._now() + seconds)
         await self._retry.wait_past(known, seconds=seconds)
 
-    async def _wait_because(self, standing: Literal["backing off", "paused"], *, since: float, until: float) -> None:
-        """Report the trouble, once it is kept where `ingestd status` finds it."""
-        self._noted = True
-        trouble = Trouble(standing=standing, sentence=self._trouble, since=since, until=until)
+    async def _report_blocked(self, status: Literal["backing off", "paused"], *, since: float, until: float) -> None:
+        """Report the reason, after it is stored for `ingestd status`."""
+        self._is_reason_stored = True
+        reason = self._reason
         with contextlib.suppress(MirrorFull):
-            await self._mirror.note_trouble(self.id, trouble)
-        self._set(
-            LaneReport(sink=self._address, standing=standing, since=since, until=until, sentence=trouble.sentence)
-        )
+            await self._mirror.note_trouble(
+                self.id, Trouble(standing=status, sentence=reason, since=since, until=until)
+            )
+        self._set_report(LaneReport(sink=self._address, status=status, since=since, until=until, sentence=reason))
 
-    async def _no_trouble(self) -> None:
-        self._trouble = ""
-        if self._noted:
+    async def _clear_reason(self) -> None:
+        self._reason = ""
+        if self._is_reason_stored:
             with contextlib.suppress(MirrorFull):
                 await self._mirror.note_trouble(self.id, None)
-                self._noted = False
+                self._is_reason_stored = False
 
-    def _tell(self, obstacle: Blocker, seconds: float, since: float, *, paused: bool) -> None:
+    def _log_blocker(self, blocker: Blocker, seconds: float, since: float, *, is_paused: bool) -> None:
         seconds = round(seconds, 3)
-        if paused:
+        if is_paused:
             self._emit(
-                DeliveryPaused(
-                    sink=str(self._address), sentence=obstacle.sentence, seconds=seconds, since=moment(since)
-                )
+                DeliveryPaused(sink=str(self._address), sentence=blocker.sentence, seconds=seconds, since=moment(since))
             )
         else:
             self._emit(
                 DeliveryDelayed(
                     sink=str(self._address),
-                    sentence=obstacle.sentence,
+                    sentence=blocker.sentence,
                     seconds=seconds,
                     failures=self._failures,
                     since=moment(since),
                 )
             )
 
-    def _progressed(self) -> None:
-        """Something was settled: whatever was in the way is over."""
+    def _on_progress(self) -> None:
+        """Unblock the lane, because entries were acknowledged."""
         self._failures = 0
-        self._governor.admit(self._address.workspace)
-        if self._trouble:
-            self._trouble = ""
+        self._limiter.clear_denial(self._address.workspace)
+        if self._reason:
+            self._reason = ""
             self._emit(DeliveryResumed(sink=str(self._address), since=moment(self._report.since)))
-            self._set(LaneReport(sink=self._address, standing="delivering", since=self._now()))
-        self._on_settled()
+            self._set_report(LaneReport(sink=self._address, status="delivering", since=self._now()))
+        self._on_acknowledged()
 
-    def _narrow(self, max_bytes: int) -> None:
-        if self._most_bytes is not None and self._most_bytes <= max_bytes:
+    def _on_too_large(self, max_bytes: int) -> None:
+        if self._max_bytes is not None and self._max_bytes <= max_bytes:
             return
-        self._most_bytes = max_bytes
-        self._emit(BatchNarrowed(sink=str(self._address), max_bytes=self._most_bytes))
+        self._max_bytes = max_bytes
+        self._emit(BatchNarrowed(sink=str(self._address), max_bytes=self._max_bytes))
 
-    def _stand(self, standing: Standing) -> None:
-        """Take a standing; trouble is told on until something was settled."""
+    def _set_status(self, status: LaneStatus) -> None:
+        """Set the status; the reason of a blocker is reported until entries are acknowledged."""
         report = self._report
-        if standing != report.standing or report.until is not None:
-            since = report.since if self._trouble else self._now()
-            self._set(LaneReport(sink=self._address, standing=standing, since=since, sentence=self._trouble))
+        if status != report.status or report.until is not None:
+            since = report.since if self._reason else self._now()
+            self._set_report(LaneReport(sink=self._address, status=status, since=since, sentence=self._reason))
 
-    def _set(self, report: LaneReport) -> None:
+    def _set_report(self, report: LaneReport) -> None:
         self._report = report
-        self._changed()
+        self._on_report()
 
 
-async def _within(seconds: float, tasks: set[asyncio.Task[Any]]) -> None:
-    """Give tasks so long to end, then cancel them and see them end."""
+async def _finish_within(seconds: float, tasks: set[asyncio.Task[Any]]) -> None:
+    """Wait at most ``seconds`` for tasks, then cancel them and wait for their end."""
     if running := {task for task in tasks if not task.done()}:
         _, late = await asyncio.wait(running, timeout=seconds)
         for task in late:

@@ -1,7 +1,7 @@
-"""How hard one service is pressed, by all lanes together: how many requests, how often, and whether it is there at all.
+"""Limits the load on one service, for all lanes together: concurrent requests, request rate, and waits during an outage.
 
-The rules are `ingestd.core.concurrency`, `ingestd.core.rate` and `ingestd.core.breaker`; here they meet the clock, and whoever
-has to wait stands in line. All methods belong to the event loop's thread.
+The rules are pure: `ingestd.core.concurrency`, `ingestd.core.rate` and `ingestd.core.breaker`. This module applies them to the
+clock and queues the callers that have to wait. All methods belong to the event loop's thread.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from ingestd.telemetry.event import Emit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """Why a lane must not ask now, with the sentence of the last try.
+    """Why a lane must not send requests now, with the sentence of the last attempt.
 
-    ``until``: when the service is asked again (seconds since the epoch); ``seconds``: how long that is from now, None while
-    another lane asks. ``standing``: the service is away, or it denies access.
+    ``status``: the service is away (backing off), or it denies access (paused). ``until``: when the service is tried again, in
+    seconds since the epoch. ``seconds``: the time from now until then; None while another lane tries.
     """
 
-    standing: Literal["backing off", "paused"]
+    status: Literal["backing off", "paused"]
     until: float
     seconds: float | None
     sentence: str
@@ -41,246 +41,250 @@ class Wait:
 
 @dataclass(slots=True, kw_only=True)
 class _Denial:
-    """The service denies access until somebody acts; ``asker`` finds out for all whether it still does."""
+    """The service denies access until a person acts; ``prober`` is the lane that tries again for all."""
 
     until: float
     sentence: str
-    asker: object = None
+    prober: object = None
 
 
 class Permit:
-    """A place among the requests in flight; given back once, however often it is told."""
+    """Permission for one request in flight. A second release has no effect."""
 
-    __slots__ = ("_leave",)
+    __slots__ = ("_on_release",)
 
-    def __init__(self, leave: Callable[[], None]) -> None:
-        self._leave: Callable[[], None] | None = leave
+    def __init__(self, on_release: Callable[[], None]) -> None:
+        self._on_release: Callable[[], None] | None = on_release
 
-    def give_back(self) -> None:
-        """The request has ended."""
-        if self._leave is not None:
-            leave, self._leave = self._leave, None
-            leave()
+    def release(self) -> None:
+        """Release the permit, because the request has ended."""
+        if self._on_release is not None:
+            on_release, self._on_release = self._on_release, None
+            on_release()
 
-    def give_back_after(self, task: asyncio.Task[None]) -> None:
-        """Give it back when the task has ended; a task that is cancelled before its first step can't do so itself."""
-        task.add_done_callback(lambda _: self.give_back())
+    def release_after(self, task: asyncio.Task[None]) -> None:
+        """Release the permit when the task ends, even if the task is cancelled before its first step."""
+        task.add_done_callback(lambda _: self.release())
 
 
 class Limiter:
-    """The governor of one service. ``clock`` never goes back; ``now`` is the wall clock, for reports."""
+    """The limits of one service. ``clock`` is monotonic; ``now`` is the wall clock, for reports."""
 
     def __init__(
-        self, *, service: str, pace: DeliveryLimits, emit: Emit, clock: Callable[[], float], now: Now, random: Random
+        self, *, service: str, limits: DeliveryLimits, emit: Emit, clock: Callable[[], float], now: Now, random: Random
     ) -> None:
         self._service = service
         self._emit = emit
         self._clock = clock
         self._now = now
         self._random = random
-        self._backoff: Backoff = pace.retry
-        self._denied_seconds = pace.denied_seconds
+        self._backoff: Backoff = limits.retry
+        self._denied_seconds = limits.denied_seconds
         self._denials: dict[str, _Denial] = {}
-        """By workspace; the one of the service as a whole under an empty name."""
+        """By workspace; the denial of the whole service has an empty name."""
         self._prober: object = None
-        self._concurrency = Concurrency(at_most=pace.in_flight_at_most, allowed=float(pace.in_flight_at_first))
+        self._concurrency = Concurrency(at_most=limits.in_flight_at_most, allowed=float(limits.in_flight_at_first))
         self._rate = Rate()
         self._breaker = Breaker()
         self._away_since = 0.0
         self._sentence = ""
         self._in_flight = 0
-        self._line: deque[asyncio.Future[None]] = deque()
+        self._queue: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self.changes = ChangeSignal()
 
     @property
     def limit(self) -> int:
-        """How many requests may be in flight now."""
+        """The number of requests that may be in flight now."""
         return self._concurrency.limit
 
     @property
     def rate(self) -> Rate:
-        """How often the service may be asked, as far as is known."""
+        """The request rate that the service accepts, as far as it is known."""
         return self._rate
 
-    # ------------------------------------------------------------------------------------------------- in line
+    # -------------------------------------------------------------------------------------------------- permits
 
-    def try_enter(self) -> Permit | None:
-        """A place, if one is free at once and nobody stands in line for it."""
-        if self._line or self._wait_seconds() != 0:
+    def try_acquire(self) -> Permit | None:
+        """Return a permit if one is available now and no caller waits for it."""
+        if self._queue or self._wait_seconds() != 0:
             return None
-        return self._take()
+        return self._grant()
 
-    async def enter(self) -> Permit:
-        """A place, as soon as there is one; first come, first served."""
-        permit = self.try_enter()
+    async def acquire(self) -> Permit:
+        """Wait for a permit; callers get theirs in the order of their calls."""
+        permit = self.try_acquire()
         if permit is not None:
             return permit
-        turn = asyncio.get_running_loop().create_future()
-        self._line.append(turn)
-        self._call_next()
+        granted = asyncio.get_running_loop().create_future()
+        self._queue.append(granted)
+        self._grant_queued()
         try:
-            await turn
+            await granted
         except asyncio.CancelledError:
-            if turn in self._line:
-                self._line.remove(turn)
+            if granted in self._queue:
+                self._queue.remove(granted)
             else:
-                self._leave()
+                self._release()
             raise
-        return Permit(self._leave)
+        return Permit(self._release)
 
-    def again(self) -> None:
-        """One more request follows under the same permit."""
-        self._rate = self._rate.sent(self._clock())
+    def record_request(self) -> None:
+        """Count a further request under a permit that was used already."""
+        self._rate = self._rate.after_request(self._clock())
 
-    def _take(self) -> Permit:
+    def _grant(self) -> Permit:
         self._in_flight += 1
-        self._rate = self._rate.sent(self._clock())
-        return Permit(self._leave)
+        self._rate = self._rate.after_request(self._clock())
+        return Permit(self._release)
 
-    def _leave(self) -> None:
+    def _release(self) -> None:
         self._in_flight -= 1
-        self._call_next()
+        self._grant_queued()
 
     def _wait_seconds(self) -> float | None:
-        """0: a request may go. None: when another one ends."""
+        """Return the seconds until the next request; None: it must wait until another request ends."""
         if self._in_flight >= self._concurrency.limit:
             return None
         return self._rate.wait_seconds(self._clock())
 
-    def _call_next(self) -> None:
-        while self._line and (wait := self._wait_seconds()) is not None:
+    def _grant_queued(self) -> None:
+        while self._queue and (wait := self._wait_seconds()) is not None:
             if wait > 0:
                 if self._timer is None or self._timer.cancelled():
-                    self._timer = asyncio.get_running_loop().call_later(wait, self._due)
+                    self._timer = asyncio.get_running_loop().call_later(wait, self._on_timer)
                 return
-            turn = self._line.popleft()
-            if not turn.cancelled():
-                self._take()
-                turn.set_result(None)
+            granted = self._queue.popleft()
+            if not granted.cancelled():
+                self._grant()
+                granted.set_result(None)
 
-    def _due(self) -> None:
+    def _on_timer(self) -> None:
         self._timer = None
-        self._call_next()
+        self._grant_queued()
 
-    # ------------------------------------------------------------------------------------------------ hearing
+    # ------------------------------------------------------------------------------------------------ responses
 
-    def heard(self, reply: ServiceResponse[Any], *, size: int | None = None) -> None:
-        """A request has ended. ``size``: how many entries it wrote; None for one whose latency tells nothing (a read)."""
+    def record_response(self, response: ServiceResponse[Any], *, size: int | None = None) -> None:
+        """Adapt the limits to a response. ``size``: the number of entries written; None: its latency is not measured."""
         now = self._clock()
         others = max(0, self._in_flight - 1)
-        after = reply.outcome.retry_after_seconds
-        if service_is_away(reply.outcome, reply.status):
-            self._concurrency = self._concurrency.refused()
-            self._fail(now, reply.outcome.sentence, after)
+        retry_after = response.outcome.retry_after_seconds
+        if service_is_away(response.outcome, response.status):
+            self._concurrency = self._concurrency.after_refusal()
+            self._record_failure(now, response.outcome.sentence, retry_after)
             return
-        self._answered()
-        if reply.outcome.denied != "service":
-            self.admit("")
-        if reply.status == 429:
-            self._concurrency = self._concurrency.refused()
+        self._record_reachable()
+        if response.outcome.denied != "service":
+            self.clear_denial("")
+        if response.status == 429:
+            self._concurrency = self._concurrency.after_refusal()
             before = self._rate.per_second
-            self._rate = self._rate.refused(reply.rate, retry_after_seconds=after, in_flight=others, now=now)
+            self._rate = self._rate.after_refusal(
+                response.rate, retry_after_seconds=retry_after, in_flight=others, now=now
+            )
             if self._rate.per_second is not None and self._rate.per_second != before:
                 self._emit(RateLearned(service=self._service, requests_per_second=round(self._rate.per_second, 2)))
-        elif reply.outcome.word == "unreachable":
-            self._concurrency = self._concurrency.refused()
+        elif response.outcome.word == "unreachable":
+            self._concurrency = self._concurrency.after_refusal()
         else:
-            self._rate = self._rate.taken(reply.rate, in_flight=others, now=now)
-            if reply.ok and size is not None:
-                self._concurrency = self._concurrency.answered(
-                    reply.milliseconds / 1000, in_flight=self._in_flight, size=size
+            self._rate = self._rate.after_response(response.rate, in_flight=others, now=now)
+            if response.ok and size is not None:
+                self._concurrency = self._concurrency.after_response(
+                    response.milliseconds / 1000, in_flight=self._in_flight, size=size
                 )
 
-    def _answered(self) -> None:
+    def _record_reachable(self) -> None:
         if self._breaker.until is not None:
             self._emit(ServiceBack(service=self._service, seconds=round(self._clock() - self._away_since, 3)))
         if self._breaker.failures:
-            self._breaker = self._breaker.answered()
-            self._tell()
+            self._breaker = self._breaker.after_response()
+            self.changes.notify()
 
-    def _fail(self, now: float, sentence: str, retry_after_seconds: float | None) -> None:
-        was = self._breaker
-        self._breaker = was.failed(now, self._backoff, self._random(), retry_after_seconds=retry_after_seconds)
-        if self._breaker.until is None or self._breaker.until == was.until:
+    def _record_failure(self, now: float, sentence: str, retry_after_seconds: float | None) -> None:
+        before = self._breaker
+        self._breaker = before.after_failure(
+            now, self._backoff, self._random(), retry_after_seconds=retry_after_seconds
+        )
+        if self._breaker.until is None or self._breaker.until == before.until:
             return
         self._sentence = sentence
-        if not was.open:
+        if not before.is_open:
             self._away_since = now
         self._emit(ServiceAway(service=self._service, sentence=sentence, seconds=round(self._breaker.until - now, 3)))
-        self._tell()
+        self.changes.notify()
 
-    # ------------------------------------------------------------------------------------------------ being away
+    # -------------------------------------------------------------------------------------- outages and denials
 
-    def turn(self, asker: object = None, workspace: str = "") -> Wait | None:
-        """None: ask, and tell `probe_over` afterwards; it may be as the probe for all. Else: wait first."""
-        now, asker = self._clock(), asker or self
-        turn = self._breaker.turn(now)
-        if turn == "wait":
+    def request_turn(self, lane: object = None, workspace: str = "") -> Wait | None:
+        """Return None if the lane may send requests, possibly as the only probe; otherwise return why it must wait.
+
+        A lane that may send calls `end_turn` afterwards.
+        """
+        now, lane = self._clock(), lane or self
+        decision = self._breaker.decide(now)
+        if decision == "wait":
             seconds = max(0.0, (self._breaker.until or now) - now)
-            return self._wait("backing off", seconds, self._sentence, probing=self._breaker.probing)
+            return self._wait("backing off", seconds, self._sentence, is_probing=self._breaker.probing)
         denials = [self._denials[scope] for scope in {"": 0, workspace: 0} if scope in self._denials]
         for denial in denials:
-            if denial.asker is not None or now < denial.until:
+            if denial.prober is not None or now < denial.until:
                 seconds = max(0.0, denial.until - now)
-                return self._wait("paused", seconds, denial.sentence, probing=denial.asker is not None)
+                return self._wait("paused", seconds, denial.sentence, is_probing=denial.prober is not None)
         for denial in denials:
-            denial.asker = asker
-        if turn == "probe":
-            self._breaker, self._prober = self._breaker.probed(), asker
+            denial.prober = lane
+        if decision == "probe":
+            self._breaker, self._prober = self._breaker.with_probe(), lane
         return None
 
     def _wait(
-        self, standing: Literal["backing off", "paused"], seconds: float, sentence: str, *, probing: bool
+        self, status: Literal["backing off", "paused"], seconds: float, sentence: str, *, is_probing: bool
     ) -> Wait:
         return Wait(
-            standing=standing,
+            status=status,
             until=self._now() + seconds,
-            seconds=None if probing else seconds,
+            seconds=None if is_probing else seconds,
             sentence=sentence,
         )
 
-    def probe_over(self, asker: object = None) -> None:
-        """Whoever had the turn has ended; where it asked nothing, the next in line may."""
-        asker = asker or self
-        over = [denial for denial in self._denials.values() if denial.asker is asker]
-        for denial in over:
-            denial.asker = None
-        if self._breaker.probing and self._prober is asker:
-            self._breaker = self._breaker.undecided()
-            self._tell()
-        elif over:
-            self._tell()
+    def end_turn(self, lane: object = None) -> None:
+        """End a lane's turn. If it sent no request as the probe, the next lane may."""
+        lane = lane or self
+        ended = [denial for denial in self._denials.values() if denial.prober is lane]
+        for denial in ended:
+            denial.prober = None
+        if self._breaker.probing and self._prober is lane:
+            self._breaker = self._breaker.without_probe()
+            self.changes.notify()
+        elif ended:
+            self.changes.notify()
 
-    def deny(self, denied: Denied, workspace: str, sentence: str) -> None:
-        """The service denies access: within `DeliveryLimits.denied_seconds` one lane asks again, for all that are concerned."""
+    def record_denial(self, denied: Denied, workspace: str, sentence: str) -> None:
+        """Block all lanes that a denial concerns. Within `DeliveryLimits.denied_seconds` one lane tries again for all."""
         now, scope = self._clock(), "" if denied == "service" else workspace
         known = self._denials.get(scope)
-        if known is not None and (known.asker is not None or now < known.until):
-            return  # sent before that was known
-        # Half of the wait is certain.
+        if known is not None and (known.prober is not None or now < known.until):
+            return  # the request was sent before the denial was known
+        # At least half of the wait is fixed.
         seconds = self._denied_seconds * (1 + self._random()) / 2
         self._denials[scope] = _Denial(until=now + seconds, sentence=sentence)
-        self._tell()
+        self.changes.notify()
 
-    def admit(self, scope: str) -> None:
-        """The service took something for this workspace, or (empty) answered a request with our key."""
+    def clear_denial(self, scope: str) -> None:
+        """Unblock a workspace, or with an empty name the service, because it accepted a request."""
         if self._denials.pop(scope, None) is not None:
-            self._tell()
+            self.changes.notify()
 
     def retry_now(self) -> None:
         """End the wait for the next probe."""
-        self._breaker = self._breaker.due(self._clock())
+        self._breaker = self._breaker.with_probe_due(self._clock())
         for denial in self._denials.values():
             denial.until = self._clock()
-        self._tell()
+        self.changes.notify()
 
-    async def turn_changed(self, known: int, wait: Wait) -> None:
-        """Wait until `turn` may say something else than ``wait``.
+    async def wait_for_turn(self, known: int, wait: Wait) -> None:
+        """Wait until `request_turn` may return something else than ``wait``.
 
-        ``known``: the generation of ``changes`` before `turn` was asked; what changed since then ends the wait at once.
+        ``known``: the generation of ``changes`` before `request_turn` was called; a later change ends the wait at once.
         """
         await self.changes.wait_past(known, seconds=wait.seconds)
-
-    def _tell(self) -> None:
-        self.changes.notify()

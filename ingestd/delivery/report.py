@@ -1,4 +1,4 @@
-"""What a lane tells about itself."""
+"""The report of a lane."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Literal, TypeAlias
 from ingestd.core.address import SinkAddress
 from ingestd.core.clock import moment
 
-Standing: TypeAlias = Literal["idle", "delivering", "backing off", "paused"]
+LaneStatus: TypeAlias = Literal["idle", "delivering", "backing off", "paused"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneReport:
-    """How a lane stands.
+    """The status of a lane. Times are seconds since the epoch.
 
-    ``since``: when the trouble began, or, without trouble, when the lane took this standing. ``until``: when it tries
-    again (backing off, paused). ``sentence``: what is wrong and what to do; empty without trouble. It stays until
-    something was delivered. Times are seconds since the epoch.
+    ``since``: when the blocker appeared, or without a blocker, when the status began. ``until``: the time of the next attempt
+    (backing off, paused). ``sentence``: why the lane is blocked and what to do; empty without a blocker. It stays until an
+    entry is delivered.
     """
 
     sink: SinkAddress
-    standing: Standing
+    status: LaneStatus
     since: float
     until: float | None = None
     sentence: str = ""
 
     def __str__(self) -> str:
         if not self.sentence:
-            return f"{self.sink}: {self.standing}"
-        again = f", next try {moment(self.until)}" if self.until is not None else ""
-        return f"{self.sink}: {self.standing} since {moment(self.since)}{again}: {self.sentence}"
+            return f"{self.sink}: {self.status}"
+        retry = f", next try {moment(self.until)}" if self.until is not None else ""
+        return f"{self.sink}: {self.status} since {moment(self.since)}{retry}: {self.sentence}"

@@ -1,4 +1,4 @@
-"""Where a lane delivers to, once its sink is found."""
+"""The sink that a lane delivers to, as the service identifies it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ingestd.wire.bulk import BulkLimits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedSink:
-    """The service's ids of a sink, and what its answers announce: None means that it knows only the document."""
+    """The service's ids of a workspace and a sink; ``bulk`` None: the service offers only the documented single form."""
 
     workspace: str
     sink: str

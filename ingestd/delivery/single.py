@@ -1,4 +1,4 @@
-"""Delivery entry by entry, to a service that knows only the interface document; `ingestd.core.plan` holds the steps."""
+"""Delivery of single entries, for a service with only the documented interface; `ingestd.core.plan` holds the steps."""
 
 from __future__ import annotations
 
@@ -13,237 +13,241 @@ from ingestd.client.records.summaries import EntrySummary
 from ingestd.client.response import ServiceResponse
 from ingestd.client.service import ServiceClient
 from ingestd.core.outcome import Outcome
-from ingestd.core.plan import MOST_STEPS, Step, after, first_step, needs_retype
+from ingestd.core.plan import MAX_STEPS, Step, first_step, needs_retype, next_step
 from ingestd.delivery.blocker import Blocker, blocker_of, remedy_of
-from ingestd.delivery.claim_results import ClaimResults, refusal_of
+from ingestd.delivery.claim_results import ClaimResults, rejection_of
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.idempotency import IdempotencyKeys
-from ingestd.delivery.items import Item, taken_apart
+from ingestd.delivery.items import Item, split_items
 from ingestd.delivery.limiter import Limiter, Permit
 from ingestd.delivery.resolved_sink import ResolvedSink
 from ingestd.mirror.port import Claim, Parked
 
 
-class _Group:
-    """What is done of a claim but not yet settled; settled when it is large enough, or old enough, or when the claim ends."""
+class _ClaimProgress:
+    """Results of a claim that are not acknowledged yet. They are flushed by number, by age, and at the end of the claim."""
 
-    def __init__(self, claim: Claim, settling: ClaimResults, pace: DeliveryLimits) -> None:
+    def __init__(self, claim: Claim, results: ClaimResults, limits: DeliveryLimits) -> None:
         self._claim = claim
-        self._settling = settling
-        self._pace = pace
+        self._results = results
+        self._limits = limits
         self._delivered: list[str] = []
-        self._parked: list[Parked] = []
-        self._last: ServiceResponse[Any] | None = None
-        self._some = asyncio.Event()
-        self._enough = asyncio.Event()
+        self._rejected: list[Parked] = []
+        self._last_response: ServiceResponse[Any] | None = None
+        self._has_results = asyncio.Event()
+        self._is_full = asyncio.Event()
         self._flushing = asyncio.Lock()
-        self._done = 0
-        self._flushed = False
+        self._delivered_count = 0
+        self._has_flushed = False
 
-    def add(self, fate: str | Parked, reply: ServiceResponse[Any]) -> None:
-        """A key that was delivered, or an entry to park."""
-        if isinstance(fate, Parked):
-            self._parked.append(fate)
+    def add(self, result: str | Parked, response: ServiceResponse[Any]) -> None:
+        """Add the key of a delivered entry, or a rejection."""
+        if isinstance(result, Parked):
+            self._rejected.append(result)
         else:
-            self._delivered.append(fate)
-            self._done += 1
-        self._last = reply
-        self._some.set()
-        if len(self._delivered) + len(self._parked) >= self._pace.settle_items:
-            self._enough.set()
+            self._delivered.append(result)
+            self._delivered_count += 1
+        self._last_response = response
+        self._has_results.set()
+        if len(self._delivered) + len(self._rejected) >= self._limits.acknowledge_items:
+            self._is_full.set()
 
-    async def settle_when_due(self) -> None:
-        """Until cancelled."""
+    async def flush_when_due(self) -> None:
+        """Flush results by number and age, until cancelled."""
         while True:
-            await self._some.wait()
+            await self._has_results.wait()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._pace.settle_seconds):
-                    await self._enough.wait()
+                async with asyncio.timeout(self._limits.acknowledge_seconds):
+                    await self._is_full.wait()
             async with self._flushing:
                 await self._flush()
 
     async def _flush(self) -> None:
-        """Settle what is done. What a cancelled flush held is in doubt and stays pending: writing it again is harmless."""
-        delivered, parked, last = self._delivered, self._parked, self._last
-        self._delivered, self._parked = [], []
-        self._some.clear()
-        self._enough.clear()
-        if last is not None and (delivered or parked):
-            self._flushed = True
-            await self._settling.some(self._claim, delivered=delivered, parked=parked, reply=last)
+        """Acknowledge the results. Entries of a cancelled flush stay pending: to write them again is harmless."""
+        delivered, rejected, response = self._delivered, self._rejected, self._last_response
+        self._delivered, self._rejected = [], []
+        self._has_results.clear()
+        self._is_full.clear()
+        if response is not None and (delivered or rejected):
+            self._has_flushed = True
+            await self._results.acknowledge_some(self._claim, delivered=delivered, rejected=rejected, response=response)
 
     async def finish(self, flusher: asyncio.Task[None]) -> None:
-        """End the claim: settle what is done, as a whole where that is everything, and give the rest back."""
-        # A settling under way is let finish, so that no key is settled twice; a flusher that only waits is ended.
+        """End the claim: acknowledge its results, as a whole if that is everything, and release the rest."""
+        # A running flush is allowed to end, so that no key is acknowledged twice; a waiting flusher is cancelled.
         async with self._flushing:
             flusher.cancel()
         await asyncio.wait([flusher])
         if not flusher.cancelled() and (error := flusher.exception()) is not None:
             raise error
-        if self._done == self._claim.items and not self._flushed and self._last is not None:
-            await self._settling.whole(self._claim, self._last)
+        if self._delivered_count == self._claim.items and not self._has_flushed and self._last_response is not None:
+            await self._results.acknowledge_all(self._claim, self._last_response)
             return
         await self._flush()
-        await self._settling.release(self._claim)
+        await self._results.release(self._claim)
 
 
 class SingleForm:
     """Sends claims of one lane, several entries at a time.
 
-    ``stopped`` is told an obstacle before the claim is given back, so that nobody takes it up at once and runs into the
-    same.
+    ``on_blocked`` is called with a blocker before the claim is released, so that no other task claims the same entries at
+    once.
     """
 
     def __init__(
         self,
         *,
         client: ServiceClient,
-        place: ResolvedSink,
-        settling: ClaimResults,
+        sink: ResolvedSink,
+        results: ClaimResults,
         keys: IdempotencyKeys,
-        governor: Limiter,
-        pace: DeliveryLimits,
-        stopped: Callable[[Blocker], None],
+        limiter: Limiter,
+        limits: DeliveryLimits,
+        on_blocked: Callable[[Blocker], None],
     ) -> None:
         self._client = client
-        self._where = (place.workspace, place.sink)
-        self._creating, self._updating = f"{place}/", f"{place}/mass"
-        self._settling = settling
+        self._sink_ids = (sink.workspace, sink.sink)
+        self._create_path, self._update_path = f"{sink}/", f"{sink}/mass"
+        self._results = results
         self._keys = keys
-        self._governor = governor
-        self._pace = pace
-        self._stopped = stopped
+        self._limiter = limiter
+        self._limits = limits
+        self._on_blocked = on_blocked
         self._closing = asyncio.Event()
-        self.announced = False
-        """An answer announced bulk: the service has learned it since the lane was opened."""
+        self.is_bulk_announced = False
+        """A response announced bulk, which the service did not offer when the sink was resolved."""
 
     def close(self) -> None:
-        """Begin no more requests."""
+        """Start no more requests."""
         self._closing.set()
 
     async def send(self, claim: Claim) -> None:
-        """Deliver a claim; afterwards it is settled or released."""
-        waiting = deque(taken_apart(claim))
-        group = _Group(claim, self._settling, self._pace)
-        met = asyncio.Event()
+        """Deliver a claim and acknowledge or release it."""
+        waiting = deque(split_items(claim))
+        progress = _ClaimProgress(claim, self._results, self._limits)
+        blocked = asyncio.Event()
 
-        def on() -> bool:
-            return bool(waiting) and not met.is_set() and not self._closing.is_set()
+        def has_more() -> bool:
+            return bool(waiting) and not blocked.is_set() and not self._closing.is_set()
 
         async def work(workers: asyncio.TaskGroup, permit: Permit | None) -> None:
-            while permit is not None and on():
+            while permit is not None and has_more():
                 item = waiting.popleft()
-                # Where there is a place for one more, one more comes along.
-                if on() and (another := self._governor.try_enter()) is not None:
+                # If another permit is available, another worker starts.
+                if has_more() and (another := self._limiter.try_acquire()) is not None:
                     start(workers, another)
                 try:
-                    fate, reply = await self._deliver(item)
+                    result, response = await self._deliver(item)
                 finally:
-                    permit.give_back()
-                if isinstance(fate, Blocker):
-                    met.set()
-                    self._stopped(fate)
-                    await self._settling.note(reply, 1)
+                    permit.release()
+                if isinstance(result, Blocker):
+                    blocked.set()
+                    self._on_blocked(result)
+                    await self._results.record_attempt(response, 1)
                     return
-                group.add(fate, reply)
-                # Goes on without being called again, unless somebody else stands in line.
-                permit = self._governor.try_enter() if on() else None
+                progress.add(result, response)
+                # The worker continues without waiting, unless another caller waits for a permit.
+                permit = self._limiter.try_acquire() if has_more() else None
             if permit is not None:
-                permit.give_back()
+                permit.release()
 
         def start(workers: asyncio.TaskGroup, permit: Permit) -> None:
-            permit.give_back_after(workers.create_task(work(workers, permit)))
+            permit.release_after(workers.create_task(work(workers, permit)))
 
-        flushing = asyncio.create_task(group.settle_when_due())
+        flushing = asyncio.create_task(progress.flush_when_due())
         try:
-            while on() and (permit := await self._permit(met)) is not None:
+            while has_more() and (permit := await self._acquire(blocked)) is not None:
                 async with asyncio.TaskGroup() as workers:
                     start(workers, permit)
         finally:
-            await group.finish(flushing)
+            await progress.finish(flushing)
 
-    async def _permit(self, met: asyncio.Event) -> Permit | None:
-        """A place for one more request; None where something is in the way, or the end has come."""
-        if met.is_set() or self._closing.is_set():
+    async def _acquire(self, blocked: asyncio.Event) -> Permit | None:
+        """Return a permit for one more request; None if the lane is blocked or closing."""
+        if blocked.is_set() or self._closing.is_set():
             return None
-        if (permit := self._governor.try_enter()) is not None:
+        if (permit := self._limiter.try_acquire()) is not None:
             return permit
-        entering = asyncio.create_task(self._governor.enter())
-        over = [asyncio.create_task(event.wait()) for event in (met, self._closing)]
+        acquiring = asyncio.create_task(self._limiter.acquire())
+        ends = [asyncio.create_task(event.wait()) for event in (blocked, self._closing)]
         try:
-            await asyncio.wait({entering, *over}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({acquiring, *ends}, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
-            entering.add_done_callback(_give_back)
+            acquiring.add_done_callback(_release_permit)
             raise
         finally:
-            for task in (entering, *over):
+            for task in (acquiring, *ends):
                 task.cancel()
-            await asyncio.wait({entering, *over})
-        return None if entering.cancelled() else entering.result()
+            await asyncio.wait({acquiring, *ends})
+        return None if acquiring.cancelled() else acquiring.result()
 
     async def _deliver(self, item: Item) -> tuple[str | Parked | Blocker, ServiceResponse[Any]]:
-        """Take an entry's steps until it is delivered, parked, or has to stay pending."""
-        null = item.value is None
-        update_with = self._pace.update_with
-        step: Step = first_step(item.kind, value_is_null=null, update_with=update_with)
+        """Take the steps of an entry until it is delivered, rejected, or has to stay pending."""
+        is_null = item.value is None
+        update_with = self._limits.update_with
+        step: Step = first_step(item.kind, value_is_null=is_null, update_with=update_with)
         last: ServiceResponse[Any] | None = None
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             if last is not None:
-                self._governor.again()
+                self._limiter.record_request()
             try:
-                reply = await self._take(step, item)
-            except Unaddressable as unaddressable:
-                return Parked(key=item.key, reason=str(unaddressable)), last or _not_sent(step, str(unaddressable))
-            last = reply
-            self._hear(reply)
-            then = after(step, remedy_of(reply, len(item.raw)), value_is_null=null, update_with=update_with)
-            if then == "done" and step == "mass_update_entry" and _wrong_type(item, reply):
-                then = "patch_entry"
-            match then:
+                response = await self._send_step(step, item)
+            except Unaddressable as error:
+                return Parked(key=item.key, reason=str(error)), last or _unsent_response(step, str(error))
+            last = response
+            self._record_response(response)
+            remedy = remedy_of(response, len(item.raw))
+            following = next_step(step, remedy, value_is_null=is_null, update_with=update_with)
+            if following == "done" and step == "mass_update_entry" and _has_wrong_type(item, response):
+                following = "patch_entry"
+            match following:
                 case "done":
-                    return item.key, reply
-                case "park":
-                    return refusal_of(item.key, reply), reply
+                    return item.key, response
+                case "reject":
+                    return rejection_of(item.key, response), response
                 case "stop":
-                    return blocker_of(reply.outcome), reply
-                case "sink?":
-                    return blocker_of(reply.outcome, way="reopen"), reply
+                    return blocker_of(response.outcome), response
+                case "check_sink":
+                    return blocker_of(response.outcome, reaction="reopen"), response
                 case _:
-                    step = then
+                    step = following
         if last is None:
             raise AssertionError("an entry takes at least one step")
-        sentence = f"The entry {item.key!r} keeps changing under our hands: does something else write or delete it?"
-        return Blocker(way="retry", sentence=sentence), last
+        sentence = (
+            f"The entry {item.key!r} changes between our requests. Check whether another program writes or deletes it."
+        )
+        return Blocker(reaction="retry", sentence=sentence), last
 
-    def _hear(self, reply: ServiceResponse[Any]) -> None:
-        self._governor.heard(reply, size=1)
-        self.announced = self.announced or reply.bulk is not None
-        if not reply.ok and reply.status is not None:
-            self._keys.refused()
+    def _record_response(self, response: ServiceResponse[Any]) -> None:
+        self._limiter.record_response(response, size=1)
+        self.is_bulk_announced = self.is_bulk_announced or response.bulk is not None
+        if not response.ok and response.status is not None:
+            self._keys.record_refusal()
 
-    async def _take(self, step: Step, item: Item) -> ServiceResponse[Any]:
-        client, where = self._client, self._where
+    async def _send_step(self, step: Step, item: Item) -> ServiceResponse[Any]:
+        client, sink = self._client, self._sink_ids
         if step == "create_entry":
-            token = self._keys.for_entries(self._creating, (item.segment,), item.raw)
-            return await client.create_entry(*where, key=item.key, body=item.raw, idempotency_key=token)
+            token = self._keys.for_entries(self._create_path, (item.segment,), item.raw)
+            return await client.create_entry(*sink, key=item.key, body=item.raw, idempotency_key=token)
         if step == "mass_update_entry" and item.value is not None:
-            token = self._keys.for_entries(self._updating, (item.segment,), item.raw)
-            return await client.mass_update_entry(*where, key=item.key, value=item.value, idempotency_key=token)
+            token = self._keys.for_entries(self._update_path, (item.segment,), item.raw)
+            return await client.mass_update_entry(*sink, key=item.key, value=item.value, idempotency_key=token)
         if step == "delete_entry":
-            return await client.delete_entry(*where, key=item.key)
-        return await client.patch_entry(*where, key=item.key, value=item.value, data_type=item.data_type)
+            return await client.delete_entry(*sink, key=item.key)
+        return await client.patch_entry(*sink, key=item.key, value=item.value, data_type=item.data_type)
 
 
-def _give_back(entering: asyncio.Task[Permit]) -> None:
-    """Give back a permit that came after its lane was cancelled."""
-    if not entering.cancelled() and entering.exception() is None:
-        entering.result().give_back()
+def _release_permit(acquiring: asyncio.Task[Permit]) -> None:
+    """Release a permit that was granted after its lane was cancelled."""
+    if not acquiring.cancelled() and acquiring.exception() is None:
+        acquiring.result().release()
 
 
-def _not_sent(step: Step, sentence: str) -> ServiceResponse[Any]:
-    """In place of an answer, where there was nothing to ask."""
-    return ServiceResponse(operation=step, outcome=Outcome(word="rejected", remedy="park", sentence=sentence))
+def _unsent_response(step: Step, sentence: str) -> ServiceResponse[Any]:
+    """Return the response of a step that cannot be sent."""
+    return ServiceResponse(operation=step, outcome=Outcome(word="rejected", remedy="reject", sentence=sentence))
 
 
-def _wrong_type(item: Item, reply: ServiceResponse[EntrySummary]) -> bool:
-    return needs_retype(wanted=item.data_type, answered=reply.value.data_type if reply.value is not None else None)
+def _has_wrong_type(item: Item, response: ServiceResponse[EntrySummary]) -> bool:
+    found = response.value.data_type if response.value is not None else None
+    return needs_retype(wanted=item.data_type, found=found)

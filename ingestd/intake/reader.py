@@ -13,7 +13,7 @@ from ingestd.core.errors import MirrorError, SettleLater, SourceBroken, SourceUn
 from ingestd.core.mapping import Mapping
 from ingestd.core.record import Partition
 from ingestd.intake.notice import Failures, OperatorNotice
-from ingestd.intake.run import Run, guarded
+from ingestd.intake.run import Run, checked_batches
 from ingestd.mirror.port import Intake, PartitionState, RunSummary
 from ingestd.sdk import Connector, Holds, Notices
 from ingestd.telemetry import Emit
@@ -254,7 +254,7 @@ class Reader:
         started = self._clock()
         summary: RunSummary | None = None
         try:
-            for batch in guarded(self.connector.read(partition, None if whole else state.cursor)):
+            for batch in checked_batches(self.connector.read(partition, None if whole else state.cursor)):
                 if batch.unchanged and (not state.current or self._mapping.facts):
                     # Somebody else has changed entries since, or the mapping uses the file's facts: content alone is no answer.
                     return self._read(partition, state, whole=True)

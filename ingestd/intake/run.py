@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from ingestd.core.errors import SourceBroken, SourceUnavailable
+from ingestd.core.errors import RecordUnreadable, SourceBroken, SourceUnavailable
 from ingestd.core.mapping import Mapped, Mapping
 from ingestd.core.record import Batch, Partition, Reject
 from ingestd.intake.difference import Difference
 from ingestd.mirror.port import Intake, PartitionState, RunSummary
+from ingestd.sdk.batches import attach_rejects
 
 _WORTH_A_COMMIT = 5000
 """Entries of a snapshot reading are gathered up to one request's worth: ten changed rows of a million, spread over all of
@@ -90,7 +91,7 @@ class Run:
         self._last = batch
 
     def _commit(self, run: int, batch: Batch) -> None:
-        entries = pl.concat(self._held) if self._held else self._mapping.nothing(batch.positions.dtype)
+        entries = pl.concat(self._held) if self._held else self._mapping.empty_entries(batch.positions.dtype)
         self._mirror.commit(
             run,
             entries=entries,
@@ -109,8 +110,14 @@ class Run:
         return self._id
 
 
-def guarded(batches: Iterator[Batch]) -> Iterator[Batch]:
-    """The batches of a plug-in, whose unforeseen failures become this partition's, not the daemon's."""
+def checked_batches(reading: Iterator[Batch | RecordUnreadable]) -> Iterator[Batch]:
+    """Yield the batches of a connector's reading, with its unreadable records as their rejects.
+
+    Raises:
+        SourceUnavailable: the source is not reachable now.
+        SourceBroken: the connector reported this, failed, or violated its contract; the daemon itself goes on.
+    """
+    batches = attach_rejects(reading)
     while True:
         try:
             batch = next(batches)
@@ -118,14 +125,15 @@ def guarded(batches: Iterator[Batch]) -> Iterator[Batch]:
             return
         except (SourceUnavailable, SourceBroken):
             raise
+        except RecordUnreadable as error:
+            location = f"record {error.position}" if error.position is not None else "a record"
+            raise SourceBroken(
+                f"The connector stopped at {location}, because it raised RecordUnreadable instead of yielding it. {error}"
+            ) from error
         except Exception as error:
-            raise SourceBroken(f"the connector failed: {_sentence(error)}") from error
+            raise SourceBroken(f"The connector failed: {str(error) or type(error).__name__}") from error
         if batch.records.height != batch.positions.len() or any(kind != pl.String for kind in batch.records.dtypes):
             raise SourceBroken(
-                "the connector handed over a batch whose columns are not text or not as long as its positions"
+                "The connector returned a batch with columns that are not text, or not as long as its positions."
             )
         yield batch
-
-
-def _sentence(error: Exception) -> str:
-    return str(error) or type(error).__name__

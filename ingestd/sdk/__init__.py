@@ -1,6 +1,6 @@
-"""All that a connector may import: the contract between ingestd and the systems it reads.
+"""The contract between ingestd and the systems it reads: everything that a connector may import.
 
-A connector is a class with an ``Options`` model and three methods; a connector over a Python generator is ten lines::
+A connector is a class with an ``Options`` model and at least two methods. A connector over a Python generator has ten lines::
 
     from pydantic import BaseModel
     from ingestd.sdk import Connector, Partition, pack
@@ -14,12 +14,29 @@ A connector is a class with an ``Options`` model and three methods; a connector 
         def read(self, partition, cursor):
             yield pack([{"n": str(n)} for n in range(self.options.upto)], cursor={}, last=True)
 
-Register it under the entry-point group ``ingestd.connectors``. `ingestd.sdk.testing` holds the suite that its author runs.
+Register it under the entry-point group ``ingestd.connectors``. `ingestd.sdk.testing` has the test suite for connectors.
 
-What the runtime promises: one thread at a time calls ``partitions``, ``read`` and ``settled`` of one source; a batch of an
-incremental partition is durable before the next one is asked for, a snapshot as a whole at its end; ``settled`` is called
-after everything up to the cursor has been delivered or parked, at least once (after a crash again, so it must bear
-repetition), with what became of it; ``failed`` after it is on record that a partition can't be read.
+A record that cannot be read does not end the reading. Raise `RecordUnreadable` in the function that parses one record and
+give that function to `pack`. Or yield the error from ``read`` between two batches::
+
+    def read(self, partition, cursor):
+        yield pack(self.lines(), parse=self.parse, cursor={}, last=True)
+    def parse(self, line):
+        part, separator, mass = line.partition(";")
+        if not separator:
+            raise RecordUnreadable("The line has no semicolon.")
+        return {"part": part, "mass": mass}
+
+The runtime stores the record with its position and the reason, and reads the next one.
+
+Guarantees of the runtime:
+
+* One thread at a time calls the methods of a source, unless a method states otherwise.
+* A batch of an incremental partition is durable before the next batch is requested. A snapshot becomes durable as a whole
+  at its end.
+* `Connector.settled()` is called at least once, after everything up to the cursor was delivered or rejected. After a crash it
+  is called again, so it must be idempotent.
+* `Connector.failed()` is called after the reason why a partition cannot be read is stored.
 """
 
 from ingestd.core.claims import FileClaim

@@ -1,4 +1,4 @@
-"""The connector contract: three methods that every connector has, and three capabilities that it may have."""
+"""The connector contract: two methods that every connector implements, and optional methods and capabilities."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 from pydantic import BaseModel
 
 from ingestd.core.claims import FileClaim
+from ingestd.core.errors import RecordUnreadable
 from ingestd.core.record import Batch, Cursor, Partition, Settlement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceContext:
-    """What the runtime tells a connector about its place.
+    """What the runtime gives a connector besides its options.
 
-    ``pipeline`` names the pipeline; ``base`` is the folder of the configuration file, against which relative paths are
-    resolved; ``now`` gives seconds since the epoch (a handed-in clock, so that settle times can be tested). ``tell`` puts a
-    sentence about the source as a whole into the log, for what its operator should know and no error says.
+    ``pipeline`` is the pipeline's name. ``base`` is the folder of the configuration file; relative paths are resolved against
+    it. ``now`` returns seconds since the epoch. ``log`` writes a sentence about the source as a whole to the log; it is for
+    facts that an operator needs and no error reports.
     """
 
     pipeline: str
     base: Path
     now: Callable[[], float]
-    tell: Callable[[str], None] = field(default=lambda _: None)
+    log: Callable[[str], None] = field(default=lambda _: None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One named check of a source and how it went; ``sentence`` says what was found or what to do."""
+    """The result of one named check of a source; ``sentence`` states what was found, or what to do."""
 
     name: str
     outcome: Literal["passed", "failed", "skipped"]
@@ -40,143 +41,146 @@ class Step:
 
 
 class Connector(ABC):
-    """Knows one kind of system. Subclass it, declare ``Options``, implement `partitions` and `read`.
+    """Reads one kind of system. A subclass declares ``Options`` and implements `partitions` and `read`.
 
-    ``Options`` is the source's settings without ``connector``; its field descriptions become the documentation and the
-    JSON Schema. All methods are synchronous and may block: they run in a thread of a pool, one call at a time for
-    each source. An unforeseen exception ends the source's part of the daemon only, which starts again after a wait.
+    ``Options`` is the model of the source's settings without ``connector``. Its field descriptions become the documentation and
+    the JSON Schema. All methods are synchronous and may block: they run in a thread pool, one call at a time for each
+    source. An unexpected exception stops only this source, which starts again after a wait.
     """
 
     Options: ClassVar[type[BaseModel]]
     scheduled_only: ClassVar[bool] = False
-    """True for a source that can't tell when it changed: ``schedule: on-change`` is then a mistake."""
+    """True if the source cannot report changes; ``schedule: on-change`` is then a configuration error."""
 
     def __init__(self, options: Any, context: SourceContext) -> None:
         self.options = options
         self.context = context
 
     @classmethod
-    def claims(cls, options: Any, base: Path) -> Sequence[FileClaim]:  # noqa: ARG003 - most sources are no files
-        """The files that a source with these ``Options`` reads, takes away and writes; none if it is no folder or file.
+    def claims(cls, options: Any, base: Path) -> Sequence[FileClaim]:  # noqa: ARG003 - most sources have no files
+        """Return the files that a source with these ``Options`` reads, moves and writes; nothing if it has no files.
 
-        Two pipelines of which one takes away what the other reads are a mistake of the configuration. Must not open
-        anything, and must not raise. ``base``: the configuration's folder. The claims' folders are resolved paths.
+        A pipeline that moves files which another pipeline reads is a configuration error. Must not open anything and must
+        not raise. ``base``: the folder of the configuration file. The folders of the claims are resolved paths.
         """
         return ()
 
     @abstractmethod
     def partitions(self) -> Iterable[Partition]:
-        """The parts that may have something to read now, in the order in which they shall be read.
+        """Return the partitions that may have something to read now, in the order in which they are read.
 
         Raises:
-            SourceUnavailable: the source is away for now.
-            SourceBroken: the source can't be used as configured.
+            SourceUnavailable: the source is not reachable now.
+            SourceBroken: the source cannot be used as configured.
         """
 
     @abstractmethod
-    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
-        """Batches after ``cursor``, the one of the last reading that was made durable to its end (None: never read).
+    def read(self, partition: Partition, cursor: Cursor | None) -> Iterator[Batch | RecordUnreadable]:
+        """Yield the batches after ``cursor``, the durable end of the last complete reading (None: never read).
 
-        A snapshot partition that was not touched since ``cursor`` yields nothing at all; one that was touched but holds the
-        same content yields one empty batch that says ``unchanged``; one that changed is yielded whole. With ``cursor=None`` it
-        is yielded whole in any case.
-        An incremental partition yields what came after ``cursor``; each batch's cursor is made durable with it.
+        A snapshot partition that was not changed since ``cursor`` yields nothing. One that was written again with the same
+        content yields one empty batch with ``unchanged``. One that changed, or was never read, is yielded as a whole.
+
+        An incremental partition yields what follows ``cursor``. The cursor of each batch becomes durable with the batch.
+
+        A `RecordUnreadable` between two batches becomes durable with the batch after it. If nothing else follows, yield an
+        empty batch: ``pack([], cursor=…)``.
 
         Raises:
-            SourceUnavailable: the source went away; what was yielded stays.
-            SourceBroken: this partition can't be read as configured.
+            SourceUnavailable: the source is not reachable any more; batches already yielded are kept.
+            SourceBroken: this partition cannot be read as configured.
         """
 
     def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:  # noqa: B027 - most sources do nothing
-        """Everything up to ``cursor`` was delivered or parked: archive, acknowledge, forget. Must bear repetition.
+        """Acknowledge that everything up to ``cursor`` was delivered or rejected; archive the file, for example.
 
-        ``settlement`` tells what became of it.
+        Must be idempotent. ``settlement`` holds the results.
 
         Raises:
-            SettleLater: not yet; it is told again.
+            SettleLater: the partition cannot be acknowledged yet; this method is called again.
         """
 
-    def failed(self, partition: Partition, reason: str) -> None:  # noqa: B027 - most sources have nowhere to put what is broken
-        """That the partition can't be read, as ``reason`` says, is on record now: put it aside. Must bear repetition."""
+    def failed(self, partition: Partition, reason: str) -> None:  # noqa: B027 - most sources have no place for broken partitions
+        """Handle a partition that cannot be read, after ``reason`` is stored; move the file, for example. Must be idempotent."""
 
-    def again(self) -> None:  # noqa: B027 - a connector that remembers nothing has nothing to forget
-        """Somebody asked for records to be mapped again: hand over at the next pass what is thought to be through with, too."""
+    def again(self) -> None:  # noqa: B027 - most connectors remember nothing
+        """Forget what was read, so that the next pass yields it again; an operator requested a new mapping."""
 
     def waiting(self) -> float | None:
-        """Seconds until something that was seen but is not ready yet (a file that must stand still) may be; None: nothing."""
+        """Return the seconds until something that was seen, such as a growing file, may be ready; None: nothing."""
         return None
 
-    def interrupt(self) -> None:  # noqa: B027 - most readings end soon enough by themselves
-        """The runtime stops: end a reading under way soon, by `SourceUnavailable` if it waits. Called from another thread.
+    def interrupt(self) -> None:  # noqa: B027 - most readings end soon
+        """End a running reading soon, by `SourceUnavailable` if it waits. Called from another thread at shutdown.
 
         Only `close` is called after it.
         """
 
     def close(self) -> None:  # noqa: B027 - most connectors hold nothing open
-        """Let go of connections and handles."""
+        """Close connections and handles."""
 
 
 @runtime_checkable
 class Watches(Protocol):
-    """Can tell when there may be something to read. Events can be missed, so the source is looked at every so often anyway."""
+    """Capability: reports changes. Events can be missed, so the runtime also scans the source periodically."""
 
     @property
     def rescan_seconds(self) -> float:
-        """How long at the most a missed event may go unnoticed."""
+        """The interval of the scans, in seconds: the longest time that a missed event goes unnoticed."""
 
     def watch(self, wake: Callable[[], None]) -> AbstractContextManager[None]:
-        """While the context is open, ``wake`` is called (from any thread) when the source may have changed."""
+        """Call ``wake``, from any thread, when the source may have changed, while the context is open."""
 
 
 @runtime_checkable
 class Verifies(Protocol):
-    """Can check its access before anything runs; `ingestd check` prints the steps."""
+    """Capability: checks its access before anything runs; `ingestd check` prints the steps."""
 
     def verify(self) -> Iterable[Step]:
-        """Named steps in order, each with its outcome."""
+        """Return the results of named checks, in order."""
 
 
 @runtime_checkable
 class Explains(Protocol):
-    """Can say why something is still waiting. May be asked from any thread, at any time."""
+    """Capability: explains why a partition is not read yet. Called from any thread, at any time."""
 
     def explain(self, name: str, cursor: Cursor | None = None) -> str | None:
-        """A sentence on what is in the way of the partition ``name``.
+        """Return a sentence that states why the partition ``name`` is not read yet.
 
-        None where nothing is: it was read as it is (``cursor`` is of its last reading to the end), it is gone, or the name
-        means nothing here.
+        None if nothing prevents it: the partition was read as it is (``cursor`` is from its last complete reading), does not
+        exist any more, or is unknown.
         """
 
 
 @runtime_checkable
 class Notices(Protocol):
-    """Knows something about the source as a whole that its operator should know, though nothing has failed."""
+    """Capability: reports facts about the source as a whole that its operator needs, although nothing has failed."""
 
     def notices(self) -> Iterable[str]:
-        """Sentences on the source as it was seen last, for `ingestd status`. Called from any thread; must not block."""
+        """Return sentences about the source for `ingestd status`. Called from any thread; must not block."""
 
 
 @runtime_checkable
 class Holds(Protocol):
-    """Has partitions that come and go, as files in a folder. What is stored of those that are gone is pruned in time.
+    """Capability: has partitions that come and go, such as files. Stored data of missing partitions is pruned later.
 
-    Without this capability every partition is taken to be there for good.
+    Without this capability all partitions are taken as permanent.
     """
 
     def holds(self, name: str) -> bool:
-        """Whether the source still has the partition ``name``, read or not.
+        """Return whether the source still has the partition ``name``, read or not.
 
         Raises:
-            SourceUnavailable: the source is away, so nothing can be said.
+            SourceUnavailable: the source is not reachable now.
         """
 
 
 @runtime_checkable
 class Locates(Protocol):
-    """Has partitions that are files. May be asked from any thread, at any time."""
+    """Capability: has partitions that are files. Called from any thread, at any time."""
 
     def locate(self, path: Path) -> str | None:
-        """The name of the partition that an absolute path belongs to, whether there is such a file or not; None: none."""
+        """Return the partition's name for an absolute path, whether the file exists or not; None: no partition."""
 
-    def whereabouts(self, name: str, cursor: Cursor) -> str:
-        """Where the file is now that was read up to ``cursor``, as the end of a sentence: ``it was archived as …``."""
+    def describe_location(self, name: str, cursor: Cursor) -> str:
+        """Return where the file that was read up to ``cursor`` is now, as the end of a sentence: ``it was archived as …``."""

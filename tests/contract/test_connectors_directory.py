@@ -17,13 +17,14 @@ class FolderRig(Rig):
     """One file of rows, one more beside it."""
 
     def __init__(
-        self, folder: Path, suffix: str, header: list[str], row: Callable[[int, str], str], **more: Any
+        self, folder: Path, suffix: str, header: list[str], row: Callable[[int, str], str], bad: str, **more: Any
     ) -> None:
         self._path = folder / "drop" / f"a{suffix}"
         self._path.parent.mkdir()
         self._base = folder
         self._header = header
         self._row = row
+        self._bad = bad
         self._options = DirectoryOptions.model_validate({"path": "drop", "settle_seconds": 0} | more)
         self._rows = [row(number, "0.10") for number in range(40)]
         self._write()
@@ -44,6 +45,11 @@ class FolderRig(Rig):
         del self._rows[5]
         self._write()
 
+    def add_unreadable(self) -> bool:
+        self._rows.append(self._bad)
+        self._write()
+        return True
+
     def broken(self) -> Connector:
         self._path.write_text(" ")
         self._path.with_name("c.csv").write_text("a,a\n1,2\n")
@@ -63,10 +69,12 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 class TestCsvFolder(ConnectorConformance):
     @pytest.fixture(params=["keep", "archive", "delete"])
     def rig(self, tmp_path: Path, request: pytest.FixtureRequest) -> Rig:
-        return FolderRig(tmp_path, ".csv", ["part,mass"], lambda n, v: f"P{n},{v}", after=request.param, archive="done")
+        return FolderRig(
+            tmp_path, ".csv", ["part,mass"], lambda n, v: f"P{n},{v}", "P1,2,3", after=request.param, archive="done"
+        )
 
 
 class TestNdjsonFolder(ConnectorConformance):
     @pytest.fixture
     def rig(self, tmp_path: Path) -> Rig:
-        return FolderRig(tmp_path, ".ndjson", [], lambda n, v: f'{{"part": "P{n}", "mass": "{v}"}}')
+        return FolderRig(tmp_path, ".ndjson", [], lambda n, v: f'{{"part": "P{n}", "mass": "{v}"}}', '{"part"')

@@ -36,6 +36,12 @@ class FileRig(Rig):
         del self._rows[5]
         self._save()
 
+    def add_unreadable(self) -> bool:
+        if not self._workbook:
+            self._rows.append(["P1", "2,3"])
+            self._save()
+        return not self._workbook
+
     def broken(self) -> Connector:
         self._path.write_bytes(b"")
         return self.connector()

@@ -13,10 +13,11 @@ from ingestd.sdk.testing import ConnectorConformance, Rig
 class LogRig(Rig):
     """One log, and one more beside it; a value changes by another line for the same part."""
 
-    def __init__(self, folder: Path, suffix: str, header: str, row: Callable[[int, str], str]) -> None:
+    def __init__(self, folder: Path, suffix: str, header: str, row: Callable[[int, str], str], bad: str) -> None:
         self._path = folder / f"a{suffix}"
         self._base = folder
         self._row = row
+        self._bad = bad
         self._rows = 40
         for name in ("a", "b"):
             self._path.with_stem(name).write_text(header + "".join(row(number, "0.10") for number in range(self._rows)))
@@ -33,6 +34,10 @@ class LogRig(Rig):
 
     def remove(self) -> None:
         raise AssertionError("nothing vanishes from a log")
+
+    def add_unreadable(self) -> bool:
+        self._append(self._bad)
+        return True
 
     def broken(self) -> Connector:
         self._path.with_name("c.csv").write_text("a,a\n1,2\n")
@@ -52,10 +57,10 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 class TestCsvLog(ConnectorConformance):
     @pytest.fixture
     def rig(self, tmp_path: Path) -> Rig:
-        return LogRig(tmp_path, ".csv", "part,mass\n", lambda n, v: f"P{n},{v}\n")
+        return LogRig(tmp_path, ".csv", "part,mass\n", lambda n, v: f"P{n},{v}\n", "P1,2,3\n")
 
 
 class TestNdjsonLog(ConnectorConformance):
     @pytest.fixture
     def rig(self, tmp_path: Path) -> Rig:
-        return LogRig(tmp_path, ".ndjson", "", lambda n, v: f'{{"part": "P{n}", "mass": "{v}"}}\n')
+        return LogRig(tmp_path, ".ndjson", "", lambda n, v: f'{{"part": "P{n}", "mass": "{v}"}}\n', '{"part"\n')

@@ -108,7 +108,7 @@ async def delivering(
             api_key=api_key,
             transport=transport,
             deliverable=mirror.delivery,
-            pace=dataclasses.replace(QUICK, grace_seconds=0, in_flight_at_first=4, create_items=100),
+            limits=dataclasses.replace(QUICK, grace_seconds=0, in_flight_at_first=4, create_items=100),
             timeouts=Timeouts(connect_seconds=5, read_seconds=10),
         ) as running:
             mirror.on_pending = waking(running)

@@ -124,7 +124,7 @@ def test_a_disk_that_fills_while_entries_wait_holds_up_reading_only_and_everythi
         assert daemon.stop() == 0
         assert [event["event"] for event in daemon.events].count("daemon_ready") == 1
         assert not [event for event in daemon.events if "Traceback" in json.dumps(event)]
-    assert "0 waiting" in ingestd(tmp_path, "status", "-c", str(site.config)).stdout
+    assert "0 pending" in ingestd(tmp_path, "status", "-c", str(site.config)).stdout
 
 
 def test_a_daemon_that_is_stopped_while_the_disk_is_full_ends_in_order_and_loses_nothing(

@@ -101,7 +101,7 @@ def test_a_daemon_with_an_unwritable_log_delivers_and_exits_cleanly(
         assert {key: value for key, (value, _) in server.values("Sink 0").items()} == SINK
         if kind == "full device" and stderr is not None:
             os.close(stderr)
-    assert "0 waiting" in ingestd(tmp_path, "status", "-c", str(config)).stdout
+    assert "0 pending" in ingestd(tmp_path, "status", "-c", str(config)).stdout
     # Nothing that was meant for the log went into another file that took its number.
     assert b"daemon_ready" not in (tmp_path / "var/ingestd.db").read_bytes()
 

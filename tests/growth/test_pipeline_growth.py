@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.core.record import Deletes
-from ingestd.delivery.drift import Checker
+from ingestd.delivery.drift import DriftChecker
 from ingestd.mirror.rejections import Selection
 from tests.support.counted_pipeline import PIECE, CountedPipeline, rows
 from tests.support.scripted_source import Row, Script
@@ -170,14 +170,14 @@ async def changed_by_others(pipeline: CountedPipeline, count: int) -> None:
 
 async def check_and_repair(pipeline: CountedPipeline, count: int) -> None:
     async with pipeline.delivering() as running:
-        checker = Checker(
+        checker = DriftChecker(
             mirror=pipeline.mirror.delivery,
             drift=pipeline.mirror.drift,
             client=running.client,
             emit=pipeline.events.append,
         )
         checked = await checker.check(pipeline.address, pipelines=["pipe"], mode="repair", remove_added=True)
-    assert checked.answered == count // 2 + count // 4
+    assert checked.handled == count // 2 + count // 4
     await pipeline.deliver()
     assert list(pipeline.held().values()) == ["1"] * count
 

@@ -101,7 +101,7 @@ def test_a_proxy_that_refuses_the_tunnel_is_reported(tmp_path: Path, url: str, p
     config = configured(tmp_path, url, **SHOWN, proxy=with_password(proxy, "us:wrong-word"))
     check = ingestd(tmp_path, "check", "-c", str(config))
     assert check.returncode == 5
-    assert "The proxy does not lead to the service." in check.stdout
+    assert "The proxy does not connect to the service." in check.stdout
     assert "wrong-word" not in check.stdout + check.stderr
     assert proxy.led_to == []
 

@@ -39,7 +39,7 @@ class LogMachine(RuleBasedStateMachine):
 
     def opened(self) -> LogConnector:
         options = LogOptions.model_validate({"path": ".", "idle_seconds": 1e12})
-        context = SourceContext(pipeline="t", base=self.folder, now=lambda: 4e9, tell=self.events.append)
+        context = SourceContext(pipeline="t", base=self.folder, now=lambda: 4e9, log=self.events.append)
         return LogConnector(options, context)
 
     def teardown(self) -> None:

@@ -20,7 +20,7 @@ from ingestd.daemon.part_supervisor import PartSupervisor
 from ingestd.daemon.reload import Reloader
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.dispatcher import Dispatcher
-from ingestd.delivery.drift import Checker
+from ingestd.delivery.drift import DriftChecker
 from ingestd.intake import Reader, SourceSupervisor
 from ingestd.mirror.drift import DriftKeeper
 from ingestd.mirror.failed_parts import FailedPartKeeper
@@ -52,7 +52,7 @@ class Daemon:
         transport: httpx.AsyncBaseTransport,
         emit: Emit,
         chance: random.Random,
-        pace: DeliveryLimits,
+        limits: DeliveryLimits,
     ) -> None:
         self._loop = loop
         self._emit = emit
@@ -65,7 +65,7 @@ class Daemon:
         self._state = state
         self._read_again = read_again
         self._failed_parts = failed_parts
-        self._pace = pace
+        self._limits = limits
         self._stop = asyncio.Event()
         self.dispatcher: Dispatcher | None = None
         self.task: asyncio.Task[None] = loop.create_task(self._run(), name="daemon")
@@ -82,7 +82,7 @@ class Daemon:
 
     def drain(self) -> asyncio.Task[object] | None:
         """Wait, as `ingestd sync` does, until nothing is pending."""
-        return self.ask(self.dispatcher.drained) if self.dispatcher is not None else None
+        return self.ask(self.dispatcher.drain) if self.dispatcher is not None else None
 
     def ask(self, call: Callable[[], Coroutine[Any, Any, object]]) -> asyncio.Task[object]:
         """Do what a command asks for."""
@@ -118,9 +118,9 @@ class Daemon:
                 emit=self._emit,
                 now=now,
                 random=self._chance.random,
-                on_settled=supervisor.settled,
+                on_acknowledged=supervisor.settled,
                 keep_running=supervise,
-                pace=self._pace,
+                limits=self._limits,
                 clock=self._loop.time,
             )
             handler = self._command_handler(client, supervisor, dispatcher)
@@ -150,7 +150,7 @@ class Daemon:
         return CommandHandler(
             pipelines=[one for one in running.settings.pipelines if one.name in connectors],
             rejected=self._rejected,
-            checker=Checker(mirror=self._mirror, drift=self._drift, client=client, emit=self._emit),
+            checker=DriftChecker(mirror=self._mirror, drift=self._drift, client=client, emit=self._emit),
             request_reading=lambda name: supervisor.again(name, now=True),
             explain=lambda request: explain(connectors, request),
             notices=supervisor.notices,

@@ -61,7 +61,7 @@ def test_delivery_resumes_within_ten_seconds_after_access_is_granted(seed: int, 
 
 
 class ReplacedEvent(ChangeSignal):
-    """Waiting as it was in the governor once: a change between reading the condition and this wait is lost."""
+    """Waiting as it was in the limiter once: a change between reading the condition and this wait is lost."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -95,7 +95,7 @@ def test_a_lost_wake_up_is_found_within_two_hundred_seeds(monkeypatch: pytest.Mo
     monkeypatch.setattr(limiter, "ChangeSignal", ReplacedEvent)
     found = find_violation(range(1, 201))
     assert "not everything is delivered" in found
-    assert "waits in Limiter.turn_changed" in found
+    assert "waits in Limiter.wait_for_turn" in found
 
 
 async def accept_when_it_runs(self: ControlServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -380,7 +380,7 @@ class World:
             transport=self.service,
             emit=self._emit,
             chance=self._jitter,
-            pace=DeliveryLimits(in_flight_at_most=8),
+            limits=DeliveryLimits(in_flight_at_most=8),
         )
         if self._file is not None:
             self._file.on_pending = self._on_pending

@@ -22,7 +22,7 @@ from tests.support.work_counter import CountingTransport, Work, bytes_written, c
 PIECE = 125
 """Rows of a batch and entries of a request: small, so that a thousand rows are several of each."""
 
-_PACE = replace(QUICK, in_flight_at_first=2, in_flight_at_most=2, unsettled_claims=2)
+_LIMITS = replace(QUICK, in_flight_at_first=2, in_flight_at_most=2, unacknowledged_claims=2)
 """A claim passes over what other requests hold. Their number adapts to time, so it must not differ between two sizes."""
 
 
@@ -72,7 +72,7 @@ class CountedPipeline:
     async def delivering(self) -> AsyncIterator[Rig]:
         """A dispatcher at work; the source is notified each time something was settled, as by the supervisor."""
         transport = CountingTransport(self.service, self.work)
-        async with rig(transport=transport, deliverable=self.mirror.delivery, pace=_PACE) as running:
+        async with rig(transport=transport, deliverable=self.mirror.delivery, limits=_LIMITS) as running:
             yield running
 
     async def deliver(self) -> None:

@@ -69,7 +69,7 @@ class Rig:
         """As the dispatcher has it; a dispatcher that failed fails the test at once."""
         if self.task is None:
             raise AssertionError("the rig is not running")
-        draining = asyncio.create_task(self.dispatcher.drained())
+        draining = asyncio.create_task(self.dispatcher.drain())
         try:
             async with asyncio.timeout(seconds):
                 await asyncio.wait({draining, self.task}, return_when=asyncio.FIRST_COMPLETED)
@@ -124,7 +124,7 @@ async def rig(
     transport: httpx.AsyncBaseTransport | None = None,
     mirror: MemoryMirror | None = None,
     deliverable: Deliverable | None = None,
-    pace: DeliveryLimits = QUICK,
+    limits: DeliveryLimits = QUICK,
     api_key: str = "test-key",
     timeouts: Timeouts | None = None,
     seed: int = 1,
@@ -143,9 +143,9 @@ async def rig(
             emit=events.append,
             now=time.time,
             random=random.Random(seed).random,
-            on_settled=lambda _: settlings(),
+            on_acknowledged=lambda _: settlings(),
             keep_running=keep_running,
-            pace=pace,
+            limits=limits,
         )
         running = Rig(mirror=state, client=client, dispatcher=dispatcher, events=events, settlings=settlings)
         await running.start()

@@ -47,7 +47,7 @@ class FileFlow:
         """A new connector, which remembers nothing."""
         connector = DirectoryConnector(
             DirectoryOptions.model_validate(self.options),
-            SourceContext(pipeline="flow", base=self.base, now=lambda: self.now, tell=self.notices.append),
+            SourceContext(pipeline="flow", base=self.base, now=lambda: self.now, log=self.notices.append),
         )
         self.reader = Reader(
             pipeline="flow", connector=connector, mapping=self._mapping, sink=SINK, mirror=self.mirror.intake,

@@ -43,7 +43,7 @@ class Simulation:
             limit = fixed if fixed is not None else self.concurrency.limit
             wait = 0.0 if fixed is not None else self.rate.wait_seconds(now)
             if len(out) < limit and wait <= 0:
-                self.rate = self.rate.sent(now)
+                self.rate = self.rate.after_request(now)
                 order += 1
                 took = self.latency(len(out) + 1) * chance.uniform(1 - self.jitter, 1 + self.jitter)
                 heapq.heappush(out, (now + took, order, now))
@@ -61,11 +61,11 @@ class Simulation:
             self.refused += told.refused
             self.accepted += not told.refused
         if told.refused:
-            self.concurrency = self.concurrency.refused()
-            self.rate = self.rate.refused(
+            self.concurrency = self.concurrency.after_refusal()
+            self.rate = self.rate.after_refusal(
                 told.announced, retry_after_seconds=told.retry_after_seconds, in_flight=in_flight - 1, now=now
             )
             return
-        self.concurrency = self.concurrency.answered(now - sent, in_flight=in_flight)
-        self.rate = self.rate.taken(told.announced, in_flight=in_flight - 1, now=now)
+        self.concurrency = self.concurrency.after_response(now - sent, in_flight=in_flight)
+        self.rate = self.rate.after_response(told.announced, in_flight=in_flight - 1, now=now)
         self.limits.append(self.concurrency.limit)

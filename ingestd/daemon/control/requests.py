@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from ingestd.daemon.control.refusal import RequestRefused
-from ingestd.delivery.drift import Checked
+from ingestd.delivery.drift import DriftCheckResult
 from ingestd.intake.notice import OperatorNotice
 from ingestd.mirror.rejections import Retried, Selection
 from ingestd.settings.drift import Mode
@@ -32,7 +32,7 @@ class DropRejected(msgspec.Struct, frozen=True, kw_only=True, tag="drop_rejected
 
 
 class CheckDrift(msgspec.Struct, frozen=True, kw_only=True, tag="check_drift"):
-    """Read the sinks of pipelines back; the response is a `Checked` for each sink."""
+    """Read the sinks of pipelines back; the response is a `DriftCheckResult` for each sink."""
 
     pipelines: tuple[str, ...]
     mode: Mode
@@ -79,12 +79,12 @@ class Reloaded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Request: TypeAlias = RetryRejected | DropRejected | CheckDrift | Explain | ReadNotices | Reload
-Response: TypeAlias = Retried | int | tuple[Checked, ...] | Explained | SourceNotices | Reloaded
+Response: TypeAlias = Retried | int | tuple[DriftCheckResult, ...] | Explained | SourceNotices | Reloaded
 
 _RESPONSES: dict[type[Request], Any] = {
     RetryRejected: Retried,
     DropRejected: int,
-    CheckDrift: tuple[Checked, ...],
+    CheckDrift: tuple[DriftCheckResult, ...],
     Explain: Explained,
     ReadNotices: SourceNotices,
     Reload: Reloaded,

@@ -1,6 +1,6 @@
-"""For a connector's author: the suite that every connector passes. Never imported by the daemon.
+"""The conformance suite for connectors. The daemon never imports it.
 
-Three lines of a test module give all of it::
+A test module runs the suite with these lines::
 
     class TestCounter(ConnectorConformance):
         @pytest.fixture

@@ -1,4 +1,4 @@
-"""The conformance suite of connectors: what the daemon relies on, one promise a test."""
+"""The conformance suite for connectors: one test for each guarantee that the daemon relies on."""
 
 from __future__ import annotations
 
@@ -10,104 +10,125 @@ from ingestd.core.errors import SourceError
 from ingestd.sdk.connector import Verifies
 from ingestd.sdk.testing.rig import Rig
 from ingestd.sdk.testing.settlements import settlement
-from ingestd.sdk.testing.source_reader import check, partitions_of, read, records_of, skip
+from ingestd.sdk.testing.source_reader import check, partitions_of, read, records_of, rejects_of, skip
 
 
 class ConnectorConformance:
-    """Subclass it in a test module and give it a fixture ``rig``; pytest runs the rest."""
+    """Subclass this class in a test module and define a fixture ``rig``; pytest runs the tests."""
 
-    def test_partitions_are_the_same_when_asked_again_and_after_a_restart(self, rig: Rig) -> None:
-        """Partitions are what cursors belong to, so their names must last."""
+    def test_partitions_are_the_same_when_requested_again_and_after_a_restart(self, rig: Rig) -> None:
+        """Cursors belong to partitions, so the names of partitions must be stable."""
         connector = rig.connector()
         first = partitions_of(connector)
-        check(len({partition.name for partition in first}) == len(first), "Two partitions have one name.")
-        check(partitions_of(connector) == first, "partitions() differs when it is asked again.")
-        check(partitions_of(rig.connector()) == first, "partitions() differs after a restart.")
+        check(len({partition.name for partition in first}) == len(first), "Two partitions have the same name.")
+        check(partitions_of(connector) == first, "The second call of partitions() returns something else.")
+        check(partitions_of(rig.connector()) == first, "partitions() returns something else after a restart.")
 
-    def test_every_column_is_text_and_every_record_has_a_place_of_its_own(self, rig: Rig) -> None:
-        """The mapping works on text alone, and a position is how a person finds the record."""
+    def test_every_column_is_text_and_every_record_has_its_own_position(self, rig: Rig) -> None:
+        """The mapping works on text only, and people find a record by its position."""
         connector = rig.connector()
         for partition in partitions_of(connector):
             batches = read(connector, partition)
-            places = [place for batch in batches for place in batch.positions]
-            check(len(set(places)) == len(places), f"Two records of {partition.name} have one position.")
+            positions = [position for batch in batches for position in batch.positions]
+            check(len(set(positions)) == len(positions), f"Two records of {partition.name} have the same position.")
             for batch in batches:
-                kinds = {name: kind for name, kind in batch.records.schema.items() if kind != pl.String}
-                check(not kinds, f"Columns of {partition.name} are no text: {kinds}.")
-                kind = batch.positions.dtype
-                check(kind in {pl.Int64, pl.String}, f"Positions are {kind}; they are Int64 or String.")
-                check(len(batch.positions) == batch.records.height, "There are not as many positions as records.")
-                check(all(isinstance(fact, str) for fact in batch.facts.values()), "A fact is no text.")
+                types = {name: type_ for name, type_ in batch.records.schema.items() if type_ != pl.String}
+                check(not types, f"Columns of {partition.name} are not text: {types}.")
+                type_ = batch.positions.dtype
+                check(type_ in {pl.Int64, pl.String}, f"The type of the positions is {type_}, not Int64 or String.")
+                check(len(batch.positions) == batch.records.height, "The numbers of positions and records differ.")
+                check(all(isinstance(fact, str) for fact in batch.facts.values()), "A fact is not text.")
 
-    def test_a_snapshot_says_once_and_at_its_end_that_it_is_whole(self, rig: Rig) -> None:
-        """What is missing from a snapshot has vanished, so its end must be certain."""
+    def test_only_the_last_batch_of_a_snapshot_is_marked_as_last(self, rig: Rig) -> None:
+        """A record that is missing in a snapshot was removed, so the end of the snapshot must be certain."""
         connector = rig.connector()
         for partition in partitions_of(connector):
             marks = [batch.last for batch in read(connector, partition)]
-            check(True not in marks[:-1], f"A batch of {partition.name} before the last one says that it is the last.")
+            check(True not in marks[:-1], f"A batch of {partition.name} before the last one is marked as last.")
             if partition.snapshot:
-                check(marks, f"The snapshot {partition.name} was never read and yet gives no batch.")
-                check(marks[-1:] == [True], f"The last batch of the snapshot {partition.name} does not say so.")
+                check(marks, f"The snapshot {partition.name} was never read, but read() yields no batch.")
+                check(marks[-1:] == [True], f"The last batch of the snapshot {partition.name} is not marked as last.")
 
     def test_two_readings_of_an_unchanged_source_are_equal(self, rig: Rig) -> None:
-        """A reading is repeated after a crash; it must not tell something else then."""
+        """A reading is repeated after a crash and must then yield the same records."""
         first, second = rig.connector(), rig.connector()
         for partition in partitions_of(first):
             same = records_of(read(first, partition)) == records_of(read(second, partition))
             check(same, f"Two readings of {partition.name} differ although nothing changed.")
 
-    def test_an_unchanged_source_gives_nothing_from_its_last_cursor(self, rig: Rig) -> None:
-        """Also after a restart, and with the cursor as it comes out of JSON."""
+    def test_an_unchanged_source_yields_nothing_from_its_last_cursor(self, rig: Rig) -> None:
+        """This also holds after a restart, and with a cursor that was stored as JSON."""
         connector = rig.connector()
         for partition in partitions_of(connector):
             cursor = read(connector, partition)[-1].cursor
             for again in (connector, rig.connector()):
                 batches = read(again, partition, cursor)
                 if rig.unchanged_yields_nothing or not partition.snapshot:
-                    check(not batches, f"{partition.name} is unchanged and yet gives {len(batches)} batches.")
+                    check(not batches, f"{partition.name} is unchanged, but read() yields {len(batches)} batches.")
                 else:
-                    check(batches[-1].last, f"{partition.name} can't tell a change, so it must be read whole.")
+                    check(batches[-1].last, f"{partition.name} cannot report changes, so it must be read as a whole.")
 
-    def test_a_reading_taken_up_at_any_cursor_loses_nothing(self, rig: Rig) -> None:
-        """A partition that follows goes on exactly there; a snapshot that was not read to its end is read whole."""
+    def test_a_reading_that_resumes_at_any_cursor_loses_nothing(self, rig: Rig) -> None:
+        """An incremental partition resumes at the cursor; a snapshot that was not read to its end is read as a whole."""
         connector = rig.connector()
         for partition in partitions_of(connector):
             batches = read(connector, partition)
-            whole = records_of(batches)
-            for at, batch in enumerate(batches[:-1]):
-                rest = records_of(read(rig.connector(), partition, batch.cursor))
-                wanted = whole if partition.snapshot else records_of(batches[at + 1 :])
-                check(rest == wanted, f"Reading {partition.name} from the cursor of batch {at + 1} gives {rest}.")
+            all_records = records_of(batches)
+            for number, batch in enumerate(batches[:-1], start=1):
+                found = records_of(read(rig.connector(), partition, batch.cursor))
+                expected = all_records if partition.snapshot else records_of(batches[number:])
+                check(found == expected, f"Reading {partition.name} from the cursor of batch {number} yields {found}.")
 
-    def test_every_cursor_survives_json(self, rig: Rig) -> None:
-        """The daemon keeps cursors as JSON."""
+    def test_every_cursor_can_be_stored_as_json(self, rig: Rig) -> None:
+        """The daemon stores cursors as JSON."""
         connector = rig.connector()
         for partition in partitions_of(connector):
             for batch in read(connector, partition):
-                back = json.loads(json.dumps(batch.cursor))
-                check(back == dict(batch.cursor), f"The cursor {batch.cursor} comes back from JSON as {back}.")
+                stored = json.loads(json.dumps(batch.cursor))
+                check(
+                    stored == dict(batch.cursor), f"The cursor {batch.cursor} is {stored} after it was stored as JSON."
+                )
 
-    def test_what_is_added_and_changed_is_read_and_what_is_removed_is_not(self, rig: Rig) -> None:
-        """From the last cursor on; a snapshot is whole again, a partition that follows tells what is new."""
+    def test_added_and_changed_records_are_read_and_removed_ones_are_not(self, rig: Rig) -> None:
+        """A reading from the last cursor yields a whole snapshot, or the new records of an incremental partition."""
         connector = rig.connector()
         (partition, *_) = partitions_of(connector)
         batches = read(connector, partition)
         known = records_of(batches)
-        for act, words in ((rig.add, "added"), (rig.change, "changed")):
-            act()
-            news = read(connector, partition, batches[-1].cursor)
-            check(news, f"A record was {words} and {partition.name} gives nothing.")
-            found = [fields for _, fields in records_of(news)]
-            check([f for f in found if f not in [old for _, old in known]], f"The record that was {words} is missing.")
-            batches, known = news, known + records_of(news)
+        for change, verb in ((rig.add, "added"), (rig.change, "changed")):
+            change()
+            later = read(connector, partition, batches[-1].cursor)
+            check(later, f"A record was {verb}, but a reading of {partition.name} yields nothing.")
+            found = [fields for _, fields in records_of(later)]
+            check([f for f in found if f not in [old for _, old in known]], f"The record that was {verb} is missing.")
+            batches, known = later, known + records_of(later)
         if partition.snapshot:
             before = len(records_of(batches))
             rig.remove()
             after = len(records_of(read(connector, partition, batches[-1].cursor)))
             check(after == before - 1, f"A record was removed; {partition.name} had {before} records and has {after}.")
 
-    def test_settling_twice_is_harmless_also_after_a_restart(self, rig: Rig) -> None:
-        """After a crash ``settled`` is called again."""
+    def test_an_unreadable_record_is_rejected_and_the_others_are_read(self, rig: Rig) -> None:
+        """One bad record must not stop its source, and people must be able to find it."""
+        connector = rig.connector()
+        (partition, *_) = partitions_of(connector)
+        before = read(connector, partition)
+        if not rig.add_unreadable():
+            return
+        rejects = rejects_of(read(connector, partition, before[-1].cursor))
+        check(len(rejects) == 1, f"One record is unreadable, but {len(rejects)} are rejected.")
+        reason = rejects[0].reason
+        check(reason.endswith((".", "?", "!")) and reason.count(" ") > 2, f"The reason is not a sentence: {reason!r}.")
+        rig.add()
+        batches = read(rig.connector(), partition)
+        records = records_of(batches)
+        check(len(records) == len(records_of(before)) + 1, f"{len(records)} records are read beside an unreadable one.")
+        positions = [str(reject.position) for reject in rejects_of(batches)]
+        check(len(positions) == 1, "The unreadable record is not rejected by a second reading.")
+        check(positions[0] not in dict(records), f"The rejected record has the position of another, {positions[0]}.")
+
+    def test_acknowledging_twice_is_harmless_also_after_a_restart(self, rig: Rig) -> None:
+        """After a crash the daemon acknowledges again."""
         connector = rig.connector()
         for partition in partitions_of(connector):
             cursor = json.loads(json.dumps(read(connector, partition)[-1].cursor))
@@ -115,24 +136,23 @@ class ConnectorConformance:
             connector.settled(partition, cursor, settlement())
             rig.connector().settled(partition, cursor, settlement())
 
-    def test_a_reading_that_is_given_up_leaves_the_source_readable(self, rig: Rig) -> None:
-        """The daemon stops in the middle of a reading when it is told to."""
+    def test_a_source_can_be_read_after_an_aborted_reading(self, rig: Rig) -> None:
+        """The daemon may stop in the middle of a reading."""
         connector = rig.connector()
         for partition in partitions_of(connector):
-            given_up = iter(connector.read(partition, None))
-            next(given_up)
-            close = getattr(given_up, "close", None)
+            aborted = iter(connector.read(partition, None))
+            next(aborted)
+            close = getattr(aborted, "close", None)
             if close is not None:
                 close()
-            check(
-                records_of(read(connector, partition)), f"After a reading was given up {partition.name} gives nothing."
-            )
+            found = records_of(read(connector, partition))
+            check(found, f"A reading of {partition.name} after an aborted one yields nothing.")
 
-    def test_a_source_that_fails_says_so_in_a_sentence(self, rig: Rig) -> None:
-        """Only a `SourceError` tells the daemon what to do, and only a sentence tells a person."""
+    def test_a_broken_source_raises_an_error_with_a_sentence(self, rig: Rig) -> None:
+        """The daemon acts by the class of `SourceError`, and people read its sentence."""
         connector = rig.broken()
         if connector is None:
-            skip("this rig's source can't be broken")
+            skip("this rig's source cannot be broken")
         sentence = ""
         try:
             for partition in connector.partitions():
@@ -140,10 +160,10 @@ class ConnectorConformance:
         except SourceError as error:
             sentence = str(error)
         check(sentence, "A broken source was read without an error.")
-        check(sentence.endswith((".", "?", "!")) and sentence.count(" ") > 2, f"This is no sentence: {sentence!r}.")
+        check(sentence.endswith((".", "?", "!")) and sentence.count(" ") > 2, f"This is not a sentence: {sentence!r}.")
 
     def test_closing_twice_is_harmless(self, rig: Rig) -> None:
-        """Also before and after a reading."""
+        """This holds before and after a reading."""
         connector = rig.connector()
         connector.close()
         connector = rig.connector()
@@ -152,13 +172,13 @@ class ConnectorConformance:
         connector.close()
         connector.close()
 
-    def test_verify_names_its_steps_and_says_a_sentence_to_each(self, rig: Rig) -> None:
-        """`ingestd check` prints them as they are."""
+    def test_verify_returns_named_steps_with_a_sentence_each(self, rig: Rig) -> None:
+        """`ingestd check` prints them unchanged."""
         opened: list[object] = [rig.connector(), rig.broken()]
         for connector in opened:
             if not isinstance(connector, Verifies):
                 continue
             steps = list(connector.verify())
-            check(steps, "verify() checks nothing.")
-            check(len({step.name for step in steps}) == len(steps), "Two steps of verify() have one name.")
-            check(all(step.sentence.endswith(".") for step in steps), f"A step says no sentence: {steps}.")
+            check(steps, "verify() returns no steps.")
+            check(len({step.name for step in steps}) == len(steps), "Two steps of verify() have the same name.")
+            check(all(step.sentence.endswith(".") for step in steps), f"A step has no sentence: {steps}.")

@@ -1,4 +1,4 @@
-"""What the suite needs to know of a source: how to open it, and how to change it from outside."""
+"""A source under test: how the suite opens it, and how it changes it from outside."""
 
 from __future__ import annotations
 
@@ -9,30 +9,37 @@ from ingestd.sdk.connector import Connector
 
 
 class Rig(ABC):
-    """A real source under test, with at least three records to begin with, best in more than one batch.
+    """A real source with at least three records at first, preferably in several batches.
 
-    ``unchanged_yields_nothing``: a reading from the last cursor of an unchanged source gives nothing at all. False for a
-    snapshot that can't tell, such as a table; an incremental source must keep it True.
+    ``unchanged_yields_nothing``: a reading from the last cursor of an unchanged source yields nothing. False for a snapshot
+    of a source that cannot report changes, such as a table. It must stay True for an incremental source.
     """
 
     unchanged_yields_nothing: ClassVar[bool] = True
 
     @abstractmethod
     def connector(self) -> Connector:
-        """A new connector over the same source, as after a restart of the daemon."""
+        """Return a new connector for the same source, as after a restart of the daemon."""
 
     @abstractmethod
     def add(self) -> None:
-        """Give the source one more record."""
+        """Add a record to the source, after the others."""
 
     @abstractmethod
     def change(self) -> None:
-        """Give a record that is there another value."""
+        """Change a value of an existing record."""
 
     @abstractmethod
     def remove(self) -> None:
-        """Take a record away."""
+        """Remove a record."""
+
+    def add_unreadable(self) -> bool:
+        """Add a record that cannot be read, after the others; return False if the source cannot contain one.
+
+        The test of unreadable records then has nothing to test and passes.
+        """
+        return False
 
     def broken(self) -> Connector | None:
-        """A connector whose ``partitions`` or ``read`` must fail, or None where nothing can be broken."""
+        """Return a connector of a source that cannot be read; None if nothing can be broken."""
         return None

@@ -202,7 +202,7 @@ async def test_a_throttled_lane_waits_and_loses_nothing(server: DocumentServer) 
 
 async def test_updates_go_by_patch_where_that_is_configured(server: DocumentServer) -> None:
     to = address(server.workspace())
-    async with rig(url=server.url, pace=dataclasses.replace(QUICK, update_with="patch")) as running:
+    async with rig(url=server.url, limits=dataclasses.replace(QUICK, update_with="patch")) as running:
         running.desire(to, {"a/b": ("1", "scalar"), "c": ("1", "scalar")})
         await running.drained()
         server.forget_requests()

@@ -44,7 +44,7 @@ class Situation:
     url: Callable[[DocumentServer], str] = lambda server: server.url
     to: SinkAddress = MASS_BUDGET
     key: str = "test-key"
-    pace: DeliveryLimits = PATIENT
+    limits: DeliveryLimits = PATIENT
     read_seconds: float = 10
 
 
@@ -113,7 +113,7 @@ async def told(situation: Situation, folder: Path) -> str:
                 url=situation.url(server),
                 api_key=situation.key,
                 deliverable=mirror.delivery,
-                pace=situation.pace,
+                limits=situation.limits,
                 timeouts=Timeouts(connect_seconds=60, read_seconds=situation.read_seconds),
             ) as running:
                 mirror.on_pending = waking(running)
@@ -134,7 +134,7 @@ async def test_status_and_log_say_what_is_wrong_and_what_to_do(name: str, tmp_pa
     text = await told(SITUATIONS[name], tmp_path)
     expect_golden(name, text)
     assert "since TIME" in text
-    assert "3 waiting" in text
+    assert "3 pending" in text
     assert "secret" not in text
     assert "key=1" not in text
 
@@ -146,7 +146,7 @@ async def test_a_deleted_sink_stops_its_lane_where_that_is_configured(tmp_path: 
     try:
         with DocumentServer() as server:
             workspace = server.workspace("Bench")
-            async with rig(url=server.url, deliverable=mirror.delivery, pace=stops) as running:
+            async with rig(url=server.url, deliverable=mirror.delivery, limits=stops) as running:
                 mirror.on_pending = waking(running)
                 await asyncio.to_thread(desire_all, mirror, to, {"a": ("1", "scalar"), "b": ("1", "scalar")})
                 assert await running.drained() == []
@@ -154,7 +154,7 @@ async def test_a_deleted_sink_stops_its_lane_where_that_is_configured(tmp_path: 
                 server.store.delete_sink(workspace, sink)
                 await asyncio.to_thread(desire_all, mirror, to, {"a": ("2", "scalar"), "b": ("1", "scalar")})
                 (report,) = await running.drained()
-                assert report.standing == "paused"
+                assert report.status == "paused"
                 line = masked(sink_line(mirror.status.sinks()[0]))
         assert server.store.by_label("Mass budget") == []
     finally:

@@ -42,12 +42,12 @@ async def delivering(
     url: str = "http://service.test",
     transport: httpx.AsyncBaseTransport | None = None,
     timeouts: Timeouts = PATIENTLY,
-    pace: DeliveryLimits = PATIENT,
+    limits: DeliveryLimits = PATIENT,
 ) -> AsyncIterator[tuple[Rig, SqliteMirror]]:
     mirror = SqliteMirror.open(folder / "ingestd.db")
     try:
         async with rig(
-            url=url, transport=transport, deliverable=mirror.delivery, pace=pace, timeouts=timeouts
+            url=url, transport=transport, deliverable=mirror.delivery, limits=limits, timeouts=timeouts
         ) as running:
             mirror.on_pending = waking(running)
             yield running, mirror
@@ -126,7 +126,7 @@ async def test_one_entry_is_refused_and_the_others_arrive(tmp_path: Path) -> Non
         server.workspace("Bench")
         bad = Refuse(status=400, body=b'{"error":"The value is out of range."}')
         server.fault_of = lambda request: bad if request.writes and b'"P-1"' in request.body else None
-        async with delivering(tmp_path, url=server.url, pace=QUICK) as (running, mirror):
+        async with delivering(tmp_path, url=server.url, limits=QUICK) as (running, mirror):
             await asyncio.to_thread(desire_all, mirror, MASS_BUDGET, THREE)
             assert await running.drained() == []
             (sink,) = await asyncio.to_thread(mirror.status.sinks)
@@ -141,7 +141,7 @@ async def test_what_is_too_large_is_learned_and_nothing_is_left(tmp_path: Path) 
     """Something on the way takes less than the service announces, as a proxy with a limit of its own does."""
     service = BulkService()
     service.store.create_workspace({"label": "Bench"})
-    async with delivering(tmp_path, transport=service, pace=QUICK) as (running, mirror):
+    async with delivering(tmp_path, transport=service, limits=QUICK) as (running, mirror):
         await asyncio.to_thread(desire_all, mirror, MASS_BUDGET, THREE)
         assert await running.drained() == []
         service.real_max_bytes = 2_000

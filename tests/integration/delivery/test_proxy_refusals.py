@@ -53,4 +53,4 @@ async def test_a_proxy_that_refuses_everything_only_delays(status: int, body: by
     sentences = {attempt.sentence for _, attempt in running.mirror.attempts if attempt.status == status}
     assert sentences
     if status != 413:
-        assert all("A proxy seems to answer" in sentence for sentence in sentences)
+        assert all("A proxy seems to respond" in sentence for sentence in sentences)

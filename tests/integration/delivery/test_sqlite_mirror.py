@@ -47,7 +47,7 @@ async def test_chaos_and_crashes_of_the_daemon_end_exact(tmp_path: Path, seed: i
     for turn in range(5):
         mirror = SqliteMirror.open(file)
         try:
-            async with rig(transport=chaos, deliverable=mirror.delivery, pace=ABRUPT, seed=seed) as running:
+            async with rig(transport=chaos, deliverable=mirror.delivery, limits=ABRUPT, seed=seed) as running:
                 mirror.on_pending = running.dispatcher.wake
                 desire_all(mirror, TO, state(turn))
                 # The block ends here: requests in flight are dropped, claims are lost with the process that held them.

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.core.address import SinkAddress
-from ingestd.core.errors import SourceBroken
+from ingestd.core.errors import RecordUnreadable, SourceBroken
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.core.record import Batch, Cursor, Partition, Reject
 from ingestd.intake import Reader
@@ -135,7 +135,7 @@ def test_a_retry_that_comes_while_the_partition_is_read_is_for_the_next_reading(
     connector, asked = desk.reader.connector, list[Retried]()
     read = connector.read
 
-    def read_and_be_asked(partition: Partition, cursor: Cursor | None) -> Iterator[Batch]:
+    def read_and_be_asked(partition: Partition, cursor: Cursor | None) -> Iterator[Batch | RecordUnreadable]:
         batches = read(partition, cursor)
         if begun:
             yield next(batches)

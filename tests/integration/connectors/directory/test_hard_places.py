@@ -270,7 +270,7 @@ from ingestd.sdk import SourceContext
 from tests.integration.connectors.directory.test_hard_places import asked
 base, folder = Path(sys.argv[1]), Path(sys.argv[2])
 reported = []
-context = SourceContext(pipeline="t", base=base, now=lambda: 4e9, tell=reported.append)
+context = SourceContext(pipeline="t", base=base, now=lambda: 4e9, log=reported.append)
 options = {"path": "drop", "settle_seconds": 0, "recursive": True, "after": "archive", "archive": "done"}
 connector = DirectoryConnector(DirectoryOptions.model_validate(options), context)
 assert [partition.name for partition in connector.partitions()] == ["a.csv", "sub/b.csv"]

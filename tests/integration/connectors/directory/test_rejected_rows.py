@@ -306,7 +306,7 @@ def test_a_very_long_name_is_archived_shortened_with_its_receipt_and_its_rejecte
     assert isinstance(connector, DirectoryConnector)
     state = flow.mirror.intake.open_partition("flow", names[0], flow.reader.sink, flow.reader._mapping.digest)
     assert state.cursor is not None
-    assert "it was archived as" in connector.whereabouts(names[0], state.cursor)
+    assert "it was archived as" in connector.describe_location(names[0], state.cursor)
     for number, rejected in enumerate(sorted(path.name for path in (flow.done / "rejected").iterdir())):
         correct(flow, rejected, lambda text, number=number: text.replace("\n,2", f"\nM{number},2"))  # type: ignore[misc]
     flow.pass_once()

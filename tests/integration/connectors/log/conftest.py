@@ -24,7 +24,7 @@ class Bench:
 
     def connector(self, **options: Any) -> LogConnector:
         settings = LogOptions.model_validate({"path": "bench"} | options)
-        context = SourceContext(pipeline="test", base=self.base, now=lambda: self.now, tell=self.reported.append)
+        context = SourceContext(pipeline="test", base=self.base, now=lambda: self.now, log=self.reported.append)
         return LogConnector(settings, context)
 
     def append(self, data: str | bytes, name: str = "run.csv") -> Path:

@@ -226,4 +226,4 @@ def test_a_file_of_the_folder_is_known_by_its_path(bench: Any) -> None:
     assert "has no whole row yet" in str(connector.explain("run.csv"))
     batches = list(connector.read(Partition(name="run.csv", snapshot=False), None))
     assert connector.explain("run.csv", batches[-1].cursor) is None
-    assert connector.whereabouts("run.csv", batches[-1].cursor).startswith("it stays in ")
+    assert connector.describe_location("run.csv", batches[-1].cursor).startswith("it stays in ")

@@ -96,9 +96,7 @@ async def test_a_success_that_is_no_record_is_unreadable(
     client = client_of(lambda _: httpx.Response(200, content=body))
     with pytest.raises(UnreadableResponse) as caught:
         await done(client.get_sink("w", "s"))
-    assert str(caught.value) == (
-        "data_sinks.get: The answer has status 200 but not the content that the service gives."
-    )
+    assert str(caught.value) == "data_sinks.get: The response has status 200 but not the content of the service."
     with pytest.raises(UnreadableResponse):
         await collected(client.iter_entries("w", "s"))
 

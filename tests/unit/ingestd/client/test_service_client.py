@@ -119,7 +119,7 @@ async def test_an_unreadable_problem_still_has_its_status(body: bytes) -> None:
         response = await service.delete_entry("w", "s", key="k")
     assert response.problem is not None
     assert (response.problem.status, response.problem.request_id, response.problem.code) == (400, "r-1", "some_code")
-    assert response.outcome.remedy == "park"
+    assert response.outcome.remedy == "reject"
 
 
 async def test_a_services_words_are_kept_short() -> None:
@@ -169,16 +169,16 @@ async def test_a_bulk_response_has_to_account_for_each_item_once(body: object, a
     ("error", "cause", "words"),
     [
         (httpx.ConnectError("x"), ConnectionRefusedError(), "Nothing listens"),
-        (httpx.ConnectError("x"), socket.gaierror(-2, "x"), "can't be resolved"),
+        (httpx.ConnectError("x"), socket.gaierror(-2, "x"), "cannot be resolved"),
         (httpx.ConnectError("x"), ssl.SSLCertVerificationError("x"), "TLS"),
-        (httpx.ConnectTimeout("x"), None, "too long to take the connection"),
+        (httpx.ConnectTimeout("x"), None, "too long to accept the connection"),
         (httpx.WriteTimeout("x"), None, "too long to read the request"),
-        (httpx.ReadTimeout("x"), None, "too long to answer"),
+        (httpx.ReadTimeout("x"), None, "too long to respond"),
         (httpx.PoolTimeout("x"), None, "All connections"),
         (httpx.ReadError("x"), None, "The connection broke"),
         (httpx.RemoteProtocolError("x"), None, "The connection broke"),
         (httpx.DecodingError("x"), None, "not the content"),
-        (httpx.UnsupportedProtocol("x"), None, "does not speak HTTP"),
+        (httpx.UnsupportedProtocol("x"), None, "not valid HTTP"),
     ],
 )
 async def test_each_way_of_having_no_response_is_distinguished(

@@ -4,50 +4,50 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingestd.core.backoff import Backoff
-from ingestd.core.breaker import TRIPS, Breaker
+from ingestd.core.breaker import FAILURES_TO_OPEN, Breaker
 
 BACKOFF = Backoff(base_seconds=1, cap_seconds=30)
 
 
 def tripped(now: float = 0) -> Breaker:
     breaker = Breaker()
-    for _ in range(TRIPS):
-        breaker = breaker.failed(now, BACKOFF, 1)
+    for _ in range(FAILURES_TO_OPEN):
+        breaker = breaker.after_failure(now, BACKOFF, 1)
     return breaker
 
 
 def test_a_few_failures_in_a_row_open_it_and_an_answer_between_them_does_not() -> None:
     breaker = Breaker()
-    for _ in range(TRIPS - 1):
-        breaker = breaker.failed(0, BACKOFF, 1)
-    assert not breaker.open
-    assert not breaker.answered().failed(0, BACKOFF, 1).open
-    assert breaker.failed(0, BACKOFF, 1).open
+    for _ in range(FAILURES_TO_OPEN - 1):
+        breaker = breaker.after_failure(0, BACKOFF, 1)
+    assert not breaker.is_open
+    assert not breaker.after_response().after_failure(0, BACKOFF, 1).is_open
+    assert breaker.after_failure(0, BACKOFF, 1).is_open
 
 
 def test_one_probe_goes_through_when_the_wait_is_over() -> None:
     breaker = tripped()
-    assert breaker.turn(0.5) == "wait"
-    assert breaker.turn(1) == "probe"
-    assert breaker.probed().turn(1) == "wait"
-    assert breaker.probed().undecided().turn(1) == "probe"
+    assert breaker.decide(0.5) == "wait"
+    assert breaker.decide(1) == "probe"
+    assert breaker.with_probe().decide(1) == "wait"
+    assert breaker.with_probe().without_probe().decide(1) == "probe"
 
 
 def test_an_answer_to_the_probe_closes_it_and_a_failure_makes_the_wait_longer() -> None:
-    breaker = tripped().probed()
-    assert breaker.answered() == Breaker()
-    again = breaker.failed(1, BACKOFF, 1)
+    breaker = tripped().with_probe()
+    assert breaker.after_response() == Breaker()
+    again = breaker.after_failure(1, BACKOFF, 1)
     assert again.until == 3
-    assert again.turn(2.9) == "wait"
+    assert again.decide(2.9) == "wait"
 
 
 def test_stragglers_do_not_make_the_wait_longer() -> None:
     breaker = tripped()
-    assert breaker.failed(0.5, BACKOFF, 1) == breaker
+    assert breaker.after_failure(0.5, BACKOFF, 1) == breaker
 
 
 def test_what_the_service_asks_for_is_waited_out() -> None:
-    breaker = tripped().probed().failed(1, BACKOFF, 0, retry_after_seconds=60)
+    breaker = tripped().with_probe().after_failure(1, BACKOFF, 0, retry_after_seconds=60)
     assert breaker.until == 61
 
 
@@ -58,13 +58,13 @@ def test_there_is_never_more_than_one_probe_and_always_a_next_one(outcomes: list
         now += seconds
         match what:
             case "failed":
-                breaker = breaker.failed(now, BACKOFF, 0.5)
+                breaker = breaker.after_failure(now, BACKOFF, 0.5)
                 probes = int(breaker.probing)
             case "answered":
-                breaker, probes = breaker.answered(), 0
-            case _ if breaker.turn(now) == "probe":
-                breaker, probes = breaker.probed(), probes + 1
+                breaker, probes = breaker.after_response(), 0
+            case _ if breaker.decide(now) == "probe":
+                breaker, probes = breaker.with_probe(), probes + 1
         assert probes <= 1
         if breaker.until is not None and not breaker.probing:
             assert breaker.until - now <= BACKOFF.cap_seconds
-            assert breaker.turn(breaker.until) == "probe"
+            assert breaker.decide(breaker.until) == "probe"

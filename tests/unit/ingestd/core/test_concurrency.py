@@ -42,7 +42,7 @@ def test_it_starts_with_one_and_grows_by_one_a_round() -> None:
     state = Concurrency(at_most=10)
     limits = [state.limit]
     for _ in range(31):
-        state = state.answered(0.05, in_flight=state.limit)
+        state = state.after_response(0.05, in_flight=state.limit)
         limits.append(state.limit)
     # A round is as many answers as are in flight, five at least.
     assert limits == [*[1] * 5, *[2] * 5, *[3] * 5, *[4] * 5, *[5] * 5, *[6] * 6, 7]
@@ -51,26 +51,26 @@ def test_it_starts_with_one_and_grows_by_one_a_round() -> None:
 def test_a_sender_with_little_to_send_learns_nothing_about_more() -> None:
     state = Concurrency(at_most=10, allowed=4)
     for _ in range(100):
-        state = state.answered(0.05, in_flight=1)
+        state = state.after_response(0.05, in_flight=1)
     assert state.allowed == 4
 
 
 def test_refusals_of_one_round_lower_the_limit_once_and_those_of_the_next_again() -> None:
     state = Concurrency(at_most=100, allowed=20)
     for _ in range(8):
-        state = state.refused()
+        state = state.after_refusal()
     assert state.limit == 14
     for _ in range(14):
-        state = state.answered(0.05, in_flight=14)
-    assert state.refused().limit == 9
+        state = state.after_response(0.05, in_flight=14)
+    assert state.after_refusal().limit == 9
 
 
 def test_a_service_that_becomes_slow_for_good_is_known_as_it_is_now() -> None:
     state = Concurrency(at_most=100)
     for _ in range(2_000):
-        state = state.answered(levels_off(state.limit), in_flight=state.limit)
+        state = state.after_response(levels_off(state.limit), in_flight=state.limit)
     for _ in range(6_000):
-        state = state.answered(4 * levels_off(state.limit), in_flight=state.limit)
+        state = state.after_response(4 * levels_off(state.limit), in_flight=state.limit)
     assert state.base_seconds == pytest.approx(0.2, rel=0.2)
     assert 15 <= state.allowed <= 30
 
@@ -78,7 +78,7 @@ def test_a_service_that_becomes_slow_for_good_is_known_as_it_is_now() -> None:
 def test_latencies_of_a_service_that_costs_nothing_hold_nobody_back() -> None:
     state = Concurrency(at_most=32)
     for _ in range(2_000):
-        state = state.answered(0.0001 * state.limit, in_flight=state.limit)
+        state = state.after_response(0.0001 * state.limit, in_flight=state.limit)
     assert state.allowed == 32
 
 
@@ -86,7 +86,7 @@ def test_small_requests_do_not_make_large_ones_look_slow() -> None:
     state = Concurrency(at_most=32)
     for number in range(400):
         small = number % 2
-        state = state.answered(0.01 if small else 0.2, in_flight=state.limit, size=10 if small else 5_000)
+        state = state.after_response(0.01 if small else 0.2, in_flight=state.limit, size=10 if small else 5_000)
     assert state.base_seconds == pytest.approx(0.2)
 
 
@@ -101,6 +101,6 @@ def test_whatever_is_heard_one_may_always_go_and_never_more_than_allowed(
     state = Concurrency(at_most=at_most)
     for refused, seconds, in_flight, size in heard:
         before = state.allowed
-        state = state.refused() if refused else state.answered(seconds, in_flight=in_flight, size=size)
+        state = state.after_refusal() if refused else state.after_response(seconds, in_flight=in_flight, size=size)
         assert 1 <= state.limit <= at_most
         assert state.allowed <= before + 1

@@ -161,7 +161,9 @@ def test_a_name_that_the_header_lacks_is_told_with_what_there_is_and_the_nearest
         SourceBroken, match=r"no column 'mass_k'; the columns are 'part_number', 'mass_kg'\. Did you mean 'mass_kg'\?"
     ):
         Mapping([EntrySpec(key="{part_number}", value="{mass_k}")]).check_header(batch)
-    with pytest.raises(SourceBroken, match=r"uses \{file.sheet\}, but the source tells only 'file.name', 'file.stem'"):
+    with pytest.raises(
+        SourceBroken, match=r"uses \{file.sheet\}, but the source provides only 'file.name', 'file.stem'"
+    ):
         Mapping([EntrySpec(key="{part_number}", value="{file.sheet}")]).check_header(batch)
 
 

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from ingestd.core.outcome import CLASSES, CODES, FAULTS, STATUSES, Facts, Fault, Outcome, judge, rule_for
+from ingestd.core.outcome import CLASSES, CODES, FAULTS, STATUSES, Facts, Fault, Outcome, classify, rule_for
 
 
 def of(status: int, code: str = "", *, words: str = "", retry_after_seconds: float | None = None) -> Outcome:
-    return judge(Facts(status=status, code=code, words=words, retry_after_seconds=retry_after_seconds))
+    return classify(Facts(status=status, code=code, words=words, retry_after_seconds=retry_after_seconds))
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ def of(status: int, code: str = "", *, words: str = "", retry_after_seconds: flo
         (200, "accepted", "none"),
         (201, "accepted", "none"),
         (301, "rejected", "pause"),
-        (400, "rejected", "park"),
+        (400, "rejected", "reject"),
         (401, "rejected", "pause"),
         (403, "rejected", "pause"),
         (404, "rejected", "missing"),
@@ -26,7 +26,7 @@ def of(status: int, code: str = "", *, words: str = "", retry_after_seconds: flo
         (413, "rejected", "shrink"),
         (415, "rejected", "pause"),
         (418, "rejected", "pause"),
-        (422, "rejected", "park"),
+        (422, "rejected", "reject"),
         (425, "unreachable", "retry"),
         (429, "throttled", "retry"),
         (500, "unreachable", "retry"),
@@ -48,13 +48,13 @@ def test_every_status_there_can_be_is_judged() -> None:
 
 
 def test_only_a_judgement_of_the_entry_itself_parks_it() -> None:
-    assert {status for status in range(100, 600) if of(status).remedy == "park"} == {400, 414, 422}
+    assert {status for status in range(100, 600) if of(status).remedy == "reject"} == {400, 414, 422}
 
 
 @pytest.mark.parametrize("fault", list(Fault))
 def test_a_fault_is_never_taken_for_success_whatever_the_status(fault: Fault) -> None:
     for status in (None, 200):
-        outcome = judge(Facts(fault=fault, status=status))
+        outcome = classify(Facts(fault=fault, status=status))
         assert (outcome.word, outcome.remedy) == ("unreachable", "retry")
 
 
@@ -65,11 +65,11 @@ def test_a_used_up_quota_waits_for_a_person_and_work_in_progress_for_its_end() -
 
 
 def test_results_by_item_with_refusals_are_a_part_rejection() -> None:
-    outcome = judge(Facts(status=200, refused=3))
+    outcome = classify(Facts(status=200, refused=3))
     assert (outcome.word, outcome.remedy, outcome.sentence) == (
         "partly rejected",
         "none",
-        "Accepted but for 3 items (200).",
+        "Accepted except 3 items (200).",
     )
 
 

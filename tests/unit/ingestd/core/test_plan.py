@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from ingestd.core.outcome import Remedy
-from ingestd.core.plan import EntryKind, Step, Then, after, first_step, needs_retype
+from ingestd.core.plan import EntryKind, NextStep, Step, first_step, needs_retype, next_step
 
 
 @pytest.mark.parametrize(
@@ -23,43 +23,49 @@ def test_each_kind_begins_with_its_own_operation(kind: EntryKind, null: bool, st
 
 
 @pytest.mark.parametrize(
-    ("step", "remedy", "then"),
+    ("step", "remedy", "following"),
     [
         ("create_entry", "none", "done"),
         ("create_entry", "conflict", "mass_update_entry"),
-        ("create_entry", "missing", "sink?"),
+        ("create_entry", "missing", "check_sink"),
         ("mass_update_entry", "missing", "create_entry"),
         ("patch_entry", "missing", "create_entry"),
         ("delete_entry", "missing", "done"),
-        ("create_entry", "park", "park"),
-        ("mass_update_entry", "shrink", "park"),
+        ("create_entry", "reject", "reject"),
+        ("mass_update_entry", "shrink", "reject"),
         ("delete_entry", "retry", "stop"),
         ("create_entry", "pause", "stop"),
         ("mass_update_entry", "conflict", "stop"),
     ],
 )
-def test_a_step_is_followed_by_what_the_answer_calls_for(step: Step, remedy: Remedy, then: Then) -> None:
-    assert after(step, remedy, value_is_null=False) == then
+def test_the_remedy_of_a_step_determines_the_next_one(step: Step, remedy: Remedy, following: NextStep) -> None:
+    assert next_step(step, remedy, value_is_null=False) == following
 
 
-def test_every_step_and_remedy_has_a_following() -> None:
+def test_every_step_and_remedy_has_a_next_step() -> None:
     for step in get_args(Step):
         for remedy in get_args(Remedy):
-            assert after(step, remedy, value_is_null=False) in (*get_args(Step), "done", "park", "stop", "sink?")
+            assert next_step(step, remedy, value_is_null=False) in (
+                *get_args(Step),
+                "done",
+                "reject",
+                "stop",
+                "check_sink",
+            )
 
 
-def test_a_null_is_never_mass_updated_for_the_document_wants_a_text_there() -> None:
-    assert after("create_entry", "conflict", value_is_null=True) == "patch_entry"
+def test_a_null_is_never_mass_updated_because_the_document_requires_text_there() -> None:
+    assert next_step("create_entry", "conflict", value_is_null=True) == "patch_entry"
 
 
-def test_a_type_is_put_right_only_where_the_service_names_another() -> None:
-    assert needs_retype(wanted="text", answered="scalar")
-    assert not needs_retype(wanted="text", answered="text")
-    assert not needs_retype(wanted="text", answered=None)
-    assert not needs_retype(wanted=None, answered="scalar")
+def test_a_type_is_corrected_only_if_the_service_returns_another() -> None:
+    assert needs_retype(wanted="text", found="scalar")
+    assert not needs_retype(wanted="text", found="text")
+    assert not needs_retype(wanted="text", found=None)
+    assert not needs_retype(wanted=None, found="scalar")
 
 
-def test_an_update_is_a_patch_where_that_is_configured() -> None:
+def test_an_update_is_a_patch_if_this_is_configured() -> None:
     assert first_step("update", value_is_null=False, update_with="patch") == "patch_entry"
-    assert after("create_entry", "conflict", value_is_null=False, update_with="patch") == "patch_entry"
+    assert next_step("create_entry", "conflict", value_is_null=False, update_with="patch") == "patch_entry"
     assert first_step("create", value_is_null=False, update_with="patch") == "create_entry"

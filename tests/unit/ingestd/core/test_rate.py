@@ -118,32 +118,34 @@ def test_both_forms_of_the_headers_are_read(policy: str | None, state: str | Non
 
 
 def test_nothing_goes_before_the_service_said() -> None:
-    rate = Rate().sent(0).refused(None, retry_after_seconds=7, in_flight=3, now=1)
+    rate = Rate().after_request(0).after_refusal(None, retry_after_seconds=7, in_flight=3, now=1)
     assert rate.wait_seconds(1) == 7
-    assert rate.refused(None, retry_after_seconds=1, in_flight=2, now=2).wait_seconds(2) == 6
+    assert rate.after_refusal(None, retry_after_seconds=1, in_flight=2, now=2).wait_seconds(2) == 6
 
 
 def test_a_pause_does_not_make_a_service_look_slower() -> None:
     rate = Rate()
     for second in range(20):
-        rate = rate.sent(second / 100).taken(None, in_flight=0, now=second / 100)
+        rate = rate.after_request(second / 100).after_response(None, in_flight=0, now=second / 100)
     for number in range(20):
-        rate = rate.sent(3_600 + number / 100).taken(None, in_flight=0, now=3_600 + number / 100)
-    assert rate.refused(None, retry_after_seconds=0, in_flight=0, now=3_600.2).per_second is None
-    rate = rate.refused(None, retry_after_seconds=0.01, in_flight=0, now=3_600.2)
+        rate = rate.after_request(3_600 + number / 100).after_response(None, in_flight=0, now=3_600 + number / 100)
+    assert rate.after_refusal(None, retry_after_seconds=0, in_flight=0, now=3_600.2).per_second is None
+    rate = rate.after_refusal(None, retry_after_seconds=0.01, in_flight=0, now=3_600.2)
     assert rate.per_second == pytest.approx(90, rel=0.1)
 
 
 @given(policy=st.text(max_size=40), state=st.text(max_size=40))
 def test_no_text_of_the_headers_can_do_harm(policy: str, state: str) -> None:
     announced = parse_rate_limit(policy, state)
-    rate = Rate().sent(0).taken(announced, in_flight=0, now=1)
+    rate = Rate().after_request(0).after_response(announced, in_flight=0, now=1)
     assert rate.wait_seconds(1) >= 0
 
 
 @given(
     steps=st.lists(
-        st.tuples(st.sampled_from(["sent", "taken", "refused", "announced"]), st.floats(0, 100), st.integers(0, 500)),
+        st.tuples(
+            st.sampled_from(["request", "response", "refusal", "announced"]), st.floats(0, 100), st.integers(0, 500)
+        ),
         max_size=100,
     )
 )
@@ -152,15 +154,15 @@ def test_every_wait_ends(steps: list[tuple[str, float, int]]) -> None:
     for what, seconds, number in steps:
         now += seconds
         match what:
-            case "sent":
-                rate = rate.sent(now)
-            case "taken":
-                rate = rate.taken(None, in_flight=number, now=now)
-            case "refused":
-                rate = rate.refused(None, retry_after_seconds=seconds, in_flight=number, now=now)
+            case "request":
+                rate = rate.after_request(now)
+            case "response":
+                rate = rate.after_response(None, in_flight=number, now=now)
+            case "refusal":
+                rate = rate.after_refusal(None, retry_after_seconds=seconds, in_flight=number, now=now)
             case _:
                 told = Announced(remaining=number, reset_seconds=seconds, quota=100, window_seconds=60)
-                rate = rate.taken(told, in_flight=0, now=now)
+                rate = rate.after_response(told, in_flight=0, now=now)
         wait = rate.wait_seconds(now)
         assert 0 <= wait < float("inf")
         assert rate.wait_seconds(now + wait + 1e-6) <= 1e-6

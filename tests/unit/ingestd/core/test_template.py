@@ -28,8 +28,8 @@ def test_a_template_is_read_into_its_parts(text: str, parts: tuple[Literal | Fie
 @pytest.mark.parametrize(
     ("text", "position", "sentence"),
     [
-        ("a{b", 1, "'{' has no '}'; write '{{' where the character itself is meant"),
-        ("ab}", 2, "'}' has no '{'; write '}}' where the character itself is meant"),
+        ("a{b", 1, "'{' has no '}'; write '{{' for the character itself"),
+        ("ab}", 2, "'}' has no '{'; write '}}' for the character itself"),
         ("x{}", 1, "'{}' names no field"),
         ("{ }", 0, "'{}' names no field"),
         ("{a{b}", 0, "'{' has no '}'"),

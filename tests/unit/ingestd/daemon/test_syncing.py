@@ -12,7 +12,7 @@ GOOD = PassReport(pipeline="a")
 AWAY = PassReport(pipeline="a", away="gone")
 BROKEN = PassReport(pipeline="a", broken="The folder may not be listed.")
 PARKED = PassReport(pipeline="a", parked=("a.csv: no such column",))
-STUCK = LaneReport(sink=SinkAddress(workspace="w", by="label", name="s"), standing="paused", since=0.0, sentence="key")
+STUCK = LaneReport(sink=SinkAddress(workspace="w", by="label", name="s"), status="paused", since=0.0, sentence="key")
 
 
 @pytest.mark.parametrize(

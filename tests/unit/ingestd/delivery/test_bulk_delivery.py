@@ -275,7 +275,7 @@ async def test_two_requests_are_in_flight_and_what_arrives_meanwhile_is_the_next
     service = BulkService()
     gate = Gate(service)
     two = dataclasses.replace(QUICK, in_flight_at_first=2, in_flight_at_most=2)
-    async with rig(transport=gate, pace=two) as running:
+    async with rig(transport=gate, limits=two) as running:
         to = address(service)
         running.desire(to, {"first": ("1", "scalar")})
         await running.drained()
@@ -325,7 +325,7 @@ async def test_chaos_ends_exact(seed: int, bulk: bool) -> None:
 
 async def test_an_idle_lane_gathers_what_comes_where_that_is_configured() -> None:
     service = BulkService()
-    async with rig(transport=service, pace=dataclasses.replace(QUICK, gather_seconds=0.2)) as running:
+    async with rig(transport=service, limits=dataclasses.replace(QUICK, gather_seconds=0.2)) as running:
         to = address(service)
         running.desire(to, {"first": ("1", "scalar")})
         await running.drained()
@@ -342,7 +342,7 @@ async def test_as_many_requests_go_at_once_as_the_governor_allows_and_each_has_i
     service = BulkService(max_items=10)
     gate = Gate(service)
     async with rig(
-        transport=gate, pace=dataclasses.replace(QUICK, in_flight_at_first=8, in_flight_at_most=8)
+        transport=gate, limits=dataclasses.replace(QUICK, in_flight_at_first=8, in_flight_at_most=8)
     ) as running:
         to = address(service)
         running.desire(to, {"first": ("1", "scalar")})

@@ -7,7 +7,7 @@ def test_the_same_request_keeps_its_key_until_the_service_has_refused_something(
     keys = IdempotencyKeys("run-1")
     first = keys.for_entries("w/s", [3, 4], b"[]")
     assert keys.for_entries("w/s", [3, 4], b"[]") == first
-    keys.refused()
+    keys.record_refusal()
     assert keys.for_entries("w/s", [3, 4], b"[]") != first
 
 

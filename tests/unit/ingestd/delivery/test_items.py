@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestd.delivery.items import array, halves, joined, taken_apart
+from ingestd.delivery.items import claim_body, items_body, split_in_half, split_items
 from ingestd.mirror.port import Claim, ClaimPart
 
 ITEMS = st.lists(
@@ -27,17 +27,17 @@ def claim_of(parts: list[list[dict[str, str]]]) -> Claim:
 def test_joined_and_taken_apart_hold_the_same_items_in_the_same_order(parts: list[list[dict[str, str]]]) -> None:
     claim = claim_of(parts)
     flat = [item for items in parts for item in items]
-    assert json.loads(joined(claim)) == flat
-    items = taken_apart(claim)
+    assert json.loads(claim_body(claim)) == flat
+    items = split_items(claim)
     assert [(item.key, item.value) for item in items] == [(item["key"], item["value"]) for item in flat]
-    assert json.loads(array(items)) == flat
+    assert json.loads(items_body(items)) == flat
     assert [item.segment for item in items] == [n for n, part in enumerate(parts, start=1) for _ in part]
 
 
 @given(count=st.integers(2, 9))
 def test_halves_are_never_empty_and_lose_nothing(count: int) -> None:
-    items = taken_apart(claim_of([[{"key": str(n), "value": ""} for n in range(count)]]))
-    first, second = halves(items)
+    items = split_items(claim_of([[{"key": str(n), "value": ""} for n in range(count)]]))
+    first, second = split_in_half(items)
     assert first
     assert second
     assert [*first, *second] == items
@@ -45,7 +45,7 @@ def test_halves_are_never_empty_and_lose_nothing(count: int) -> None:
 
 def test_an_item_keeps_its_bytes() -> None:
     body = b'[ {"key":"a", "value":"\\u00e9", "dataType":"scalar"},{"key":"b","delete":true} ]'
-    items = taken_apart(Claim(sink=1, parts=(ClaimPart(segment=7, kind="delete", items=2, body=body),)))
+    items = split_items(Claim(sink=1, parts=(ClaimPart(segment=7, kind="delete", items=2, body=body),)))
     assert [item.raw for item in items] == [
         b'{"key":"a", "value":"\\u00e9", "dataType":"scalar"}',
         b'{"key":"b","delete":true}',

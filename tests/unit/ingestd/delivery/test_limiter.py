@@ -9,7 +9,7 @@ import pytest
 
 from ingestd.client.response import ServiceResponse
 from ingestd.core.address import SinkAddress
-from ingestd.core.outcome import Facts, Fault, judge
+from ingestd.core.outcome import Facts, Fault, classify
 from ingestd.core.rate import Announced
 from ingestd.delivery.limiter import Limiter
 from ingestd.telemetry.catalogue.delivery import ServiceAway, ServiceBack
@@ -26,109 +26,109 @@ class Clock:
         return self.now
 
 
-def governor(clock: Clock, events: list[Event] | None = None, *, at_first: int = 1) -> Limiter:
+def make_limiter(clock: Clock, events: list[Event] | None = None, *, at_first: int = 1) -> Limiter:
     told: list[Event] = events if events is not None else []
-    pace = dataclasses.replace(QUICK, in_flight_at_first=at_first)
-    return Limiter(service="s", pace=pace, emit=told.append, clock=clock, now=clock, random=lambda: 1.0)
+    limits = dataclasses.replace(QUICK, in_flight_at_first=at_first)
+    return Limiter(service="s", limits=limits, emit=told.append, clock=clock, now=clock, random=lambda: 1.0)
 
 
 def reply(status: int | None = None, fault: Fault | None = None, **more: Any) -> ServiceResponse[Any]:
-    outcome = judge(Facts(status=status, fault=fault, retry_after_seconds=more.pop("retry_after_seconds", None)))
+    outcome = classify(Facts(status=status, fault=fault, retry_after_seconds=more.pop("retry_after_seconds", None)))
     return ServiceResponse(operation="x", outcome=outcome, status=status, milliseconds=20, **more)
 
 
 async def test_places_are_given_in_the_order_in_which_they_were_asked_for() -> None:
-    asked = governor(Clock())
-    first = asked.try_enter()
+    limiter = make_limiter(Clock())
+    first = limiter.try_acquire()
     assert first is not None
-    assert asked.try_enter() is None
+    assert limiter.try_acquire() is None
     order: list[int] = []
 
     async def one(number: int) -> None:
-        permit = await asked.enter()
+        permit = await limiter.acquire()
         order.append(number)
-        permit.give_back()
+        permit.release()
 
     waiting = [asyncio.create_task(one(number)) for number in range(5)]
     await asyncio.sleep(0)
-    first.give_back()
-    first.give_back()
+    first.release()
+    first.release()
     await asyncio.gather(*waiting)
     assert order == [0, 1, 2, 3, 4]
 
 
 async def test_who_gives_up_waiting_takes_no_place_with_him() -> None:
-    asked = governor(Clock())
-    first = asked.try_enter()
+    limiter = make_limiter(Clock())
+    first = limiter.try_acquire()
     assert first is not None
-    waiting = [asyncio.create_task(asked.enter()) for _ in range(2)]
+    waiting = [asyncio.create_task(limiter.acquire()) for _ in range(2)]
     await asyncio.sleep(0)
     # One gives up while he waits; the other in the very moment in which he is called.
     waiting[0].cancel()
-    first.give_back()
+    first.release()
     waiting[1].cancel()
     await asyncio.wait(waiting)
-    assert asked.try_enter() is not None
+    assert limiter.try_acquire() is not None
 
 
 async def test_a_wait_that_the_service_asks_for_holds_for_everybody() -> None:
     clock = Clock()
-    asked = governor(clock, at_first=4)
-    asked.heard(reply(429, retry_after_seconds=7))
-    assert asked.try_enter() is None
+    limiter = make_limiter(clock, at_first=4)
+    limiter.record_response(reply(429, retry_after_seconds=7))
+    assert limiter.try_acquire() is None
     clock.now += 7
-    assert asked.try_enter() is not None
+    assert limiter.try_acquire() is not None
 
 
 async def test_what_is_announced_is_not_exceeded() -> None:
     clock = Clock()
-    asked = governor(clock, at_first=32)
-    asked.heard(reply(200, rate=Announced(remaining=3, reset_seconds=60, quota=60, window_seconds=60)))
-    assert sum(asked.try_enter() is not None for _ in range(10)) == 3
+    limiter = make_limiter(clock, at_first=32)
+    limiter.record_response(reply(200, rate=Announced(remaining=3, reset_seconds=60, quota=60, window_seconds=60)))
+    assert sum(limiter.try_acquire() is not None for _ in range(10)) == 3
     clock.now += 2
-    assert sum(asked.try_enter() is not None for _ in range(10)) == 2
+    assert sum(limiter.try_acquire() is not None for _ in range(10)) == 2
 
 
 async def test_while_the_service_is_away_one_asks_and_its_answer_counts_for_all() -> None:
     clock, events = Clock(), list[Event]()
-    asked = governor(clock, events)
+    limiter = make_limiter(clock, events)
     for _ in range(5):
-        assert asked.turn() is None
-        asked.heard(reply(fault=Fault.REFUSED))
-    away = asked.turn()
+        assert limiter.request_turn() is None
+        limiter.record_response(reply(fault=Fault.REFUSED))
+    away = limiter.request_turn()
     assert away is not None
     assert "Nothing listens" in away.sentence
     clock.now = away.until
-    assert asked.turn() is None
-    known, wait = asked.changes.generation, asked.turn()
+    assert limiter.request_turn() is None
+    known, wait = limiter.changes.generation, limiter.request_turn()
     assert wait is not None
-    changed = asyncio.create_task(asked.turn_changed(known, wait))
+    changed = asyncio.create_task(limiter.wait_for_turn(known, wait))
     await asyncio.sleep(0)
-    asked.heard(reply(200))
+    limiter.record_response(reply(200))
     await asyncio.wait_for(changed, 5)
-    assert asked.turn() is None
+    assert limiter.request_turn() is None
     assert [type(event) for event in events] == [ServiceAway, ServiceBack]
 
 
 async def test_a_probe_that_asked_nothing_leaves_it_to_the_next() -> None:
     clock = Clock()
-    asked = governor(clock)
+    limiter = make_limiter(clock)
     for _ in range(5):
-        asked.heard(reply(503))
-    away = asked.turn()
+        limiter.record_response(reply(503))
+    away = limiter.request_turn()
     assert away is not None
     clock.now = away.until
-    assert asked.turn() is None
-    asked.probe_over()
-    assert asked.turn() is None
+    assert limiter.request_turn() is None
+    limiter.end_turn()
+    assert limiter.request_turn() is None
 
 
 @pytest.mark.parametrize("status", [200, 400, 401, 404, 409, 429, 500])
 async def test_an_answer_of_the_service_shows_that_it_is_there(status: int) -> None:
-    asked = governor(Clock())
+    limiter = make_limiter(Clock())
     for _ in range(20):
-        asked.heard(reply(status, retry_after_seconds=0))
-    assert asked.turn() is None
+        limiter.record_response(reply(status, retry_after_seconds=0))
+    assert limiter.request_turn() is None
 
 
 class Away(httpx.AsyncBaseTransport):
@@ -157,10 +157,10 @@ async def test_many_lanes_ask_a_service_that_is_away_as_seldom_as_one_and_all_go
             running.desire(lane, {"a": ("1", "scalar")})
         async with asyncio.timeout(20):
             while True:
-                known = running.dispatcher.governor.changes.generation
+                known = running.dispatcher.limiter.changes.generation
                 if len(running.told(ServiceAway)) >= 6:
                     break
-                await running.dispatcher.governor.changes.wait_past(known)
+                await running.dispatcher.limiter.changes.wait_past(known)
         # Each lane found out for itself at most once. After that there was one probe at a time, the last without its event.
         assert transport.refused <= 20 + len(running.told(ServiceAway)) + 1
         transport.away = False
@@ -199,54 +199,54 @@ async def test_retry_now_ends_the_wait_of_every_paused_lane() -> None:
 
 
 async def test_retry_now_makes_the_next_probe_due() -> None:
-    asked = governor(Clock())
+    limiter = make_limiter(Clock())
     for _ in range(5):
-        asked.heard(reply(fault=Fault.REFUSED))
-    known, wait = asked.changes.generation, asked.turn()
+        limiter.record_response(reply(fault=Fault.REFUSED))
+    known, wait = limiter.changes.generation, limiter.request_turn()
     assert wait is not None
-    changed = asyncio.create_task(asked.turn_changed(known, wait))
+    changed = asyncio.create_task(limiter.wait_for_turn(known, wait))
     await asyncio.sleep(0)
-    asked.retry_now()
+    limiter.retry_now()
     await asyncio.wait_for(changed, 5)
-    assert asked.turn() is None
-    assert asked.turn() is not None, "one probe at a time"
+    assert limiter.request_turn() is None
+    assert limiter.request_turn() is not None, "one probe at a time"
 
 
 async def test_while_access_is_denied_one_asks_for_all_within_ten_seconds() -> None:
     clock = Clock()
-    asked, first, second = governor(clock), object(), object()
-    asked.deny("service", "w", "The key is not known.")
-    asked.deny("service", "v", "The key is not known.")
-    wait = asked.turn(first, "w")
+    limiter, first, second = make_limiter(clock), object(), object()
+    limiter.record_denial("service", "w", "The key is not known.")
+    limiter.record_denial("service", "v", "The key is not known.")
+    wait = limiter.request_turn(first, "w")
     assert wait is not None
-    assert wait.standing == "paused"
+    assert wait.status == "paused"
     assert wait.seconds is not None
     assert wait.seconds <= 10
-    assert asked.turn(second, "another workspace") is not None
+    assert limiter.request_turn(second, "another workspace") is not None
     clock.now += wait.seconds
-    assert asked.turn(first, "w") is None
-    waiting = asked.turn(second, "v")
+    assert limiter.request_turn(first, "w") is None
+    waiting = limiter.request_turn(second, "v")
     assert waiting is not None
     assert waiting.seconds is None, "until the first knows"
-    asked.heard(reply(401))
-    asked.probe_over(first)
-    asked.deny("service", "w", "The key is not known.")
-    assert asked.turn(second, "v") is not None
+    limiter.record_response(reply(401))
+    limiter.end_turn(first)
+    limiter.record_denial("service", "w", "The key is not known.")
+    assert limiter.request_turn(second, "v") is not None
     clock.now += 10
-    assert asked.turn(second, "v") is None
-    asked.heard(reply(200))
-    assert asked.turn(first, "w") is None
+    assert limiter.request_turn(second, "v") is None
+    limiter.record_response(reply(200))
+    assert limiter.request_turn(first, "w") is None
 
 
 async def test_a_right_that_is_missing_in_one_workspace_stops_no_other() -> None:
     clock = Clock()
-    asked, first, second = governor(clock), object(), object()
-    asked.deny("workspace", "w", "No right.")
-    assert asked.turn(first, "w") is not None
-    assert asked.turn(second, "v") is None
-    asked.heard(reply(200))
-    assert asked.turn(first, "w") is not None, "an answer for another workspace says nothing of this one"
+    limiter, first, second = make_limiter(clock), object(), object()
+    limiter.record_denial("workspace", "w", "No right.")
+    assert limiter.request_turn(first, "w") is not None
+    assert limiter.request_turn(second, "v") is None
+    limiter.record_response(reply(200))
+    assert limiter.request_turn(first, "w") is not None, "an answer for another workspace says nothing of this one"
     clock.now += 10
-    assert asked.turn(first, "w") is None
-    asked.admit("w")
-    assert asked.turn(second, "w") is None
+    assert limiter.request_turn(first, "w") is None
+    limiter.clear_denial("w")
+    assert limiter.request_turn(second, "w") is None

@@ -30,20 +30,20 @@ def address(workspace: str) -> SinkAddress:
     return SinkAddress(workspace=workspace, by="label", name="Mass budget")
 
 
-async def standing(running: Rig, wanted: str) -> LaneReport:
-    """The lane's report as soon as it has this standing."""
+async def with_status(running: Rig, wanted: str) -> LaneReport:
+    """The lane's report as soon as it has this status."""
     async with asyncio.timeout(10):
         while True:
             known = running.dispatcher.changes.generation
             for report in running.dispatcher.report():
-                if report.standing == wanted:
+                if report.status == wanted:
                     return report
             await running.dispatcher.changes.wait_past(known)
 
 
 async def only_paused(running: Rig) -> LaneReport:
     (report,) = await running.drained()
-    assert report.standing == "paused"
+    assert report.status == "paused"
     assert report.until is not None
     return report
 
@@ -62,12 +62,12 @@ async def test_an_unknown_key_pauses_the_lane_and_says_where_the_key_belongs(ser
 
 async def test_a_lane_that_was_paused_goes_on_when_the_right_is_given(server: DocumentServer) -> None:
     to = address(server.workspace())
-    pace = DeliveryLimits(denied_seconds=0.02)
+    limits = DeliveryLimits(denied_seconds=0.02)
     server.fail(*[Refuse(status=403)] * 5)
-    async with rig(url=server.url, pace=pace) as running:
+    async with rig(url=server.url, limits=limits) as running:
         running.desire(to, {"a": ("1", "scalar")})
-        await standing(running, "paused")
-        await standing(running, "idle")
+        await with_status(running, "paused")
+        await with_status(running, "idle")
     assert server.values("Mass budget") == {"a": ("1", "scalar")}
     assert len(running.told(DeliveryPaused)) == 1
     assert len(running.told(DeliveryResumed)) == 1
@@ -149,10 +149,10 @@ async def test_retry_after_is_obeyed_to_the_second_it_names(server: DocumentServ
     async with rig(url=server.url) as running:
         before = time.time()
         running.desire(to, {"a": ("1", "scalar")})
-        report = await standing(running, "backing off")
+        report = await with_status(running, "backing off")
         assert report.until is not None
         assert before + 120 <= report.until <= time.time() + 121
-        assert "asks to send less often (429)" in report.sentence
+        assert "limits the request rate (429)" in report.sentence
     assert len(server.requests) == 1
 
 
@@ -161,7 +161,7 @@ async def test_a_retry_after_as_a_date_is_obeyed_and_capped(server: DocumentServ
     server.fail(Refuse(status=503, headers={"Retry-After": "Fri, 31 Dec 2100 23:59:59 GMT"}))
     async with rig(url=server.url) as running:
         running.desire(to, {"a": ("1", "scalar")})
-        report = await standing(running, "backing off")
+        report = await with_status(running, "backing off")
         assert report.until is not None
         assert 290 < report.until - time.time() <= 301
 
@@ -174,10 +174,10 @@ async def test_a_service_that_is_away_is_reported_since_it_went_and_found_when_i
     gone = DocumentServer(store)  # holds a port that nothing serves
     async with rig(url=gone.url, timeouts=Timeouts(connect_seconds=1, read_seconds=0.05)) as running:
         running.desire(to, {"a": ("1", "scalar")})
-        first = await standing(running, "backing off")
+        first = await with_status(running, "backing off")
         assert first.since <= time.time()
         running.desire(to, {"a": ("2", "scalar")})
-        again = await standing(running, "backing off")
+        again = await with_status(running, "backing off")
         assert again.since == first.since
         with gone:
             assert await running.drained() == []
@@ -190,27 +190,27 @@ async def test_a_service_that_is_away_is_reported_since_it_went_and_found_when_i
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        (Garbage(), "not the content that the service gives"),
-        (Garbage(status=502), "the service behind it does not (502)"),
+        (Garbage(), "not the content of the service"),
+        (Garbage(status=502), "the service does not respond (502)"),
         (Truncate(), "The connection broke"),
         (
             Refuse(status=302, headers={"Location": "http://u:pw@other.test/x?key=1"}),
             "redirects (302) to http://other.test/x",
         ),
-        (Refuse(status=405), "refuses the request as such (405)"),
+        (Refuse(status=405), "refuses the request itself (405)"),
     ],
 )
 async def test_what_is_no_answer_of_the_service_is_no_success(
     server: DocumentServer, fault: Garbage, words: str
 ) -> None:
     to = address(server.workspace())
-    pace = DeliveryLimits(retry=QUICK.retry, pause=QUICK.retry)
-    async with rig(url=server.url, pace=pace) as running:
+    limits = DeliveryLimits(retry=QUICK.retry, pause=QUICK.retry)
+    async with rig(url=server.url, limits=limits) as running:
         running.desire(to, {"a": ("1", "scalar")})
         await running.drained()
         server.fail(fault, when=lambda request: request.writes)
         running.desire(to, {"a": ("2", "scalar")})
-        await standing(running, "idle")
+        await with_status(running, "idle")
         async with asyncio.timeout(10):
             while True:
                 known = running.dispatcher.changes.generation
@@ -232,7 +232,7 @@ async def test_an_outage_turns_many_updates_of_a_key_into_one_write(server: Docu
         server.fault_of = lambda _: Refuse(status=503)
         for turn in range(1, 101):
             running.desire(to, {f"K-{n}": (str(turn), "scalar") for n in range(10)})
-        await standing(running, "backing off")
+        await with_status(running, "backing off")
         refused = len(server.writes())
         server.fault_of = None
         assert await running.drained() == []
@@ -244,7 +244,7 @@ async def test_an_outage_turns_many_updates_of_a_key_into_one_write(server: Docu
 async def test_cancellation_lets_requests_in_flight_end_and_settles_them(server: DocumentServer) -> None:
     to = address(server.workspace())
     eight = DeliveryLimits(retry=QUICK.retry, pause=QUICK.pause, in_flight_at_first=8, in_flight_at_most=8)
-    async with rig(url=server.url, pace=eight) as running:
+    async with rig(url=server.url, limits=eight) as running:
         running.desire(to, {"start": ("1", "scalar")})
         await running.drained()
         server.fail(*[Delay(seconds=0.2)] * 8, when=lambda request: request.writes)
@@ -262,8 +262,8 @@ async def test_cancellation_lets_requests_in_flight_end_and_settles_them(server:
 
 async def test_cancellation_drops_what_takes_longer_than_the_grace_and_keeps_it_pending(server: DocumentServer) -> None:
     to = address(server.workspace())
-    pace = DeliveryLimits(retry=QUICK.retry, pause=QUICK.pause, grace_seconds=0.1)
-    async with rig(url=server.url, pace=pace) as running:
+    limits = DeliveryLimits(retry=QUICK.retry, pause=QUICK.pause, grace_seconds=0.1)
+    async with rig(url=server.url, limits=limits) as running:
         running.desire(to, {"start": ("1", "scalar")})
         await running.drained()
         server.fail(Delay(seconds=1), when=lambda request: request.writes)

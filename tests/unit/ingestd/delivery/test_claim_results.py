@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ingestd.delivery.claim_results import without_places
+from ingestd.delivery.claim_results import without_item_paths
 
 
 @pytest.mark.parametrize(
@@ -15,4 +15,4 @@ from ingestd.delivery.claim_results import without_places
     ],
 )
 def test_a_place_in_a_request_becomes_the_name_of_its_field(sentence: str, told: str) -> None:
-    assert without_places(sentence) == told
+    assert without_item_paths(sentence) == told
