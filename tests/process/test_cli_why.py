@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import getpass
-import re
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
