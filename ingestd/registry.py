@@ -20,7 +20,7 @@ def connector_names() -> tuple[str, ...]:
 
 
 def connector_class(name: str) -> type[Connector]:
-    """The connector called ``name``. Only this one is imported, so that a broken one harms nobody else.
+    """The connector called ``name``. Only this one is imported, so that a broken one harms no other.
 
     Raises:
         ConnectorUnusable: there is none, two distributions both have one, or it can't be loaded.
@@ -41,7 +41,7 @@ def _loaded(point: EntryPoint, owner: str) -> type[Connector]:
     what = f"The connector '{point.name}' of {owner}"
     try:
         found = point.load()
-    except Exception as error:  # importing somebody else's code may fail in any way
+    except Exception as error:  # importing foreign code may fail in any way
         why = f"{type(error).__name__}: {shortened(str(error), _REASON_CHARACTERS)}"
         raise ConnectorUnusable(f"{what} can't be loaded: {why}. Repair or update {owner}, or uninstall it.") from error
     if not (isinstance(found, type) and issubclass(found, Connector)):

@@ -8,7 +8,7 @@ The rules of cron, where programs differ (they follow crontab(5) of Debian where
 * A local time that exists twice, because the clock is put back, runs the first time only.
 * An expression that selects every hour follows real time: it neither misses nor repeats one.
 
-The schedule follows the wall clock and notices when somebody sets it. Intervals are measured on a clock that nobody sets.
+The schedule follows the wall clock and notices when it is set. Intervals are measured on the monotonic clock.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def _offset(instant: datetime, zone: ZoneInfo) -> timedelta:
 
 
 def _change(before: datetime, after: datetime, zone: ZoneInfo) -> datetime:
-    """The first whole second after ``before`` at which the zone's offset is another, up to ``after``, whose offset is."""
+    """The first whole second after ``before`` at which the zone's offset differs, up to ``after``, where it does."""
     offset = _offset(before, zone)
     low, high = int(before.timestamp()), int(after.timestamp())
     while high - low > 1:

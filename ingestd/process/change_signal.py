@@ -1,7 +1,7 @@
 """A signal that cannot be lost: waiters name the last change that they know, and any later change ends their wait.
 
 An `asyncio.Event` that is cleared, or replaced, loses a change that comes between reading a condition and waiting for it,
-because every `await` in between lets other tasks run. Here a waiter reads `generation` first and the condition second::
+because every `await` between the two lets other tasks run. Here a waiter reads `generation` first and the condition second::
 
     while True:
         known = signal.generation

@@ -131,7 +131,7 @@ def _timestamp(_logger: Any, _method: str, event: EventDict) -> EventDict:
 
 
 def _library(_logger: Any, _method: str, event: EventDict) -> EventDict:
-    """A library's message is a sentence, not one of our event names: say so, and which library spoke."""
+    """A library's message is a sentence, not one of our event names: log it as such, with the library's name."""
     record = event.get("_record")
     if isinstance(record, logging.LogRecord):
         event["message"] = event["event"]

@@ -16,7 +16,7 @@ class Notifier:
     """Sends state to the service manager; does nothing where no service manager listens.
 
     ``address``: the socket's path, ``@`` for an abstract one, or empty. ``watchdog_seconds``: how often at the most the
-    manager wants to hear from us, or None.
+    manager expects messages, or None.
     """
 
     address: str = ""

@@ -1,6 +1,6 @@
 """Masks secrets in logs and messages: known values, the values of fields with secret names, and texts of known form.
 
-A known value is one that a configuration holds (`mask_secrets`). A text is never judged by the words before it: in
+A known value is one that a configuration holds (`mask_secrets`). A text is never classified by the words before it: in
 ``service.api_key: The variable X is not set`` nothing is secret.
 """
 

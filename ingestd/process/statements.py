@@ -2,7 +2,7 @@
 
 A statement is written once for every database that understands it. Where PostgreSQL needs other words, ``x.postgres.sql``
 beside ``x.sql`` has the same name again; and where a transaction that writes must keep what it reads as it is until its
-end (which on SQLite, with its one writer, needs no words), the words to add stand there under ``-- hold: …``.
+end (which on SQLite, with its one writer, needs no words), the words to add are there under ``-- hold: …``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def load_statements(package: str, resource: str) -> Mapping[str, Statement]:
     """The statements of one file of a package, by name, each with its variant for PostgreSQL.
 
     Raises:
-        ValueError: a name stands twice, or a variant is of no statement.
+        ValueError: a name occurs twice, or a variant is of no statement.
     """
     folder = files(package)
     texts = _read(folder.joinpath(resource))["name"]

@@ -44,7 +44,7 @@ class ControlServer:
         self._is_stopping = False
 
     async def run(self) -> None:
-        """Listen until cancelled; every connection is answered or closed then.
+        """Listen until cancelled; every connection then gets its response or is closed.
 
         If no socket can be made, the daemon does without and an event says so.
         """
