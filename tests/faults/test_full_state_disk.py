@@ -169,7 +169,7 @@ def test_a_daemon_that_starts_on_a_full_disk_says_so_and_waits_for_room(tmp_path
                     assert str(disk.folder / "ingestd.db") in run.stderr
             with running_daemon(tmp_path, "run", "--log-level", "debug", "-c", str(site.config)) as (daemon, manager):
                 assert str(disk.folder / "ingestd.db") in daemon.wait_for("start_delayed")["sentence"]
-                manager.wait_for("STATUS", "Waits")
+                manager.wait_for("STATUS", "Waiting")
                 if isinstance(disk, LimitedFiles):
                     disk.free(os.getpid())
                 disk.free(daemon.process.pid)
