@@ -17,7 +17,9 @@ from workspaced.storage.sqlite_store import open_database
 
 _ROOT = Path(workspaced.__file__).parent
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
-_BOUNDED_SCAN = re.compile(r"SCAN (CONSTANT ROW|staged_change|walked|up|down|(count|size) VIRTUAL TABLE INDEX 0:)$")
+_BOUNDED_SCAN = re.compile(
+    r"SCAN (CONSTANT ROW|staged_change|requested|walked|up|down|(count|size) VIRTUAL TABLE INDEX 0:)$"
+)
 # A search that names an owner only, or an instant only, finds everything that the owner has or that is older. Secrets of a
 # webhook are five at the most.
 _LOOSE = re.compile(

@@ -47,7 +47,7 @@ def test_the_pipeline_of_its_readme_is_checked_and_delivered(environment: CleanE
         checked = environment.run("ingestd", "check", cwd=tmp_path)
         assert "Files that match *.status: 1." in checked
         synced = environment.run("ingestd", "sync", cwd=tmp_path, check=False)
-        assert "2 entries delivered, 0 waiting, 1 rejected." in synced
+        assert "2 entries delivered, 0 pending, 1 rejected." in synced
     traced = environment.run("ingestd", "trace", "oven-3.temperature", cwd=tmp_path)
     assert "oven-3.temperature = 180.50" in traced
     rejected = environment.run("ingestd", "rejected", "list", cwd=tmp_path, check=False)

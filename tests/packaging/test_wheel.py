@@ -55,8 +55,8 @@ def test_every_file_of_the_packages_that_is_no_python_is_in_the_wheel(installed:
 def test_the_pages_find_their_templates_and_files_in_the_wheel(installed: Path, tmp_path: Path) -> None:
     script = """
 from workspaced.ui.assets import Assets
-from workspaced.ui.renderer import Renderer, View
-view = View(template="refused.html", title="Not found", values={"sentence": "Gone.", "status": 404})
+from workspaced.ui.renderer import Renderer, PageView
+view = PageView(template="refused.html", title="Not found", values={"sentence": "Gone.", "status": 404})
 print(Renderer(Assets()).page(view, principal="", form_token="").decode())
 """
     page = run([sys.executable, "-c", script], cwd=tmp_path, path=installed)

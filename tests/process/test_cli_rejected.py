@@ -88,7 +88,7 @@ def test_an_entry_that_the_service_refused_is_sent_again_by_the_running_daemon(
         check_golden("rejected-entry", folder.here("rejected", "show", "--key", "00418.*").stdout)
         server.fault_of = None
         retried = folder.run("rejected", "retry", "--key", "00418.mass")
-        assert retried.stdout == "1 entry is pending again, and sent by the daemon now.\n"
+        assert retried.stdout == "1 entry is pending again. The daemon sends it now.\n"
         daemon.wait_for("entries_delivered", nth=2)
         assert folder.here("rejected", "list").stdout == "Nothing is rejected.\n"
         assert daemon.stop() == 0
@@ -104,7 +104,7 @@ def test_a_record_is_mapped_again_at_once_by_the_daemon_that_watches_its_file(
         daemon.wait_for("partition_settled")
         before = len(daemon.events)
         retried = folder.here("rejected", "retry", "--file", "budget.csv", "--reason", "header names")
-        assert "1 record is to be mapped again at the next reading of budget." in retried.stdout
+        assert "1 record is mapped again when budget is read next." in retried.stdout
         again = daemon.wait_for("partition_read", rejected=1)
         assert daemon.events.index(again) > before
         assert (again["created"], again["unchanged"]) == (0, 0), "nothing but what was asked for is mapped"
@@ -141,7 +141,7 @@ def test_beyond_what_the_configuration_keeps_the_oldest_are_forgotten_and_that_i
         assert daemon.stop() == 0
     status = folder.here("status").stdout
     assert "3 rejected." in status
-    assert "2 rejections were forgotten as rejected.keep_days and rejected.keep_rows say, the last 20" in status
+    assert "2 rejections were deleted because of rejected.keep_days and rejected.keep_rows, most recently 20" in status
 
 
 def test_a_refusal_of_the_real_service_is_told_with_its_words_and_its_request(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,8 +26,9 @@ def server() -> Iterator[DocumentServer]:
 
 
 def ownerless(text: str, folder: Folder) -> str:
-    """Without what differs from machine to machine."""
-    return text.replace(f" of {getpass.getuser()}'s", " of <owner>'s").replace(str(folder.path), "<folder>")
+    """Return the text without what differs between machines and runs."""
+    text = re.sub(r"still empty in \d+ seconds", "still empty in <some> seconds", text)
+    return text.replace(f"file owner {getpass.getuser()},", "file owner <owner>,").replace(str(folder.path), "<folder>")
 
 
 def told(folder: Folder, *names: str) -> str:

@@ -96,7 +96,7 @@ def on_a_terminal(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Scr
 def test_on_a_terminal_it_stays_shows_what_arrives_and_ends_cleanly_on_ctrl_c(tmp_path: Path) -> None:
     with on_a_terminal(tmp_path) as (demo, screen):
         folder = Path(screen.wait_for(r"Change or add files in (\S+)/drop\n")[1])
-        screen.wait_for(r"Ctrl-C ends it")
+        screen.wait_for(r"Ctrl-C stops the demo")
         drop(folder, "mass-budget-2.csv", "part_number,mass_kg,margin_percent\n90001,1.5,10\n90002,2.50,20\n")
         screen.wait_for(r"Mass budget in Demo: 4 entries delivered")
         screen.wait_for(r"mass-budget: mass-budget-2\.csv is delivered")

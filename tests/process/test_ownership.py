@@ -196,7 +196,8 @@ def test_entries_of_a_pipeline_that_was_taken_out_are_listed_with_its_name(tmp_p
     output = folder.drift()[1]
     assert "Budget in Bench: 3 entries; 2 that no source explains" in output
     assert (
-        "00418.mass no source explains: \"2\" (scalar); pipeline 'budget' wrote it and is not configured now" in output
+        "00418.mass no source explains: \"2\" (scalar); pipeline 'budget' wrote it and is no longer configured"
+        in output
     )
 
 

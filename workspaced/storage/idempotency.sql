@@ -12,9 +12,9 @@ SELECT fingerprint, status, headers, body, created_at FROM idempotent_answer WHE
 SELECT 1
 
 -- name: find_each
-WITH RECURSIVE place (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM place WHERE n + 1 < :count)
+WITH RECURSIVE requested (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM requested WHERE n + 1 < :count)
 SELECT slot, fingerprint, status, headers, body, created_at FROM idempotent_answer
-WHERE slot IN (SELECT substr(:slots, 1 + 32 * n, 32) FROM place)
+WHERE slot IN (SELECT substr(:slots, 1 + 32 * n, 32) FROM requested)
 
 -- name: save_each
 INSERT INTO idempotent_answer (slot, fingerprint, status, headers, body, created_at) VALUES

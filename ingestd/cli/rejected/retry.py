@@ -37,7 +37,8 @@ def retry(selection: Selection, configuration: Configuration, everything: bool) 
 def _lines(done: Retried, *, by_daemon: bool) -> list[str]:
     lines = []
     if done.entries:
-        when = "The daemon sends them now." if by_daemon else "The next run or sync sends them."
+        them = "it" if done.entries == 1 else "them"
+        when = f"The daemon sends {them} now." if by_daemon else f"The next run or sync sends {them}."
         lines.append(f"{_counted(done.entries, 'entry', 'entries')} pending again. {when}")
     if done.records:
         names = ", ".join(done.pipelines)
