@@ -176,9 +176,9 @@ DELETE FROM entry WHERE sink = ? AND key = ?
 SELECT d.sink, d.key, k.workspace, k.name, d.what, l.name, d.wanted, d.wanted_type, d.found, d.found_type, d.since, d.answer
 FROM drift d JOIN sink k ON k.id = d.sink LEFT JOIN partition p ON p.id = d.partition LEFT JOIN pipeline l ON l.id = p.pipeline
 WHERE (d.sink, d.key) > (:sink, :key)
-  AND (l.name IN (SELECT value FROM json_each(:names)) OR (d.what = 'added' AND EXISTS (
+  AND (l.name IN (SELECT value FROM json_each(:names)) OR (d.what = 'added' AND (EXISTS (
     SELECT 1 FROM pipeline m CROSS JOIN partition q ON q.sink = d.sink AND q.pipeline = m.id
-    WHERE m.name IN (SELECT value FROM json_each(:names)))))
+    WHERE m.name IN (SELECT value FROM json_each(:names))) OR NOT EXISTS (SELECT 1 FROM partition q WHERE q.sink = d.sink))))
 ORDER BY d.sink, d.key LIMIT :limit
 
 -- name: drift_checks
@@ -186,4 +186,5 @@ SELECT k.workspace, k.addressed_by, k.name, c.tried_at, c.at, c.entries, c.added
 FROM drift_check c CROSS JOIN sink k ON k.id = c.sink
 WHERE EXISTS (SELECT 1 FROM pipeline m CROSS JOIN partition q ON q.sink = c.sink AND q.pipeline = m.id
   WHERE m.name IN (SELECT value FROM json_each(?)))
+  OR NOT EXISTS (SELECT 1 FROM partition q WHERE q.sink = c.sink)
 ORDER BY k.workspace, k.name
