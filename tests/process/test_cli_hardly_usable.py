@@ -171,4 +171,4 @@ def test_why_after_the_daemon_has_just_died_answers_by_itself(tmp_path: Path, se
         output, complaint = asking.communicate(timeout=60)
     listening.close()
     assert (asking.returncode, complaint) == (0, "")
-    assert "numbers was seen by pipeline p0" in output
+    assert "numbers was found by pipeline p0" in output

@@ -68,7 +68,7 @@ def test_a_service_that_wants_a_certificate_is_checked_and_delivered_to(
     config = configured(tmp_path, url, **SHOWN, **more)
     check = ingestd(tmp_path, "check", "-c", str(config))
     assert (check.returncode, check.stderr) == (0, "")
-    assert f"passed  service · reachable: {url} answered" in check.stdout
+    assert f"passed  service · reachable: {url} responded" in check.stdout
     sync = ingestd(tmp_path, "sync", "-c", str(config))
     assert (sync.returncode, sync.stdout.splitlines()[-1]) == (0, "3 entries delivered, 0 pending, 0 rejected.")
     assert {key: value for key, (value, _) in service.values("Sink 0").items()} == {"0.0": "0", "0.1": "1", "0.2": "2"}
