@@ -1,4 +1,4 @@
-"""A request's headers, found by name at once: some ten are asked for in every request, and most are not there."""
+"""A request's headers with fast look-up by name: each request asks for about ten, most of which are absent."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from starlette.types import Scope
 
 
 class RequestHeaders(Headers):
-    """As Starlette's, which looks through all of them each time. The first of several of one name counts."""
+    """Starlette's headers with a dictionary. The first of several headers of one name counts."""
 
     def __init__(self, scope: Scope) -> None:
         super().__init__(scope=scope)
         self._first: dict[bytes, bytes] = dict(reversed(self.raw))
 
     def get(self, key: str, default: Any = None, /) -> Any:
-        """The header's value."""
+        """Return the header's value."""
         found = self._first.get(key.lower().encode("latin-1"))
         return default if found is None else found.decode("latin-1")

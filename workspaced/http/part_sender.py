@@ -1,4 +1,4 @@
-"""Sending the parts of an answer for as long as its caller is there."""
+"""Send the parts of a response until the client disconnects."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from starlette.types import Receive, Send
 
 
 async def send_parts(parts: AsyncGenerator[bytes, None], receive: Receive, send: Send) -> None:
-    """Send all parts and the end of the body; stop and close the parts when the caller has gone."""
+    """Send all parts and the end of the body; if the client disconnects, stop and close the parts."""
     sending = asyncio.create_task(_send_all(parts, send))
-    leaving = asyncio.create_task(_wait_until_gone(receive))
+    disconnected = asyncio.create_task(_wait_for_disconnect(receive))
     try:
-        await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({sending, disconnected}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in (sending, leaving):
+        for task in (sending, disconnected):
             task.cancel()
-        outcomes = await asyncio.gather(sending, leaving, return_exceptions=True)
+        outcomes = await asyncio.gather(sending, disconnected, return_exceptions=True)
     if isinstance(outcomes[0], Exception):
         raise outcomes[0]
 
@@ -30,6 +30,6 @@ async def _send_all(parts: AsyncGenerator[bytes, None], send: Send) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _wait_until_gone(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -16,7 +16,7 @@ from workspaced.http.bodies import read_body
 from workspaced.http.internal_client import InternalClient
 from workspaced.http.paths import Routes, raw_path_of, segments
 from workspaced.http.responses import Response
-from workspaced.http.tracing import note_operation, note_refusal, request_id_of
+from workspaced.http.tracing import record_operation, record_refusal, request_id_of
 from workspaced.security.trusted_proxies import Proxies
 from workspaced.ui.addresses import address, see_other
 from workspaced.ui.assets import Assets
@@ -85,7 +85,7 @@ class Pages:
         except PageRefused as refused:
             return self._refusal(refused, session, ())
         except Problem as problem:
-            note_refusal(scope, problem)
+            record_refusal(scope, problem)
             return self._refusal(PageRefused(problem.status, problem.title, problem.detail), session, problem.headers)
 
     async def _session(self, headers: Headers) -> Session | None:
@@ -119,7 +119,7 @@ class Pages:
             )
         if not isinstance(route, Route):
             return await self._sign_out(session, headers, scope)
-        note_operation(scope, f"pages.{route.name}")
+        record_operation(scope, f"pages.{route.name}")
         visit = Visit(
             method=scope["method"],
             names=names,

@@ -131,7 +131,7 @@ async def csv(visit: Visit) -> Response:
     """
     stretch = stretch_of(visit)
     place = stretch.turn.query if "take" in visit.query else {}
-    answer = await visit.api.ask(visit.method, *stretch.path, query={**stretch.order, **place, "format": "csv"})
+    answer = await visit.api.request(visit.method, *stretch.path, query={**stretch.order, **place, "format": "csv"})
     if answer.status >= 400:
         raise refused(answer.status, answer.body)
     kept = tuple((name, value) for name, value in answer.headers if name == "Content-Type")

@@ -66,7 +66,9 @@ async def download(visit: Visit) -> Response:
     """
     query = {name: visit.query[name] for name in ("output", "versionId") if name in visit.query}
     headers = {name: visit.headers[name] for name in _PASSED_ON if name in visit.headers}
-    answer = await visit.api.ask("GET", "cloud-storage", "download", visit.names["file"], query=query, headers=headers)
+    answer = await visit.api.request(
+        "GET", "cloud-storage", "download", visit.names["file"], query=query, headers=headers
+    )
     if answer.status >= 400:
         raise refused(answer.status, answer.body)
     return answer

@@ -140,8 +140,8 @@ class Live:
             PageRefused: the API says no.
         """
         stretch = stretch_of(visit)
-        api = visit.api.of(session.principal)
-        answer = await api.ask(
+        api = visit.api.for_principal(session.principal)
+        answer = await api.request(
             "GET", *stretch.path, query=stretch.query, headers={"If-None-Match": seen} if seen else None, counted=False
         )
         if answer.status == 304:

@@ -84,7 +84,7 @@ class Visit:
         Raises:
             PageRefused: it says no.
         """
-        return await reply_of(await self.api.ask("GET", *segments, query=query))
+        return await reply_of(await self.api.request("GET", *segments, query=query))
 
     async def post(self, *segments: str) -> Reply:
         """What the API answers to a POST without a body.
@@ -92,7 +92,7 @@ class Visit:
         Raises:
             PageRefused: it says no.
         """
-        return await reply_of(await self.api.ask("POST", *segments))
+        return await reply_of(await self.api.request("POST", *segments))
 
     def number(self, name: str, *, default: int = 0) -> int:
         """A whole number of the query; the default for anything else, since nobody writes these by hand."""
