@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
-from ingestd.process.statements import load_statements
 from workspaced.storage.bounded_walk import walk
 from workspaced.storage.port import ReadTransaction, Row, Store, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.security", "audit_log.sql")
 _NOTHING: Mapping[str, int] = {}

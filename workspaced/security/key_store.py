@@ -6,10 +6,10 @@ import json
 import secrets
 from dataclasses import dataclass
 
-from ingestd.process.statements import load_statements
 from workspaced.security.key_format import digest, new_key, new_key_id
 from workspaced.security.permissions import EVERYWHERE, ROLES, WorkspaceGrant
 from workspaced.storage.port import ReadTransaction, Row, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.security", "key_store.sql")
 

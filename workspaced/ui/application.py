@@ -47,13 +47,13 @@ class Pages:
     def __init__(
         self,
         *,
-        answer: Callable[[Scope, Receive], Awaitable[Response]],
+        respond: Callable[[Scope, Receive], Awaitable[Response]],
         sessions: Sessions,
         proxies: Proxies,
         live: LiveLimits,
     ) -> None:
         """``answer`` is how the API is asked from inside (`workspaced.http.dispatch.Dispatch.answer`)."""
-        self._answer = answer
+        self._respond = respond
         self._sessions = sessions
         self._proxies = proxies
         self._assets = Assets()
@@ -127,7 +127,7 @@ class Pages:
             headers=headers,
             session=session,
             address=self._address(scope, headers),
-            api=InternalClient(self._answer, scope, session.principal),
+            api=InternalClient(self._respond, scope, session.principal),
         )
         shown = await route.page(visit)
         return self._rendered(shown, session) if isinstance(shown, PageView) else shown

@@ -65,4 +65,4 @@ def test_a_setting_that_can_not_be_read_or_differs_from_the_first_start_is_a_sen
         pass
     refused = workspaced(*words, environment={"WORKSPACED_VISIBLE_ID_PREFIX": "SNK"})
     assert refused.returncode == 78
-    assert "this data was begun with 'BUD'" in refused.stderr
+    assert "this data was created with 'BUD'" in refused.stderr

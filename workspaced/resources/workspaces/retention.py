@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.security.audit_log import SYSTEM, AuditAction, note
 from workspaced.storage.port import ReadTransaction, Store, Transaction, Values
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.workspaces", "queries.sql")
 _PORTION = 1_000

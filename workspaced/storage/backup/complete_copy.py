@@ -1,4 +1,4 @@
-"""The whole backup: it is there complete, or not at all."""
+"""Make the whole backup: it exists completely or not at all."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from workspaced.storage.port import StorageUnusable
 
 
 def back_up(address: Address, blobs: Path, folder: Path) -> int:
-    """Make ``folder``, with the records and a copy of every file in ``blobs``; how many files of bytes it has.
+    """Create ``folder`` with the records and a copy of every file in ``blobs``; return the number of copied files.
 
-    What the records name is in it: bytes never change, and none is dropped meanwhile.
+    All bytes that the records name are in it: bytes never change, and none is deleted meanwhile.
 
     Raises:
-        StorageUnusable: it can't be made; the sentence says why. Nothing is left of it.
+        StorageUnusable: it can't be made; the message has the reason. Nothing remains of it.
     """
     if folder.exists():
-        raise StorageUnusable(f"{folder} is there already. Give a folder that is not: a backup never changes one.")
+        raise StorageUnusable(
+            f"{folder} exists already. Give a folder that does not exist: a backup never changes one."
+        )
     unfinished = folder.with_name(f".{folder.name}.unfinished-{os.getpid()}")
     try:
         unfinished.mkdir(mode=0o700, parents=True)
