@@ -74,7 +74,7 @@ class Sessions:
         stored = await self._store.read_brief(lambda reader: session_store.find(reader, sha256, now=now))
         if stored is None:
             return None
-        principal = await self._authentication.still(stored.key_id, stored.secret)
+        principal = await self._authentication.verify_again(stored.key_id, stored.secret)
         return Session(principal=principal, token=token) if principal else None
 
     async def end(self, session: Session, *, address: str, request_id: str) -> None:

@@ -69,7 +69,9 @@ def _keyed(put: _Put, key: str, *, content: str = "", now: int = _NOW, box: Secr
         fingerprint=hashlib.sha256((content or put.name).encode()).digest(),
     )
     work = Work(act=put, secret_box=box)
-    return make_idempotent(work, slot, now=now, keep_ms=_KEEP, refused=lambda problem: Response(status=problem.status)).act
+    return make_idempotent(
+        work, slot, now=now, keep_ms=_KEEP, refused=lambda problem: Response(status=problem.status)
+    ).act
 
 
 def _done(address: Address, *works: Callable[[Transaction], Response]) -> list[Any]:

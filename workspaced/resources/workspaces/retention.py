@@ -19,7 +19,7 @@ Step: TypeAlias = Callable[[Transaction, int, int], int]
 """Drops at most so many rows that belong to a workspace, by its number; how many they were, 0 when none is left."""
 
 
-class Known(NamedTuple):
+class ListedWorkspace(NamedTuple):
     """A workspace of whatever state, in the order of the SELECT. Instants are milliseconds since 1970."""
 
     id: str
@@ -35,9 +35,9 @@ class _Due:
     id: str
 
 
-def every_workspace(reader: ReadTransaction) -> list[Known]:
+def every_workspace(reader: ReadTransaction) -> list[ListedWorkspace]:
     """All of them, oldest first, the deleted ones too."""
-    return [Known._make(row) for row in reader.all(_SQL["all_workspaces"])]
+    return [ListedWorkspace._make(row) for row in reader.all(_SQL["all_workspaces"])]
 
 
 def restore(tx: Transaction, workspace_id: str, *, now: int) -> None:
