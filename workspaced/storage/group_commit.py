@@ -84,7 +84,7 @@ class GroupCommit:
             if not self._gathered:
                 loop.call_soon(self._hand_over)
             self._gathered.append(_Piece(work, weight, result, loop))
-            return cast("T", await result)
+        return cast("T", await result)
 
     def _hand_over(self) -> None:
         """Pass the work of this iteration of the loop to the thread; `stop` may have done so already."""
