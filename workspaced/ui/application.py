@@ -1,4 +1,4 @@
-"""One request to a page: who is signed in, whether a form is ours, then the page; and the headers that keep it safe."""
+"""One request to a page: the session, the check of a form, then the page; and the security headers."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from workspaced.http.tracing import record_operation, record_refusal, request_id
 from workspaced.security.trusted_proxies import Proxies
 from workspaced.ui.addresses import address, see_other
 from workspaced.ui.assets import Assets
-from workspaced.ui.live import Live, LiveLimits
-from workspaced.ui.protection import drop_cookie, keep_cookie, safe_return, same_token, sent_by_us, token_of
+from workspaced.ui.live import LiveLimits, LiveUpdates
+from workspaced.ui.page_request import PageRefused, PageRequest
+from workspaced.ui.protection import drop_cookie, is_same_origin, keep_cookie, safe_return, same_token, token_of
 from workspaced.ui.renderer import PageView, Renderer
 from workspaced.ui.response_sender import send_response
 from workspaced.ui.routes import Route, routes
 from workspaced.ui.sessions import Session, Sessions
-from workspaced.ui.visit import PageRefused, Visit
 
 _FORM_BYTES: Final = 8_192
 _FORM_FIELDS: Final = 20
 _SIGN_IN: Final = "/ui/sign-in"
 
 
-class _Own(Enum):
-    """What is answered here, with a session or without."""
+class _BuiltIn(Enum):
+    """Routes that work without a session, or end it."""
 
     SIGN_IN = auto()
     SIGN_OUT = auto()
@@ -52,31 +52,31 @@ class Pages:
         proxies: Proxies,
         live: LiveLimits,
     ) -> None:
-        """``answer`` is how the API is asked from inside (`workspaced.http.dispatch.Dispatch.answer`)."""
+        """``respond`` sends internal requests to the API (`workspaced.http.dispatch.Dispatch.respond`)."""
         self._respond = respond
         self._sessions = sessions
         self._proxies = proxies
         self._assets = Assets()
         self._rendering = Renderer(self._assets)
-        self.live = Live(self._rendering, sessions, limits=live)
-        self._routes: Routes[Route | _Own] = Routes()
+        self.live = LiveUpdates(self._rendering, sessions, limits=live)
+        self._routes: Routes[Route | _BuiltIn] = Routes()
         for route in routes(self.live):
             self._routes.add(route.method, route.path, route)
-        self._routes.add("GET", _SIGN_IN, _Own.SIGN_IN)
-        self._routes.add("POST", _SIGN_IN, _Own.SIGN_IN)
-        self._routes.add("POST", "/ui/sign-out", _Own.SIGN_OUT)
-        self._routes.add("GET", "/ui/assets/{asset}", _Own.ASSET)
+        self._routes.add("GET", _SIGN_IN, _BuiltIn.SIGN_IN)
+        self._routes.add("POST", _SIGN_IN, _BuiltIn.SIGN_IN)
+        self._routes.add("POST", "/ui/sign-out", _BuiltIn.SIGN_OUT)
+        self._routes.add("GET", "/ui/assets/{asset}", _BuiltIn.ASSET)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request."""
+        """Handle one HTTP request."""
         raw_path = raw_path_of(scope)
         try:
-            answer = await self._answered(raw_path, scope, receive)
+            response = await self._handle(raw_path, scope, receive)
         except ClientDisconnect:
             return
-        await send_response(answer, scope, receive, send)
+        await send_response(response, scope, receive, send)
 
-    async def _answered(self, raw_path: bytes, scope: Scope, receive: Receive) -> Response:
+    async def _handle(self, raw_path: bytes, scope: Scope, receive: Receive) -> Response:
         headers = Headers(scope=scope)
         session: Session | None = None
         try:
@@ -104,15 +104,15 @@ class Pages:
         names = {name: value for name, value in match.names.items() if value is not None}
         if len(names) < len(match.names):
             raise NotFoundProblem("no_such_page", "There is no page under this address.")
-        if route is _Own.ASSET:
-            return self._assets.answer(names["asset"], headers)
+        if route is _BuiltIn.ASSET:
+            return self._assets.response(names["asset"], headers)
         form = await _form(receive, headers) if scope["method"] == "POST" else {}
-        if route is _Own.SIGN_IN:
+        if route is _BuiltIn.SIGN_IN:
             return await self._sign_in(form, headers, session, scope)
         if session is None:
             if isinstance(route, Route) and route.name == "live":
                 raise PageRefused(401, "Signed out", "You are signed out. Sign in again.")
-            return see_other(address("sign-in", next=_asked_for(raw_path, scope)))
+            return see_other(address("sign-in", next=_requested_page(raw_path, scope)))
         if scope["method"] == "POST" and not same_token(form.get("form_token", ""), session.form_token):
             raise PageRefused(
                 403, "Not done", "This form is from another session. Go back, reload the page and try again."
@@ -120,7 +120,7 @@ class Pages:
         if not isinstance(route, Route):
             return await self._sign_out(session, headers, scope)
         record_operation(scope, f"pages.{route.name}")
-        visit = Visit(
+        request = PageRequest(
             method=scope["method"],
             names=names,
             query=_readable(QueryParams(scope["query_string"])),
@@ -129,15 +129,15 @@ class Pages:
             address=self._address(scope, headers),
             api=InternalClient(self._respond, scope, session.principal),
         )
-        shown = await route.page(visit)
+        shown = await route.page(request)
         return self._rendered(shown, session) if isinstance(shown, PageView) else shown
 
     async def _sign_in(
         self, form: Mapping[str, str], headers: Headers, session: Session | None, scope: Scope
     ) -> Response:
-        """The form, or what comes of it. A wrong key counts against its address as it does by the API (contract G20)."""
+        """Show the form, or sign in. An invalid key counts against its address as in the API (contract G20)."""
         asked = form if scope["method"] == "POST" else _readable(QueryParams(scope["query_string"]))
-        going_on = safe_return(asked.get("next", ""))
+        return_to = safe_return(asked.get("next", ""))
         problem: Problem | None = None
         if scope["method"] == "POST":
             key = form.get("key", "").strip()
@@ -148,14 +148,14 @@ class Pages:
             except UnauthenticatedProblem as refused:
                 problem = refused
             else:
-                if session:  # whoever signs in anew has done with the former session
+                if session:  # a new sign-in ends the previous session
                     await self._sign_out(session, headers, scope)
                 cookie = keep_cookie(begun.token, seconds=self._sessions.seconds, scheme=self._scheme(scope, headers))
-                return see_other(going_on, cookie)
+                return see_other(return_to, cookie)
         view = PageView(
             template="sign_in.html",
             title="Sign in",
-            values={"going_on": going_on, "wrong": problem is not None},
+            values={"return_to": return_to, "wrong": problem is not None},
             status=problem.status if problem else 200,
         )
         return self._rendered(view, session)
@@ -189,8 +189,8 @@ class Pages:
         return self._proxies.scheme(_peer(scope), headers.get("X-Forwarded-Proto"), own=scope["scheme"])
 
 
-def _asked_for(raw_path: bytes, scope: Scope) -> str:
-    """The page to come back to; what a form wanted is not done later."""
+def _requested_page(raw_path: bytes, scope: Scope) -> str:
+    """Return the page to show after signing in; empty for a form, which is not sent again."""
     if scope["method"] == "POST":
         return ""
     query: bytes = scope["query_string"]
@@ -203,13 +203,13 @@ def _peer(scope: Scope) -> str:
 
 
 async def _form(receive: Receive, headers: Headers) -> dict[str, str]:
-    """The fields of a form that one of our pages sent.
+    """Return the fields of a form that one of these pages sent.
 
     Raises:
-        PageRefused: another site's page sent it.
+        PageRefused: a page of another site sent it.
         Invalid: it can't be read.
     """
-    if not sent_by_us(headers):
+    if not is_same_origin(headers):
         raise PageRefused(403, "Not done", "This form was sent by a page of another site, so nothing was done.")
     body = await read_body(receive, headers, limit=_FORM_BYTES)
     try:

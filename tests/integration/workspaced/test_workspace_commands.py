@@ -34,7 +34,10 @@ def test_what_can_not_be_restored_is_a_sentence(tmp_path: Path) -> None:
     assert refused.returncode == 1
     assert refused.stderr.startswith(f"workspaced: There is no workspace {unknown}, deleted or not. `workspaced")
     wrong = workspaced("workspaces", "restore", "SNK-1", "--data", str(tmp_path))
-    assert (wrong.returncode, wrong.stderr) == (2, "workspaced: 'SNK-1' is not the id of a workspace: it must be a UUID.\n")
+    assert (wrong.returncode, wrong.stderr) == (
+        2,
+        "workspaced: 'SNK-1' is not the id of a workspace: it must be a UUID.\n",
+    )
 
 
 def test_a_guests_key_is_made_by_command_and_what_commands_do_is_in_the_audit_log(tmp_path: Path) -> None:
