@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from workspaced.ui.page_request import PageRequest
-from workspaced.ui.pager import ListPage
+from workspaced.ui.pager import PagePosition
 from workspaced.ui.renderer import PageView
 from workspaced.ui.workspaces import SECTION
 
@@ -48,7 +48,7 @@ async def show_block(request: PageRequest) -> PageView:
     workspace_id, block_id = request.names["workspace"], request.names["block"]
     workspace = await request.get("workspace", workspace_id)
     block = await request.get("workspace", workspace_id, "blocks", block_id)
-    list_page = ListPage(take=_CHILDREN, skip=request.number("skip"))
+    list_page = PagePosition(take=_CHILDREN, skip=request.number("skip"))
     children = await request.get(
         "workspace", workspace_id, "blocks", parentBlock=block.record["id"], sortedBy="orderIndex", **list_page.query
     )

@@ -9,7 +9,7 @@ from typing import Any, Final
 from workspaced.http.responses import Response
 from workspaced.ui.addresses import address
 from workspaced.ui.page_request import ApiResponse, PageRequest, api_error
-from workspaced.ui.pager import ListPage, Pager
+from workspaced.ui.pager import PagePosition, Pager
 from workspaced.ui.renderer import PageView
 from workspaced.ui.workspaces import SECTION
 
@@ -30,7 +30,7 @@ class EntryRange:
     sink: str
     search: str
     sort: str
-    list_page: ListPage
+    list_page: PagePosition
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ def entry_range_of(request: PageRequest) -> EntryRange:
         sink=request.names["sink"],
         search=request.query.get("search", ""),
         sort=sort if sort in _SORTS else "key",
-        list_page=ListPage(take=PAGE_LENGTH, skip=request.number("skip"), cursor=request.query.get("cursor", "")),
+        list_page=PagePosition(take=PAGE_LENGTH, skip=request.number("skip"), cursor=request.query.get("cursor", "")),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from workspaced.http.responses import Response
 from workspaced.ui.addresses import address, see_other
 from workspaced.ui.page_request import PageRefused, PageRequest, api_error
-from workspaced.ui.pager import ListPage
+from workspaced.ui.pager import PagePosition
 from workspaced.ui.renderer import PageView
 from workspaced.ui.workspaces import SECTION
 
@@ -22,7 +22,7 @@ async def list_files(request: PageRequest) -> PageView:
     """Show the files, by name."""
     workspace_id = request.names["workspace"]
     workspace = await request.get("workspace", workspace_id)
-    list_page = ListPage(take=_PAGE_LENGTH, skip=request.number("skip"))
+    list_page = PagePosition(take=_PAGE_LENGTH, skip=request.number("skip"))
     found = await request.get("cloud-storage", workspaceId=workspace_id, sortedBy="fileName", **list_page.query)
     return PageView(
         template="files.html",

@@ -23,7 +23,7 @@ class Pager:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListPage:
+class PagePosition:
     """One page of a list: ``take`` records after the first ``skip``, or after the API's ``cursor`` if there is one."""
 
     take: int

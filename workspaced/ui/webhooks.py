@@ -10,7 +10,7 @@ from workspaced.core.json_body import encode
 from workspaced.http.responses import Response
 from workspaced.ui.addresses import address, see_other
 from workspaced.ui.page_request import PageRequest
-from workspaced.ui.pager import ListPage
+from workspaced.ui.pager import PagePosition
 from workspaced.ui.renderer import PageView
 
 SECTION: Final = "webhooks"
@@ -20,7 +20,7 @@ _PAGE_LENGTH: Final = 50
 
 async def list_webhooks(request: PageRequest) -> PageView:
     """Show the webhooks that the key may read."""
-    list_page = ListPage(take=_PAGE_LENGTH, skip=request.number("skip"))
+    list_page = PagePosition(take=_PAGE_LENGTH, skip=request.number("skip"))
     found = await request.get("webhooks", sortedBy="label", sortOrder="ASC", **list_page.query)
     return PageView(
         template="webhooks.html",
@@ -34,7 +34,7 @@ async def show_webhook(request: PageRequest) -> PageView:
     """Show a webhook and its deliveries, the newest first."""
     webhook_id = request.names["webhook"]
     status = request.query.get("status", "")
-    list_page = ListPage(take=_PAGE_LENGTH, skip=request.number("skip"), cursor=request.query.get("cursor", ""))
+    list_page = PagePosition(take=_PAGE_LENGTH, skip=request.number("skip"), cursor=request.query.get("cursor", ""))
     webhook = await request.get("webhooks", webhook_id)
     chosen = {"status": status} if status else {}
     deliveries = await request.get("webhooks", webhook_id, "deliveries", **chosen, **list_page.query)

@@ -8,7 +8,7 @@ from workspaced.core.json_body import encode
 from workspaced.http.responses import Response
 from workspaced.ui.addresses import address, see_other
 from workspaced.ui.page_request import ApiResponse, PageRequest
-from workspaced.ui.pager import ListPage
+from workspaced.ui.pager import PagePosition
 from workspaced.ui.renderer import PageView
 
 _PAGE_LENGTH: Final = 50
@@ -24,7 +24,7 @@ async def home(_request: PageRequest) -> Response:
 async def list_workspaces(request: PageRequest) -> PageView:
     """Show the workspaces, by label; ``search`` is a part of the label."""
     search = request.query.get("search", "").strip()
-    list_page = ListPage(take=_PAGE_LENGTH, skip=request.number("skip"))
+    list_page = PagePosition(take=_PAGE_LENGTH, skip=request.number("skip"))
     found = await request.get("workspace", filters=_label_contains(search), **list_page.query, sortedBy="label")
     return PageView(
         template="workspaces.html",
@@ -42,7 +42,7 @@ async def show_workspace(request: PageRequest) -> PageView:
     """Show the data sinks of a workspace."""
     workspace_id = request.names["workspace"]
     workspace = await request.get("workspace", workspace_id)
-    list_page = ListPage(take=_SINKS_LENGTH, skip=request.number("skip"))
+    list_page = PagePosition(take=_SINKS_LENGTH, skip=request.number("skip"))
     sinks = await request.get("workspace", workspace_id, "data-sink", "list", **list_page.query)
     return PageView(
         template="sinks.html",

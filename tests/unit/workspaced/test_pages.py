@@ -8,7 +8,7 @@ from starlette.datastructures import Headers
 from workspaced.ui.addresses import address, below
 from workspaced.ui.blocks import tree_of
 from workspaced.ui.files import picture_of
-from workspaced.ui.pager import ListPage, Pager
+from workspaced.ui.pager import PagePosition, Pager
 from workspaced.ui.protection import keep_cookie, safe_return, sent_by_us, token_of
 
 
@@ -20,7 +20,7 @@ def test_every_segment_and_value_of_an_address_is_encoded() -> None:
 
 def test_a_pager_leads_back_to_the_beginning_and_on_to_the_end() -> None:
     def links(skip: int, total: int) -> Pager:
-        return ListPage(take=10, skip=skip).pager(total, "x", search="s")
+        return PagePosition(take=10, skip=skip).pager(total, "x", search="s")
 
     assert links(0, 25) == Pager(first=1, last=10, total=25, previous="", next="/ui/x?search=s&skip=10")
     assert links(10, 25).previous == "/ui/x?search=s"
