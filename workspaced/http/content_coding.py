@@ -27,8 +27,8 @@ class IdentityCoding:
         self._limit = limit
         self._length = 0
 
-    def take(self, part: bytes) -> bytes:
-        """Return the next bytes.
+    def pieces(self, part: bytes) -> Iterator[bytes]:
+        """Yield the next bytes.
 
         Raises:
             TooLargeProblem: the body has more bytes than the limit.
@@ -36,11 +36,7 @@ class IdentityCoding:
         self._length += len(part)
         if self._length > self._limit:
             raise TooLargeProblem(self._limit)
-        return part
-
-    def pieces(self, part: bytes) -> Iterator[bytes]:
-        """Yield what `take` returns."""
-        yield self.take(part)
+        yield part
 
     def finish(self) -> None:
         """Accept the end of the body."""
@@ -54,17 +50,13 @@ class GzipCoding:
         self._length = 0
         self._stream = zlib.decompressobj(_GZIP)
 
-    def take(self, part: bytes) -> bytes:
-        """Return the next bytes, decompressed.
+    def pieces(self, part: bytes) -> Iterator[bytes]:
+        """Yield the next bytes, decompressed, in pieces of bounded size.
 
         Raises:
             TooLargeProblem: they exceed the limit; no more than that is decompressed.
             Invalid: they are not gzip, or something follows the gzip member.
         """
-        return b"".join(self.pieces(part))
-
-    def pieces(self, part: bytes) -> Iterator[bytes]:
-        """Yield the bytes that `take` returns, in pieces of bounded size."""
         if self._stream.eof and part:
             raise _invalid_gzip()
         while True:

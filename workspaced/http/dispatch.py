@@ -9,11 +9,11 @@ trailing slashes differently (contract G12, G16, G24).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from urllib.parse import quote
 
-from starlette.datastructures import Headers, QueryParams
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
@@ -31,14 +31,15 @@ from workspaced.core.problems import (
 )
 from workspaced.core.text import as_uuid
 from workspaced.http.bodies import StreamedBody, read_body
-from workspaced.http.headers import RequestHeaders
+from workspaced.http.headers import RequestHeaders, client_address, client_scheme, query_of
 from workspaced.http.idempotency import IdempotencySlot, InFlight, make_idempotent, slot_of, with_body_digest
 from workspaced.http.internal_client import internal_caller_of
 from workspaced.http.long_responses import LongResponses
 from workspaced.http.operations import Call, Operation, PathHeaders, Work
-from workspaced.http.part_sender import send_parts
 from workspaced.http.paths import Match, Routes, Segment, raw_path_of, segments
 from workspaced.http.problem_body import problem_response
+from workspaced.http.response_sender import send_response
+from workspaced.http.responses import Headers as ResponseHeaders
 from workspaced.http.responses import Response
 from workspaced.http.spool import SpoolRoom
 from workspaced.http.tracing import record_operation, record_refusal, request_id_of
@@ -71,7 +72,7 @@ class Dispatch:
         self._routes: Routes[Operation] = Routes()
         for operation in operations:
             self._routes.add(operation.method, operation.path, operation)
-        self._path_headers = [(_pattern(one.path), _encoded(one.headers)) for one in path_headers]
+        self._path_headers = [(_pattern(one.path), one.headers) for one in path_headers]
         self._settings = settings
         self._is_configured = False
         self._store = store
@@ -106,11 +107,7 @@ class Dispatch:
             response = await self._respond(path, scope, receive)
         except ClientDisconnect:
             return
-        try:
-            await self._send(response, path, scope, receive, send)
-        finally:
-            if response.parts is not None:
-                await response.parts.aclose()
+        await send_response(response, self._headers(path, scope), scope, receive, send)
 
     async def respond(self, scope: Scope, receive: Receive) -> Response:
         """Return the response to an internal request; the scope names its caller (`workspaced.http.internal_client`)."""
@@ -136,7 +133,7 @@ class Dispatch:
         self, operation: Operation, found: Mapping[str, Segment], scope: Scope, receive: Receive, path: str
     ) -> Response:
         headers = RequestHeaders(scope)
-        address = self._address(scope, headers)
+        address = client_address(scope, headers, self._settings.proxies)
         principal, workspace = await self._authorized(operation, found.get("workspace"), headers, scope, address)
         body = b""
         streamed = StreamedBody(receive, headers, limit=operation.body_bytes) if operation.take else None
@@ -147,14 +144,14 @@ class Dispatch:
             path=path,
             wants_body=scope["method"] != "HEAD",
             names={**_readable(found), **({"workspace": workspace} if workspace else {})},
-            query=_query(scope),
+            query=query_of(scope),
             headers=headers,
             body=body,
             principal=principal,
             client_id=_client_id(headers, self._settings.limits.client_id_length, required=operation.client_id),
             request_id=request_id_of(scope),
             address=address,
-            scheme=self._scheme(scope, headers),
+            scheme=client_scheme(scope, headers, self._settings.proxies),
             now=self._now(),
             settings=self._settings,
             store=self._store,
@@ -223,14 +220,6 @@ class Dispatch:
             )
         return principal
 
-    def _address(self, scope: Scope, headers: Headers) -> str:
-        """Return the address of the client, from the connection or a trusted proxy."""
-        return self._settings.proxies.caller(_peer(scope), headers.get("X-Forwarded-For"))
-
-    def _scheme(self, scope: Scope, headers: Headers) -> str:
-        """Return the scheme, http or https, that the client used."""
-        return self._settings.proxies.scheme(_peer(scope), headers.get("X-Forwarded-Proto"), own=scope["scheme"])
-
     async def _write(self, operation: Operation, call: Call, scope: Scope) -> Response:
         if operation.prepare is None:
             raise TypeError(f"{operation.name} is neither a read nor a write")
@@ -282,27 +271,10 @@ class Dispatch:
         document_form = operation is not None and operation.document_form and names.PROBLEM_JSON not in accepts
         return problem_response(problem, instance=path, request_id=request_id_of(scope), document_form=document_form)
 
-    async def _send(
-        self, response: Response, path: tuple[Segment, ...], scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        headers = _encoded(response.headers)
-        for pattern, more in self._path_headers:
-            if _is_below(path, pattern):
-                headers.extend(more)
-        if not any(name == "Cache-Control" for name, _ in response.headers):
-            headers.append((b"Cache-Control", b"private, no-cache"))
-        headers.extend(_encoded(scope["state"].get("rate", ())))
-        # A read may leave out the body of HEAD, so its length is unknown.
-        no_length = scope["method"] == "HEAD" and not response.body
-        if response.parts is None and response.status not in {204, 304} and not no_length:
-            headers.append((b"Content-Length", str(len(response.body)).encode()))
-        await send({"type": "http.response.start", "status": response.status, "headers": headers})
-        if scope["method"] == "HEAD":
-            await send({"type": "http.response.body", "body": b""})
-        elif response.parts is None:
-            await send({"type": "http.response.body", "body": response.body})
-        else:
-            await send_parts(response.parts, receive, send)
+    def _headers(self, path: tuple[Segment, ...], scope: Scope) -> ResponseHeaders:
+        """Return the headers of every response at the path."""
+        of_path = [header for pattern, more in self._path_headers if _is_below(path, pattern) for header in more]
+        return (*of_path, ("Cache-Control", "private, no-cache"), *scope["state"].get("rate", ()))
 
 
 def _pattern(path: str) -> tuple[str | None, ...]:
@@ -314,16 +286,6 @@ def _is_below(path: tuple[Segment, ...], pattern: tuple[str | None, ...]) -> boo
     return len(path) >= len(pattern) and all(
         wanted is None or wanted == part for wanted, part in zip(pattern, path, strict=False)
     )
-
-
-def _encoded(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
-    return [(name.encode(), value.encode()) for name, value in headers]
-
-
-def _peer(scope: Scope) -> str:
-    """Return the address of the connection's other end; empty if the server does not know it."""
-    client = scope.get("client")
-    return str(client[0]) if client else ""
 
 
 def _without_operation(method: str, match: Match[Operation]) -> Response:
@@ -343,13 +305,6 @@ def _readable(found: Mapping[str, Segment]) -> dict[str, str]:
     if len(readable) < len(found):
         raise Invalid("bad_path", "The path contains an escape that is not UTF-8, or the character U+0000.")
     return readable
-
-
-def _query(scope: Scope) -> dict[str, str]:
-    query = dict(QueryParams(scope["query_string"])) if scope["query_string"] else {}
-    if any("\0" in value for value in query.values()):
-        raise Invalid("nul_character", "The query may not contain the character U+0000.")
-    return query
 
 
 def _client_id(headers: Headers, longest: int, *, required: bool) -> str | None:

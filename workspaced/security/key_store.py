@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from workspaced.security.key_format import digest, new_key, new_key_id
 from workspaced.security.permissions import EVERYWHERE, ROLES, WorkspaceGrant
@@ -14,9 +15,8 @@ from workspaced.storage.statements import load_statements
 _SQL = load_statements("workspaced.security", "key_store.sql")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredKey:
-    """A stored key, without the key itself. Instants are milliseconds since 1970."""
+class StoredKey(NamedTuple):
+    """A stored key, without the key itself, in the order of every SELECT. Instants are milliseconds since 1970."""
 
     id: str
     name: str
@@ -159,15 +159,5 @@ def credentials(reader: ReadTransaction, key_id: str) -> Credentials | None:
 
 
 def _key(row: Row) -> StoredKey:
-    return StoredKey(
-        id=row[0],
-        name=row[1],
-        principal=row[2],
-        last_four=row[3],
-        created_at=row[4],
-        expires_at=row[5],
-        last_used_at=row[6],
-        revoked_at=row[7],
-        scopes=tuple(json.loads(row[8])),
-        guest=bool(row[9]),
-    )
+    *plain, scopes, guest = row
+    return StoredKey._make((*plain, tuple(json.loads(scopes)), bool(guest)))

@@ -11,6 +11,9 @@ from typing import Protocol
 
 from starlette.types import Receive, Scope, Send
 
+from workspaced.server.connections import admin_connections
+from workspaced.server.http import HttpServer
+
 _JSON = "application/json"
 
 
@@ -64,3 +67,8 @@ def _json(status: int, sentence: str = "") -> tuple[int, bytes, str]:
         else {"status": "unavailable" if status == 503 else "refused", "detail": sentence}
     )
     return status, json.dumps(body).encode(), _JSON
+
+
+def operators_server(status: ServiceStatus) -> HttpServer:
+    """Return the server of the operators' listener."""
+    return HttpServer(OperatorsApp(status), admin_connections(), drain_seconds=1)

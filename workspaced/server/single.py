@@ -13,8 +13,8 @@ from ingestd.process.notify import Notifier
 from workspaced.app import Application, create_app
 from workspaced.core.clock import now_ms
 from workspaced.core.problems import Problem
-from workspaced.server.admin import OperatorsApp
-from workspaced.server.connections import admin_connections, public_connections
+from workspaced.server.admin import operators_server
+from workspaced.server.connections import public_connections
 from workspaced.server.descriptors import descriptor_limit
 from workspaced.server.http import HttpServer, listening
 from workspaced.server.listeners import url_of
@@ -52,16 +52,8 @@ async def serve(
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(app.started())
         if admin:
-            await stack.enter_async_context(
-                listening(
-                    HttpServer(
-                        OperatorsApp(_ProcessStatus(app, database=settings.database_kind)),
-                        admin_connections(),
-                        drain_seconds=1,
-                    ),
-                    admin,
-                )
-            )
+            status = _ProcessStatus(app, database=settings.database_kind)
+            await stack.enter_async_context(listening(operators_server(status), admin))
         serving = await stack.enter_async_context(listening(server, listener))
         stack.enter_context(signals_handled(stop))
         url = url_of(listener)

@@ -20,10 +20,9 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from ingestd.process.logs import Level
 from ingestd.process.notify import Notifier
 from workspaced.core.clock import now_ms
-from workspaced.server.admin import OperatorsApp
-from workspaced.server.connections import admin_connections
+from workspaced.server.admin import operators_server
 from workspaced.server.descriptors import connection_capacity, descriptor_limit
-from workspaced.server.http import DRAIN_SECONDS, HttpServer, listening
+from workspaced.server.http import DRAIN_SECONDS, listening
 from workspaced.server.listeners import PortTaken, url_of
 from workspaced.server.signals import signals_handled
 from workspaced.server.worker import ALIVE, LEVELS, PORT, UNREADY, Assignment
@@ -103,9 +102,7 @@ class Supervisor:
             await _first_done(kept, beginning)
             if beginning.done() and not self._stopping.is_set():
                 if self.admin:
-                    await stack.enter_async_context(
-                        listening(HttpServer(OperatorsApp(self), admin_connections(), drain_seconds=1), self.admin)
-                    )
+                    await stack.enter_async_context(listening(operators_server(self), self.admin))
                 self._begun = True
                 self.announce(url)
                 admin = url_of(self.admin) if self.admin else None

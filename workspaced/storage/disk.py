@@ -1,4 +1,4 @@
-"""Test whether the data folder is writable."""
+"""Durable writes to the disk."""
 
 from __future__ import annotations
 
@@ -22,3 +22,16 @@ def try_disk(folder: Path) -> None:
             os.fsync(probe.fileno())
     except OSError as error:
         raise UnavailableProblem("disk_not_writable", f"The data folder is not writable ({error.strerror}).") from error
+
+
+def flush(path: Path) -> None:
+    """Flush a file, or the entries of a folder, to the disk.
+
+    Raises:
+        OSError: it failed.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -7,14 +7,16 @@ from enum import Enum, auto
 from typing import Final
 from urllib.parse import parse_qsl
 
-from starlette.datastructures import Headers, QueryParams
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from workspaced.core.problems import Invalid, MethodNotAllowed, NotFoundProblem, Problem, UnauthenticatedProblem
 from workspaced.http.bodies import read_body
+from workspaced.http.headers import client_address, client_scheme, query_of
 from workspaced.http.internal_client import InternalClient
 from workspaced.http.paths import Routes, raw_path_of, segments
+from workspaced.http.response_sender import send_response
 from workspaced.http.responses import Response
 from workspaced.http.tracing import record_operation, record_refusal, request_id_of
 from workspaced.security.trusted_proxies import Proxies
@@ -22,12 +24,12 @@ from workspaced.ui.addresses import address, see_other
 from workspaced.ui.assets import Assets
 from workspaced.ui.live import LiveLimits, LiveUpdates
 from workspaced.ui.page_request import PageRefused, PageRequest
-from workspaced.ui.protection import drop_cookie, is_same_origin, keep_cookie, safe_return, same_token, token_of
+from workspaced.ui.protection import SAFETY, drop_cookie, is_same_origin, keep_cookie, safe_return, same_token, token_of
 from workspaced.ui.renderer import PageView, Renderer
-from workspaced.ui.response_sender import send_response
 from workspaced.ui.routes import Route, routes
 from workspaced.ui.sessions import Session, Sessions
 
+_NO_STORE: Final = ("Cache-Control", "no-store")
 _FORM_BYTES: Final = 8_192
 _FORM_FIELDS: Final = 20
 _SIGN_IN: Final = "/ui/sign-in"
@@ -74,7 +76,7 @@ class Pages:
             response = await self._handle(raw_path, scope, receive)
         except ClientDisconnect:
             return
-        await send_response(response, scope, receive, send)
+        await send_response(response, (*SAFETY, _NO_STORE), scope, receive, send)
 
     async def _handle(self, raw_path: bytes, scope: Scope, receive: Receive) -> Response:
         headers = Headers(scope=scope)
@@ -123,10 +125,10 @@ class Pages:
         request = PageRequest(
             method=scope["method"],
             names=names,
-            query=_readable(QueryParams(scope["query_string"])),
+            query=query_of(scope),
             headers=headers,
             session=session,
-            address=self._address(scope, headers),
+            address=client_address(scope, headers, self._proxies),
             api=InternalClient(self._respond, scope, session.principal),
         )
         shown = await route.page(request)
@@ -136,21 +138,23 @@ class Pages:
         self, form: Mapping[str, str], headers: Headers, session: Session | None, scope: Scope
     ) -> Response:
         """Show the form, or sign in. An invalid key counts against its address as in the API (contract G20)."""
-        asked = form if scope["method"] == "POST" else _readable(QueryParams(scope["query_string"]))
+        asked = form if scope["method"] == "POST" else query_of(scope)
         return_to = safe_return(asked.get("next", ""))
         problem: Problem | None = None
         if scope["method"] == "POST":
             key = form.get("key", "").strip()
             try:
                 begun = await self._sessions.begin(
-                    key, address=self._address(scope, headers), request_id=request_id_of(scope)
+                    key, address=client_address(scope, headers, self._proxies), request_id=request_id_of(scope)
                 )
             except UnauthenticatedProblem as refused:
                 problem = refused
             else:
                 if session:  # a new sign-in ends the previous session
                     await self._sign_out(session, headers, scope)
-                cookie = keep_cookie(begun.token, seconds=self._sessions.seconds, scheme=self._scheme(scope, headers))
+                cookie = keep_cookie(
+                    begun.token, seconds=self._sessions.seconds, scheme=client_scheme(scope, headers, self._proxies)
+                )
                 return see_other(return_to, cookie)
         view = PageView(
             template="sign_in.html",
@@ -161,8 +165,10 @@ class Pages:
         return self._rendered(view, session)
 
     async def _sign_out(self, session: Session, headers: Headers, scope: Scope) -> Response:
-        await self._sessions.end(session, address=self._address(scope, headers), request_id=request_id_of(scope))
-        return see_other(_SIGN_IN, drop_cookie(scheme=self._scheme(scope, headers)))
+        await self._sessions.end(
+            session, address=client_address(scope, headers, self._proxies), request_id=request_id_of(scope)
+        )
+        return see_other(_SIGN_IN, drop_cookie(scheme=client_scheme(scope, headers, self._proxies)))
 
     def _rendered(self, view: PageView, session: Session | None) -> Response:
         body = self._rendering.page(
@@ -182,12 +188,6 @@ class Pages:
         shown = self._rendered(view, session)
         return Response(status=shown.status, headers=(*shown.headers, *headers), body=shown.body)
 
-    def _address(self, scope: Scope, headers: Headers) -> str:
-        return self._proxies.caller(_peer(scope), headers.get("X-Forwarded-For"))
-
-    def _scheme(self, scope: Scope, headers: Headers) -> str:
-        return self._proxies.scheme(_peer(scope), headers.get("X-Forwarded-Proto"), own=scope["scheme"])
-
 
 def _requested_page(raw_path: bytes, scope: Scope) -> str:
     """Return the page to show after signing in; empty for a form, which is not sent again."""
@@ -195,11 +195,6 @@ def _requested_page(raw_path: bytes, scope: Scope) -> str:
         return ""
     query: bytes = scope["query_string"]
     return (raw_path + (b"?" + query if query else b"")).decode("ascii", "replace")
-
-
-def _peer(scope: Scope) -> str:
-    client = scope.get("client")
-    return str(client[0]) if client else ""
 
 
 async def _form(receive: Receive, headers: Headers) -> dict[str, str]:
@@ -217,9 +212,3 @@ async def _form(receive: Receive, headers: Headers) -> dict[str, str]:
     except ValueError as error:
         raise Invalid("bad_form", "The form can't be read. Go back, reload the page and try again.") from error
     return dict(fields)
-
-
-def _readable(query: QueryParams) -> dict[str, str]:
-    if any("\0" in value for value in query.values()):
-        raise Invalid("nul_character", "The address may not hold the character U+0000.")
-    return dict(query)

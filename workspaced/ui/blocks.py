@@ -28,14 +28,14 @@ class Node:
 async def show_tree(request: PageRequest) -> PageView:
     """Show the first thousand blocks as a tree. The API lists them by depth, so the shown part is connected."""
     workspace_id = request.names["workspace"]
-    workspace = await request.get("workspace", workspace_id)
+    workspace = await request.workspace()
     found = await request.get("workspace", workspace_id, "blocks", take=str(_IN_TREE))
     return PageView(
         template="blocks.html",
-        title=workspace.record["label"],
+        title=workspace["label"],
         section=SECTION,
         values={
-            "workspace": workspace.record,
+            "workspace": workspace,
             "roots": tree_of(found.value),
             "shown": len(found.value),
             "total": found.total,
@@ -46,7 +46,7 @@ async def show_tree(request: PageRequest) -> PageView:
 async def show_block(request: PageRequest) -> PageView:
     """Show a block, its parent, and a page of its children."""
     workspace_id, block_id = request.names["workspace"], request.names["block"]
-    workspace = await request.get("workspace", workspace_id)
+    workspace = await request.workspace()
     block = await request.get("workspace", workspace_id, "blocks", block_id)
     list_page = PagePosition(take=_CHILDREN, skip=request.number("skip"))
     children = await request.get(
@@ -59,7 +59,7 @@ async def show_block(request: PageRequest) -> PageView:
         title=block.record["label"] or "Block without a label",
         section=SECTION,
         values={
-            "workspace": workspace.record,
+            "workspace": workspace,
             "block": block.record,
             "parent": parent,
             "children": children.value,

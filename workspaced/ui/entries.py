@@ -70,7 +70,7 @@ def entry_range_of(request: PageRequest) -> EntryRange:
 async def show_sink(request: PageRequest) -> PageView:
     """Show a range of a sink's entries."""
     entry_range = entry_range_of(request)
-    workspace = await request.get("workspace", entry_range.workspace_id)
+    workspace = await request.workspace()
     found = await request.get(*entry_range.path, **entry_range.query)
     sink = found.record
     here = {"skip": entry_range.list_page.skip or None, "cursor": entry_range.list_page.cursor or None}
@@ -79,7 +79,7 @@ async def show_sink(request: PageRequest) -> PageView:
         title=sink["label"],
         section=SECTION,
         values={
-            "workspace": workspace.record,
+            "workspace": workspace,
             "sink": sink,
             "search": entry_range.search,
             "sort": entry_range.sort,
@@ -112,14 +112,14 @@ def part_values(entry_range: EntryRange, found: ApiResponse) -> dict[str, Any]:
 async def show_entry(request: PageRequest) -> PageView:
     """Show one entry with its whole value."""
     entry_range = entry_range_of(request)
-    workspace = await request.get("workspace", entry_range.workspace_id)
+    workspace = await request.workspace()
     sink = await request.get(*entry_range.path, take="1")
     entry = await request.get(*entry_range.path, request.names["key"])
     return PageView(
         template="entry.html",
         title=entry.record["key"],
         section=SECTION,
-        values={"workspace": workspace.record, "sink": sink.record, "entry": entry.record},
+        values={"workspace": workspace, "sink": sink.record, "entry": entry.record},
     )
 
 

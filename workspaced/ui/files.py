@@ -21,15 +21,15 @@ _PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/webp"})
 async def list_files(request: PageRequest) -> PageView:
     """Show the files, by name."""
     workspace_id = request.names["workspace"]
-    workspace = await request.get("workspace", workspace_id)
+    workspace = await request.workspace()
     list_page = PagePosition(take=_PAGE_LENGTH, skip=request.number("skip"))
     found = await request.get("cloud-storage", workspaceId=workspace_id, sortedBy="fileName", **list_page.query)
     return PageView(
         template="files.html",
-        title=workspace.record["label"],
+        title=workspace["label"],
         section=SECTION,
         values={
-            "workspace": workspace.record,
+            "workspace": workspace,
             "files": [(file, picture_of(file)) for file in found.value],
             "pager": list_page.pager(found.total, "workspaces", workspace_id, "files"),
         },
@@ -38,9 +38,9 @@ async def list_files(request: PageRequest) -> PageView:
 
 async def show_file(request: PageRequest) -> PageView:
     """Show a file, the results of its conversion, and its versions."""
-    workspace = await request.get("workspace", request.names["workspace"])
+    workspace = await request.workspace()
     file = await request.get("cloud-storage", request.names["file"])
-    if file.record["workspaceId"] != workspace.record["id"]:
+    if file.record["workspaceId"] != workspace["id"]:
         raise PageRefused(404, "Not found", "There is no such file in this workspace.")
     versions = await request.get("cloud-storage", "version-list", request.names["file"], take=str(_VERSIONS))
     return PageView(
@@ -48,7 +48,7 @@ async def show_file(request: PageRequest) -> PageView:
         title=file.record["fileName"],
         section=SECTION,
         values={
-            "workspace": workspace.record,
+            "workspace": workspace,
             "file": file.record,
             "picture": picture_of(file.record),
             "versions": versions.value,

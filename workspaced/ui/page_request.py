@@ -86,6 +86,14 @@ class PageRequest:
         """
         return await parse_response(await self.api.request("GET", *segments, query=query))
 
+    async def workspace(self) -> Mapping[str, Any]:
+        """Return the record of the workspace that the URL names.
+
+        Raises:
+            PageRefused: the API responds with an error.
+        """
+        return (await self.get("workspace", self.names["workspace"])).record
+
     async def post(self, *segments: str) -> ApiResponse:
         """Send a POST without a body to the API.
 

@@ -7,7 +7,7 @@ from typing import Final
 from workspaced.core.json_body import encode
 from workspaced.http.responses import Response
 from workspaced.ui.addresses import address, see_other
-from workspaced.ui.page_request import ApiResponse, PageRequest
+from workspaced.ui.page_request import PageRequest
 from workspaced.ui.pager import PagePosition
 from workspaced.ui.renderer import PageView
 
@@ -41,24 +41,20 @@ async def list_workspaces(request: PageRequest) -> PageView:
 async def show_workspace(request: PageRequest) -> PageView:
     """Show the data sinks of a workspace."""
     workspace_id = request.names["workspace"]
-    workspace = await request.get("workspace", workspace_id)
+    workspace = await request.workspace()
     list_page = PagePosition(take=_SINKS_LENGTH, skip=request.number("skip"))
     sinks = await request.get("workspace", workspace_id, "data-sink", "list", **list_page.query)
     return PageView(
         template="sinks.html",
-        title=_label(workspace),
+        title=workspace["label"],
         section=SECTION,
         values={
-            "workspace": workspace.record,
+            "workspace": workspace,
             "sinks": sinks.value,
             "total": sinks.total,
             "pager": list_page.pager(sinks.total, "workspaces", workspace_id),
         },
     )
-
-
-def _label(workspace: ApiResponse) -> str:
-    return str(workspace.record["label"])
 
 
 def _label_contains(text: str) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from workspaced.storage.disk import flush
+
 _SHARD = re.compile(r"[0-9a-f]{2}")
 
 
@@ -49,15 +51,7 @@ def _copy(shard: Path, target: Path) -> int:
         copied = target / source.name
         shutil.copyfile(source, copied)
         copied.chmod(0o600)
-        _flush(copied)
+        flush(copied)
         count += 1
-    _flush(target)
+    flush(target)
     return count
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

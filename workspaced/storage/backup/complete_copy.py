@@ -9,6 +9,7 @@ from pathlib import Path
 from workspaced.storage.address import Address
 from workspaced.storage.backup.blobs import copied_bytes
 from workspaced.storage.backup.records import copy_records
+from workspaced.storage.disk import flush
 from workspaced.storage.port import StorageUnusable
 
 
@@ -31,11 +32,7 @@ def back_up(address: Address, blobs: Path, folder: Path) -> int:
             copy_records(address, unfinished)
             count = copy()
         unfinished.rename(folder)
-        descriptor = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        flush(folder.parent)
     except OSError as error:
         where = error.filename or folder
         raise StorageUnusable(f"The backup can't be made: {where}: {error.strerror or error}.") from error

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 from workspaced.storage.address import Address, PostgresAddress, sqlite_address
+from workspaced.storage.disk import flush
 from workspaced.storage.port import StorageUnusable
 
 DUMP = "workspaced.dump"
@@ -68,8 +69,4 @@ def _dump(address: PostgresAddress, target: Path) -> None:
             message = message.replace(password, "…")
         raise StorageUnusable(f"pg_dump could not copy the database {address}: {message}")
     target.chmod(0o600)
-    descriptor = os.open(target, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    flush(target)

@@ -25,6 +25,7 @@ from typing import BinaryIO, ParamSpec, TypeVar
 
 from workspaced.core.problems import UnavailableProblem
 from workspaced.storage.blobs.port import Incoming, Referenced
+from workspaced.storage.disk import flush
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -272,22 +273,14 @@ def _drop(file: BinaryIO, path: Path) -> None:
 def _make_shard(shard: Path) -> None:
     with suppress(FileExistsError):
         shard.mkdir(mode=0o700)
-        _sync(shard.parent)
+        flush(shard.parent)
 
 
 def _place(path: Path, address: Path) -> None:
     """Move a file to its address, unless equal bytes are there already."""
     if not address.exists():
         path.replace(address)
-        _sync(address.parent)
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, _DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        flush(address.parent)
 
 
 def _shards(folder: Path) -> list[Path]:
