@@ -160,7 +160,7 @@ def test_a_name_passes_only_if_all_its_addresses_do(addresses: tuple[str, ...]) 
     ("variables", "named"),
     [
         ({"WORKSPACED_ALLOW_HTTP": "yes"}, "WORKSPACED_ALLOW_HTTP is 'yes'"),
-        ({"WORKSPACED_ALLOWED_CIDRS": "10.0.0.1/8"}, "WORKSPACED_ALLOWED_CIDRS holds '10.0.0.1/8'"),
+        ({"WORKSPACED_ALLOWED_CIDRS": "10.0.0.1/8"}, "WORKSPACED_ALLOWED_CIDRS contains '10.0.0.1/8'"),
     ],
 )
 def test_a_setting_that_can_not_be_read_is_named(variables: dict[str, str], named: str) -> None:
