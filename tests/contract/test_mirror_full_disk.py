@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 from ingestd.core.errors import MirrorCorrupt, MirrorError, MirrorFull
-from ingestd.mirror.port import Parked
+from ingestd.mirror.port import RejectedEntry
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.mirror.sqlite.failures import failure_of
 from tests.contract.mirror_deliverable import SINK
@@ -50,16 +50,16 @@ async def test_what_was_delivered_on_a_full_disk_is_not_handed_out_again_and_is_
         settled, told = asyncio.Event(), list[str]()
         loop = asyncio.get_running_loop()
 
-        def on_settled() -> None:
+        def on_acknowledged() -> None:
             loop.call_soon_threadsafe(settled.set)
 
-        mirror.on_settled = on_settled
+        mirror.on_acknowledged = on_acknowledged
         mirror.on_unwritable = told.append
         mirror.on_writable = lambda: told.append("writable")
         claim = await mirror.delivery.claim(1, max_items=10, max_bytes=10_000)
         assert claim is not None
         disk.full = True
-        await mirror.delivery.settle(claim)
+        await mirror.delivery.acknowledge(claim)
         assert mirror.status.pending() == 3  # not yet in the file
         assert await mirror.delivery.claim(1, max_items=10, max_bytes=10_000) is None
         with pytest.raises(MirrorFull):
@@ -79,8 +79,8 @@ async def test_the_rest_of_a_claim_is_handed_out_again_only_when_its_settled_par
         claim = await mirror.delivery.claim(1, max_items=10, max_bytes=10_000)
         assert claim is not None
         disk.full = True
-        refused = [Parked(key="K-1", reason="It is refused.")]
-        await mirror.delivery.settle_some(claim, delivered=["K-0"], parked=refused)
+        refused = [RejectedEntry(key="K-1", reason="It is refused.")]
+        await mirror.delivery.acknowledge_some(claim, delivered=["K-0"], rejected=refused)
         await mirror.delivery.release(claim)
         assert await mirror.delivery.claim(1, max_items=10, max_bytes=10_000) is None
         disk.full = False
@@ -97,7 +97,7 @@ async def test_what_there_was_never_room_for_is_pending_after_the_next_start(tmp
         claim = await mirror.delivery.claim(1, max_items=10, max_bytes=10_000)
         assert claim is not None
         disk.full = True
-        await mirror.delivery.settle(claim)
+        await mirror.delivery.acknowledge(claim)
     observer = SqliteMirror.observe(path)
     assert observer.pending() == 3
     observer.close()

@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from ingestd.mirror.port import Parked
+from ingestd.mirror.port import RejectedEntry
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.contract.mirror_deliverable import SINK
@@ -44,9 +44,9 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def refuse(mirror: SqliteMirror) -> None:
     claim = await mirror.delivery.claim(1, max_items=100, max_bytes=100_000)
     assert claim is not None
-    rejected = [Parked(key=key, reason="Not today.", status=422) for key in REFUSED]
+    rejected = [RejectedEntry(key=key, reason="Not today.", status=422) for key in REFUSED]
     delivered = [key for key in WANTED if key not in REFUSED]
-    await mirror.delivery.settle_some(claim, delivered=delivered, parked=rejected)
+    await mirror.delivery.acknowledge_some(claim, delivered=delivered, rejected=rejected)
     await mirror.delivery.release(claim)
 
 
@@ -69,7 +69,7 @@ async def deliver(mirror: SqliteMirror, service: dict[str, str]) -> None:
                     service.pop(item["key"], None)
                 else:
                     service[item["key"]] = item["value"]
-        await mirror.delivery.settle(claim)
+        await mirror.delivery.acknowledge(claim)
 
 
 async def read_the_source(mirror: SqliteMirror) -> None:

@@ -25,7 +25,16 @@ from ingestd.mirror.drift import (
     Unexplained,
     UnexplainedPage,
 )
-from ingestd.mirror.port import Claim, ClaimPart, Deliverable, DeliveryAttempt, Kind, LaneState, Parked, Trouble
+from ingestd.mirror.port import (
+    Claim,
+    ClaimPart,
+    Deliverable,
+    DeliveryAttempt,
+    Kind,
+    LaneBlocker,
+    LaneState,
+    RejectedEntry,
+)
 from ingestd.mirror.rejections import (
     Forgotten,
     Refusal,
@@ -92,9 +101,9 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
         self._versions = itertools.count(1)
         self._segments = itertools.count(1)
         self._out: dict[tuple[ClaimPart, ...], dict[str, tuple[int, Kind]]] = {}
-        self.troubles: dict[int, Trouble | None] = {}
+        self.troubles: dict[int, LaneBlocker | None] = {}
         self.attempts: list[tuple[int, DeliveryAttempt]] = []
-        self.parked: dict[str, Parked] = {}
+        self.parked: dict[str, RejectedEntry] = {}
         self._rejected: dict[int, tuple[int, Rejection]] = {}
         self._numbers = itertools.count(1)
         self._clock = itertools.count(1)
@@ -208,23 +217,23 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
             row.out = True
         return claim
 
-    async def settle(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
+    async def acknowledge(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
         self._note(claim.sink, attempt)
         self._settle(claim, list(self._out.get(_token(claim), ())))
         self._out.pop(_token(claim), None)
 
-    async def settle_some(
+    async def acknowledge_some(
         self,
         claim: Claim,
         *,
         delivered: Sequence[str],
-        parked: Sequence[Parked] = (),
+        rejected: Sequence[RejectedEntry] = (),
         attempt: DeliveryAttempt | None = None,
     ) -> None:
         self._note(claim.sink, attempt)
         self._settle(claim, delivered)
         held, rows = self._out[_token(claim)], self._sinks[claim.sink].rows
-        for entry in parked:
+        for entry in rejected:
             version, _ = held.pop(entry.key)
             self.parked[entry.key] = entry
             self._park(claim.sink, entry)
@@ -242,8 +251,8 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
     async def note_attempt(self, sink: int, attempt: DeliveryAttempt) -> None:
         self._note(sink, attempt)
 
-    async def note_trouble(self, sink: int, trouble: Trouble | None) -> None:
-        self.troubles[sink] = trouble
+    async def note_blocker(self, sink: int, blocker: LaneBlocker | None) -> None:
+        self.troubles[sink] = blocker
 
     def _note(self, sink: int, attempt: DeliveryAttempt | None) -> None:
         if attempt is not None:
@@ -308,7 +317,7 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
             self._forgotten = Forgotten(count=before + len(chosen), at=now)
         return len(chosen)
 
-    def _park(self, sink: int, entry: Parked) -> None:
+    def _park(self, sink: int, entry: RejectedEntry) -> None:
         self._mend(sink, entry.key)
         known, at = self._sinks[sink], float(next(self._clock))
         row, refusals = known.rows[entry.key], known.refusals.setdefault(entry.key, [])

@@ -35,10 +35,10 @@ from ingestd.mirror.sqlite.snapshots import RUNS_APART, drop_old_snapshots, load
 from ingestd.mirror.sqlite.sql import SQL
 
 _PAGE = 10_000
-"""Entries in one transaction, which takes some tenths of a second; larger batches use several transactions."""
+"""Maximum number of entries in one transaction, which takes some tenths of a second."""
 
 _PARTITIONS = 1_000
-"""Partitions read in one transaction."""
+"""Maximum number of partitions that are read in one transaction."""
 
 _Row: TypeAlias = tuple[Any, ...]
 
@@ -158,7 +158,7 @@ class IntakeStore:
         with self._state.writing() as connection:
             run: int = connection.execute(SQL["run_begin"], (partition, self._now())).fetchone()[0]
             connection.execute(SQL["staging_clear_partition"], (partition,))
-            pipeline, sink, repeats, remapped = connection.execute(SQL["partition_place"], (partition,)).fetchone()
+            pipeline, sink, repeats, remapped = connection.execute(SQL["partition_context"], (partition,)).fetchone()
             has_rejected = bool(connection.execute(SQL["rejected_any"], (partition,)).fetchone()[0])
         # This run supersedes one that could neither finish nor fail because the disk was full.
         self._runs = {known: other for known, other in self._runs.items() if other.partition != partition}
@@ -195,7 +195,7 @@ class IntakeStore:
         current.mapped += entries.height
         current.repeats = current.repeats or unique.height < entries.height
         changed = 0
-        # The cursor of a snapshot moves at its end, so only the last page needs the same transaction.
+        # The cursor of a snapshot moves at the end of its run, so only the last page must be in the transaction of the rejects.
         while current.snapshot and unique.height > _PAGE:
             with self._state.writing() as connection:
                 written = self._write_or_stage(connection, current, unique[:_PAGE])
@@ -206,7 +206,7 @@ class IntakeStore:
             written = self._write_or_stage(connection, current, unique)
             if resolved:
                 resolve(connection, current.pipeline, resolved)
-            store_rejected_records(connection, self._place(current), rejects)
+            store_rejected_records(connection, self._location(current), rejects)
             self._count(connection, current, written, records=records, rejected=len(rejects), facts=facts)
             if not current.snapshot:
                 connection.execute(SQL["partition_advance"], (json.dumps(cursor), current.partition))
@@ -220,8 +220,8 @@ class IntakeStore:
         if current.staged:
             self._apply_staged(current)
         hashes = seen.reinterpret(signed=True) if seen is not None else None
-        standing = hashes is not None and _stands(current, hashes)
-        collided = not current.whole and (current.took_over or standing)
+        repeats = hashes is not None and _has_replaced_record(current, hashes)
+        collided = not current.whole and (current.took_over or repeats)
         if hashes is not None and not collided:
             self._remove_unnamed(current, hashes, deletes)
         if current.has_rejected and not collided:
@@ -232,7 +232,7 @@ class IntakeStore:
                 connection.execute(SQL["partition_doubted"], (current.partition,))
             else:
                 if seen is not None:
-                    self._end_snapshot(connection, current, seen, repeats=standing)
+                    self._end_snapshot(connection, current, seen, repeats=repeats)
                 connection.execute(SQL["rejected_partition"], (current.partition,)).fetchall()
             if current.staged:
                 connection.execute(SQL["staging_clear"], (run,))
@@ -271,7 +271,7 @@ class IntakeStore:
             connection.execute(SQL["run_end"], (self._now(), reason, run))
             connection.execute(SQL["partition_failed"], (run, current.partition))
             if broken:
-                store_rejected_partition(connection, self._place(current), reason)
+                store_rejected_partition(connection, self._location(current), reason)
             else:
                 connection.execute(SQL["rejected_partition"], (current.partition,)).fetchall()
 
@@ -287,8 +287,8 @@ class IntakeStore:
         with self._state.writing() as connection:
             return content_before(connection, run, sha256)
 
-    def settled_partitions(self, pipeline: str) -> list[tuple[int, str, Cursor]]:
-        """See `Intake.settled_partitions`."""
+    def acknowledged_partitions(self, pipeline: str) -> list[tuple[int, str, Cursor]]:
+        """See `Intake.acknowledged_partitions`."""
         rows: list[tuple[float, int, str, str]] = []
         after: int | None = 0
         while after is not None:
@@ -297,9 +297,13 @@ class IntakeStore:
                 if known is None:
                     return []
                 page = connection.execute(SQL["partitions_touched"], (known[0], after, _PARTITIONS)).fetchall()
-                rows += [(run, identity, name, cursor) for identity, name, cursor, run, settled in page if settled]
-                unsettled = [(known[0], identity) for identity, *_, settled in page if not settled]
-                connection.executemany(SQL["touched_drop"], unsettled)
+                rows += [
+                    (run, identity, name, cursor)
+                    for identity, name, cursor, run, is_acknowledged in page
+                    if is_acknowledged
+                ]
+                pending = [(known[0], identity) for identity, *_, done in page if not done]
+                connection.executemany(SQL["touched_drop"], pending)
             after = page[-1][0] if len(page) == _PARTITIONS else None
         rows.sort()
         return [(identity, name, json.loads(cursor)) for _, identity, name, cursor in rows]
@@ -337,7 +341,7 @@ class IntakeStore:
             self._retries[partition] = connection.execute(SQL["partition_retries"], (partition,)).fetchone()[0]
             return load_snapshot(connection, partition)
 
-    def _place(self, run: _Run) -> RejectionLocation:
+    def _location(self, run: _Run) -> RejectionLocation:
         return RejectionLocation(partition=run.partition, run=run.id, sink=run.sink, at=self._now())
 
     def _write_or_stage(self, connection: sqlite3.Connection, run: _Run, entries: pl.DataFrame) -> Written | None:
@@ -357,7 +361,7 @@ class IntakeStore:
             pipeline=run.pipeline,
             claimed_segments=self._claimed,
         )
-        store_conflicts(connection, self._place(run), run.pipeline, written.foreign, entries)
+        store_conflicts(connection, self._location(run), run.pipeline, written.foreign, entries)
         return written
 
     def _count(
@@ -447,7 +451,7 @@ class IntakeStore:
         for start in range(0, len(corrected), _PAGE):
             with self._state.writing() as connection:
                 page = json.dumps(corrected[start : start + _PAGE])
-                connection.execute(SQL["rejected_drop_mended"], {"ids": page, "retries": run.retries})
+                connection.execute(SQL["rejected_drop_corrected"], {"ids": page, "retries": run.retries})
 
     def _remove_vanished(self, run: _Run, hashes: pl.Series) -> None:
         """Remove the partition's entries without a record, in pages.
@@ -484,8 +488,8 @@ class IntakeStore:
                 self._announce(run.sink)
 
 
-def _stands(run: _Run, hashes: pl.Series) -> bool:
-    """Return True if the reading contains a record whose entry another record has replaced."""
+def _has_replaced_record(run: _Run, hashes: pl.Series) -> bool:
+    """Return True if another record has replaced the entry of a record in this reading."""
     return bool(run.replaced) and bool(pl.concat(run.replaced).is_in(hashes.implode()).any())
 
 

@@ -120,8 +120,8 @@ class Pruner:
         runs = 0
         while True:
             with self._state.writing() as connection:
-                asked = {"partition": partition, "newest": newest}
-                if connection.execute(SQL["partition_still_prunable"], asked).fetchone() is None:
+                parameters = {"partition": partition, "newest": newest}
+                if connection.execute(SQL["partition_still_prunable"], parameters).fetchone() is None:
                     return None
                 deleted = connection.execute(SQL["partition_runs_prune"], (partition, _PAGE)).rowcount
                 runs += deleted

@@ -75,8 +75,8 @@ class World:
         self.reader.read_pass()
         for lane in await self.mirror.delivery.lanes():
             while claim := await self.mirror.delivery.claim(lane.id, max_items=100, max_bytes=1_000_000):
-                await self.mirror.delivery.settle(claim)
-        self.reader.acknowledge_settled()
+                await self.mirror.delivery.acknowledge(claim)
+        self.reader.acknowledge_partitions()
 
     def counts(self) -> dict[str, int]:
         with closing(sqlite3.connect(self.path)) as connection:

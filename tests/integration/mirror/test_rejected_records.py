@@ -207,7 +207,7 @@ def test_a_file_that_can_t_be_read_is_told_since_the_first_time(desk: Desk) -> N
     desk.script.contents["m.csv"].error = SourceBroken("There is no column 'k'.")
     desk.script.contents["m.csv"].fails_after = 0
     for _ in range(2):
-        assert desk.reader.read_pass().parked
+        assert desk.reader.read_pass().rejected
     (one,) = desk.rejected()
     assert (one.subject, one.times) == ("partition", 2)
     assert one.last_at > one.at
@@ -220,9 +220,9 @@ def test_a_file_that_waits_to_be_put_away_is_put_away_after_the_retry_is_read(de
     desk.script.write("m.csv", [BAD])
     desk.read()
     desk.retry()
-    assert desk.reader.acknowledge_settled() == 0, "what is to be read again may not be archived"
+    assert desk.reader.acknowledge_partitions() == 0, "what is to be read again may not be archived"
     desk.read()
-    assert desk.reader.acknowledge_settled() == 1
+    assert desk.reader.acknowledge_partitions() == 1
 
 
 def test_a_dropped_record_is_forgotten_until_it_changes_or_the_file_is_read_whole(desk: Desk) -> None:

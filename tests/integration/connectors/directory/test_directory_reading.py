@@ -195,4 +195,4 @@ def test_a_parser_that_hangs_does_not_hold_up_the_stop(
             with suppress(psutil.NoSuchProcess):
                 process.resume()
     assert report.read == ()
-    assert report.parked == ()
+    assert report.rejected == ()

@@ -124,7 +124,7 @@ def test_a_deletion_waits_for_its_grace_and_for_an_unchanged_file(open_flow: Ope
     assert path.exists()
     path.write_text("part;mass\nA;7\n")
     flow.now += 2
-    flow.reader.acknowledge_settled()
+    flow.reader.acknowledge_partitions()
     assert path.exists(), "it has changed, so what is there now is still to be read"
     flow.pass_once()
     flow.now += 61
@@ -166,7 +166,7 @@ def test_a_folder_that_can_t_be_written_is_said_once_and_keeps_its_files_read(
     with monkeypatch.context() as patched:
         patched.setattr(os, "access", lambda _, mode: mode != os.W_OK | os.X_OK)  # root may write everywhere
         flow.pass_once()
-        flow.reader.acknowledge_settled()
+        flow.reader.acknowledge_partitions()
         flow.restart()
         assert flow.pass_once().read == ()
         assert path.exists()
@@ -200,7 +200,7 @@ def test_a_file_that_can_t_be_read_goes_where_such_files_go_with_its_reason(open
     assert flow.files(flow.drop) == []
     assert flow.files(flow.done) == ["failed/a.csv", "failed/a.csv.reason.txt"]
     reason = (flow.done / "failed" / "a.csv.reason.txt").read_text()
-    assert report.parked[0].removeprefix("a.csv: ") in reason
+    assert report.rejected[0].removeprefix("a.csv: ") in reason
     assert reason.startswith("a.csv could not be read.")
     assert flow.rejected() == [("a.csv", None)]
     flow.write("a.csv", "part,mass\nA,1\n")
@@ -250,7 +250,7 @@ def test_what_was_read_before_a_mistake_in_xml_is_delivered(open_flow: Open) -> 
     flow = open_flow()
     flow.write("a.xml", "<r><row><part>A</part><mass>1</mass></row><row><part>B</part><mass>2</mass></row><row><part>")
     report = flow.pass_once()
-    assert report.parked == (
+    assert report.rejected == (
         "a.xml: a.xml is not well-formed XML: no element found: line 1, column 92. The records before that (2) were read.",
     )
     assert flow.held == {"A": "1", "B": "2"}
