@@ -229,11 +229,9 @@ class DeliveryStore:
     def _adopt(self, sink: int, entries: pl.DataFrame) -> int:
         self._deferred.write_all()
         acknowledged = 0
-        for start in range(0, entries.height, _PAGE):
+        for page in entries.iter_slices(_PAGE):
             with self._state.writing() as connection:
-                acknowledged += adopt_entries(
-                    connection, sink, entries[start : start + _PAGE], claimed_segments=self._claimed
-                )
+                acknowledged += adopt_entries(connection, sink, page, claimed_segments=self._claimed)
         return acknowledged
 
     def _acknowledge(self, claim: Claim, attempt: DeliveryAttempt | None) -> None:

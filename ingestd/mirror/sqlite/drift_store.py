@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import count, islice
+from itertools import count
 from typing import Literal, ParamSpec, TypeAlias, TypeVar
 
 import polars as pl
@@ -19,6 +19,7 @@ from ingestd.mirror.sqlite.comparison import Comparison
 from ingestd.mirror.sqlite.connection import StateFile
 from ingestd.mirror.sqlite.entry_writer import ADOPTED, remove_entries, write_rows
 from ingestd.mirror.sqlite.ownership import unexplained_of
+from ingestd.mirror.sqlite.pages import pages
 from ingestd.mirror.sqlite.segments import queue
 from ingestd.mirror.sqlite.snapshots import load_snapshot
 from ingestd.mirror.sqlite.sql import SQL
@@ -185,16 +186,16 @@ class DriftStore:
 
     def _keep_findings(self, sink: int, comparison: Comparison, at: float) -> None:
         """Replace the findings of the earlier check; entries that no source has named follow the service."""
-        for page in _pages(comparison.findings()):
+        for page in pages(comparison.findings(), _PAGE):
             with self._watching(sink) as connection:
                 connection.executemany(SQL["drift_keep"], ((sink, *row, at, at) for row in page))
         self._in_windows(sink, "drift", "drift_over", at=at)
-        for changed in _pages(comparison.changed_unnamed()):
+        for changed in pages(comparison.changed_unnamed(), _PAGE):
             with self._watching(sink) as connection:
                 connection.executemany(
                     SQL["unnamed_follow"], ((value, kind, sink, key) for value, kind, key in changed)
                 )
-        for vanished in _pages(comparison.vanished_unnamed()):
+        for vanished in pages(comparison.vanished_unnamed(), _PAGE):
             with self._watching(sink) as connection:
                 connection.executemany(SQL["unnamed_vanished"], ((sink, key) for (key,) in vanished))
 
@@ -223,7 +224,7 @@ class DriftStore:
     def _sweep(self, sink: int, keys: Iterable[str]) -> int:
         """Make the removal of unexplained entries pending, except of those that a source has named meanwhile."""
         swept = 0
-        for page in _pages(keys):
+        for page in pages(keys, _PAGE):
             with self._watching(sink) as connection:
                 still = unexplained_of(connection, sink, page)
                 removed = (
@@ -360,12 +361,6 @@ def _adopt_added(connection: sqlite3.Connection, sink: int, page: pl.DataFrame) 
 
 class _SinkLost(Exception):
     """The service has lost the sink that is being checked."""
-
-
-def _pages(rows: Iterable[T]) -> Iterator[list[T]]:
-    remaining = iter(rows)
-    while page := list(islice(remaining, _PAGE)):
-        yield page
 
 
 def _set_reaction(connection: sqlite3.Connection, sink: int, reaction: DriftReaction, page: pl.DataFrame) -> None:

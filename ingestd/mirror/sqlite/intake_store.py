@@ -20,6 +20,7 @@ from ingestd.mirror.sqlite.connection import StateFile
 from ingestd.mirror.sqlite.entry_writer import Written, remove_entries, write_entries
 from ingestd.mirror.sqlite.history import content_before
 from ingestd.mirror.sqlite.ownership import disown, left_over, note_sources, rename_pipelines
+from ingestd.mirror.sqlite.pages import pages
 from ingestd.mirror.sqlite.pruner import Pruner
 from ingestd.mirror.sqlite.rejected_rows import (
     RejectionLocation,
@@ -445,13 +446,12 @@ class IntakeStore:
                 if seen is not None:
                     before = load_snapshot(connection, run.partition)
                     store_snapshot(connection, run.partition, before.filter(before.is_in(seen.implode())))
-        for start in range(0, len(vanished), _PAGE):
+        for page in pages(vanished, _PAGE):
             with self._state.writing() as connection:
-                connection.execute(SQL["rejected_drop"], (json.dumps(vanished[start : start + _PAGE]),))
-        for start in range(0, len(corrected), _PAGE):
+                connection.execute(SQL["rejected_drop"], (json.dumps(page),))
+        for page in pages(corrected, _PAGE):
             with self._state.writing() as connection:
-                page = json.dumps(corrected[start : start + _PAGE])
-                connection.execute(SQL["rejected_drop_corrected"], {"ids": page, "retries": run.retries})
+                connection.execute(SQL["rejected_drop_corrected"], {"ids": json.dumps(page), "retries": run.retries})
 
     def _remove_vanished(self, run: _Run, hashes: pl.Series) -> None:
         """Remove the partition's entries without a record, in pages.
@@ -471,14 +471,13 @@ class IntakeStore:
             self._remove(run, entries["key"].to_list())
             return
         keys = entries.filter(~pl.col("pending"))["key"].to_list()
-        for start in range(0, len(keys), _PAGE):
+        for page in pages(keys, _PAGE):
             with self._state.writing() as connection:
-                disown(connection, run.sink, keys[start : start + _PAGE])
+                disown(connection, run.sink, page)
 
     def _remove(self, run: _Run, keys: list[str]) -> None:
         """Queue removals in pages, so that other writers can run between two."""
-        for start in range(0, len(keys), _PAGE):
-            page = keys[start : start + _PAGE]
+        for page in pages(keys, _PAGE):
             with self._state.writing() as connection:
                 removed = remove_entries(
                     connection, page, sink=run.sink, partition=run.partition, run=run.id, claimed_segments=self._claimed

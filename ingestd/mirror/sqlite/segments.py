@@ -97,7 +97,7 @@ class _Keyed(msgspec.Struct):
 
 
 def _cut(entries: pl.DataFrame, kind: Kind) -> Iterator[tuple[pl.DataFrame, bytes]]:
-    pieces = [entries[start : start + ITEMS] for start in range(0, entries.height, ITEMS)]
+    pieces = list(entries.iter_slices(ITEMS))
     while pieces:
         piece = pieces.pop(0)
         body = encode(piece, kind)

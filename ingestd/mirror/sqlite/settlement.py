@@ -11,6 +11,7 @@ from contextlib import closing
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.record import Rejected, Settlement
+from ingestd.mirror.sqlite.pages import pages
 from ingestd.mirror.sqlite.sql import SQL
 
 _PAGE = 1_000
@@ -49,9 +50,8 @@ def resolve(connection: sqlite3.Connection, pipeline: str, references: Sequence[
 def _stream_rejections(reader: Callable[[], sqlite3.Connection], partition: int) -> Iterator[Rejected]:
     with closing(reader()) as connection:
         ids = array("q", (number for (number,) in connection.execute(SQL["rejected_ids"], (partition,))))
-        for start in range(0, len(ids), _PAGE):
-            page = json.dumps(ids[start : start + _PAGE].tolist())
-            for row in connection.execute(SQL["rejected_details"], (page,)).fetchall():
+        for page in pages(ids, _PAGE):
+            for row in connection.execute(SQL["rejected_details"], (json.dumps(page),)).fetchall():
                 number, at, subject, position, reason, field, key, status, record, facts = row
                 yield Rejected(
                     reference=_reference(number, at), subject=subject, position=position, reason=reason, field=field,
