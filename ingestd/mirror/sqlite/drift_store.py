@@ -135,7 +135,7 @@ class DriftStore:
             try:
                 self._keep_findings(sink, comparison, at)
                 self._in_windows(sink, "dropped", "dropped_forget")
-                if doubt and self._is_doubted(sink):
+                if doubt:
                     repaired = self._end_doubt(sink)
                 swept = self._sweep(sink, comparison.unexplained(unexplained))
                 numbers = {
@@ -147,12 +147,12 @@ class DriftStore:
                 }
                 with self._watching(sink) as connection:
                     connection.execute(SQL["drift_checked"], {"sink": sink, "at": at, **numbers})
+                    status = checked(connection.execute(SQL["drift_check_get"], (sink,)).fetchone())
                     self._watched.discard(sink)
             except _SinkLost:
                 with self._state.writing() as connection:
                     connection.execute(SQL["drift_failed"], (sink, self._now(), _LOST))
-            with self._state.writing() as connection:
-                status = checked(connection.execute(SQL["drift_check_get"], (sink,)).fetchone())
+                    status = checked(connection.execute(SQL["drift_check_get"], (sink,)).fetchone())
         finally:
             self._watched.discard(sink)
             comparison.close()
@@ -199,17 +199,16 @@ class DriftStore:
             with self._watching(sink) as connection:
                 connection.executemany(SQL["unnamed_vanished"], ((sink, key) for (key,) in vanished))
 
-    def _is_doubted(self, sink: int) -> bool:
-        with self._state.writing() as connection:
-            return connection.execute(SQL["doubt_of_sink"], (sink,)).fetchone() is not None
-
     def _end_doubt(self, sink: int) -> int:
-        """Repair a sink after it was compared with an older state file: send again the entries that its sources confirm.
+        """Send again the entries that the sources confirm, if the sink is in doubt; return their number.
 
-        If the partition of a value is gone from the source (an archived file), the value may be older than the service's; it
-        remains a finding. Keys unknown to this state file may come from the newer one.
+        A sink is in doubt after its state file was replaced by an older one. If the partition of a value is gone from the source
+        (an archived file), the value may be older than the service's; it remains a finding. Keys unknown to this state file may
+        come from the newer one.
         """
         with self._watching(sink) as connection:
+            if connection.execute(SQL["doubt_of_sink"], (sink,)).fetchone() is None:
+                return 0
             # First, so that no key of the newer state file counts as unexplained before the sources are read again.
             connection.execute(SQL["sink_adopted"], {"sink": sink, "at": self._now(), "earlier": 1})
             connection.execute(SQL["pipelines_unread_of_sink"], (sink,))

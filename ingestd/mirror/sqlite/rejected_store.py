@@ -117,23 +117,26 @@ class RejectedStore:
 
         Other writers can run between two pages. After a crash, the rest is still rejected.
         """
-        with self._state.writing() as connection:
-            newest = connection.execute(SQL["rejected_newest"]).fetchone()[0]
         after: int | None = 0
+        newest: int | None = None
         while after is not None:
             page = _Page(self._state, selection, after=after, newest=newest)
             yield page.writing()
-            after = page.last
+            after, newest = page.last, page.newest
 
 
 @dataclass(slots=True)
 class _Page:
-    """A page of a selection; ``last``: its last id, None if there is no page after it."""
+    """A page of a selection.
+
+    ``newest``: the newest rejection when the first page was selected; later ones are not selected. ``last``: the last id of the
+    page, None if there is no page after it.
+    """
 
     state: StateFile
     selection: Selection
     after: int
-    newest: int
+    newest: int | None
     last: int | None = None
 
     @contextmanager
@@ -141,7 +144,10 @@ class _Page:
         statement, parameters = select_rejected(self.selection, after=self.after, limit=_PAGE)
         with self.state.writing() as connection:
             _reset_chosen(connection)
-            ids = [row for row in connection.execute(statement, parameters).fetchall() if row[0] <= self.newest]
+            newest = self.newest
+            if newest is None:
+                newest = self.newest = connection.execute(SQL["rejected_newest"]).fetchone()[0]
+            ids = [row for row in connection.execute(statement, parameters).fetchall() if row[0] <= newest]
             connection.executemany(SQL["chosen_add"], ids)
             self.last = ids[-1][0] if len(ids) == _PAGE else None
             yield connection
