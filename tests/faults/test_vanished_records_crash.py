@@ -54,7 +54,7 @@ def die_at(template: Path, place: Path, point: int, script: Script) -> Fuse:
 def test_records_that_come_back_after_a_crash_are_rejected_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ingestd.mirror.sqlite.intake_store._PAGE", 1)
+    monkeypatch.setattr("ingestd.mirror.sqlite.run_finisher._PAGE", 1)
     template = tmp_path / "template.db"
     script = Script(deletes="remove")
     script.write("p", GOOD + BAD)

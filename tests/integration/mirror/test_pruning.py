@@ -89,7 +89,7 @@ class World:
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., World]]:
     monkeypatch.setattr("ingestd.mirror.sqlite.snapshots.KEPT", KEPT)
-    monkeypatch.setattr("ingestd.mirror.sqlite.intake_store.RUNS_APART", 1)
+    monkeypatch.setattr("ingestd.mirror.sqlite.run_finisher.RUNS_APART", 1)
     monkeypatch.setattr("ingestd.mirror.sqlite.pruner.KEPT", KEPT)
     monkeypatch.setattr("ingestd.mirror.sqlite.pruner.RUNS_KEPT", RUNS_KEPT)
     monkeypatch.setattr("ingestd.mirror.sqlite.pruner.RUNS_APART", RUNS_APART)
