@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Coroutine, Mapping
@@ -20,7 +18,7 @@ from ingestd.mirror.port import RejectedEntry
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.contract.mirror_deliverable import SINK
-from tests.support.dying_sqlite import Fuse, ProcessDied, dying, take_the_disk
+from tests.support.dying_sqlite import die_at
 from tests.support.memory_mirror import Desired
 from tests.support.sqlite_desires import desire_all
 
@@ -86,27 +84,9 @@ async def check_in_doubt(mirror: SqliteMirror) -> None:
     await mirror.drift.end_check(check, doubt=True)
 
 
-def die_at(template: Path, place: Path, point: int, work: Callable[[SqliteMirror], Coroutine[Any, Any, None]]) -> Fuse:
-    """Do ``work`` until the fuse blows. A new process finds the state in ``place``."""
-    life = place.parents[1] / "state.db"
-    life.parent.mkdir()
-    shutil.copyfile(template, life)
-    fuse = Fuse(point)
-    factory = dying(fuse)
-    mirror: SqliteMirror | None = None
-    try:
-        mirror = SqliteMirror.open(life, factory=factory)
-        asyncio.run(work(mirror))
-    except ProcessDied:
-        pass
-    take_the_disk(life, place)
-    if mirror is not None:
-        for side in (mirror.delivery._reads, mirror.delivery._writes, mirror.rejected._thread, mirror.drift._thread):
-            side.shutdown()
-        os.close(mirror._state._lock)
-    for connection in factory.opened:
-        sqlite3.Connection.close(connection)
-    return fuse
+def run(work: Callable[[SqliteMirror], Coroutine[Any, Any, None]]) -> Callable[[SqliteMirror], None]:
+    """Return a function that runs the coroutine in a loop of its own."""
+    return lambda mirror: asyncio.run(work(mirror))
 
 
 @pytest.mark.parametrize("page", [1, 5_000])
@@ -119,7 +99,7 @@ def test_whatever_statement_is_the_last_the_next_process_ends_exact(
     while blown:
         point += 1
         place = tmp_path / str(point) / "disk" / "state.db"
-        fuse = die_at(template, place, point, work)
+        fuse = die_at(template, place, point, run(work))
         blown = fuse.blown
         mirror = SqliteMirror.open(place)
         service = dict(MEDDLED)
@@ -156,12 +136,12 @@ def test_whatever_statement_is_the_last_the_next_process_ends_a_doubt(
 ) -> None:
     monkeypatch.setattr("ingestd.mirror.sqlite.drift_store._PAGE", 1)
     # Opening the file and reading the source have sweeps of their own.
-    first = point = die_at(doubted, tmp_path / "0" / "disk" / "state.db", 1_000_000, read_the_source).count
+    first = point = die_at(doubted, tmp_path / "0" / "disk" / "state.db", 1_000_000, run(read_the_source)).count
     blown = True
     while blown:
         point += 1
         place = tmp_path / str(point) / "disk" / "state.db"
-        fuse = die_at(doubted, place, point, check_in_doubt)
+        fuse = die_at(doubted, place, point, run(check_in_doubt))
         blown = fuse.blown
         mirror = SqliteMirror.open(place)
         service = dict(MEDDLED)

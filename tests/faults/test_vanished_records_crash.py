@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -14,7 +11,7 @@ from ingestd.intake import Reader
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.contract.mirror_deliverable import SINK
-from tests.support.dying_sqlite import Fuse, ProcessDied, dying, take_the_disk
+from tests.support.dying_sqlite import die_at
 from tests.support.scripted_source import Row, Script, ScriptedConnector
 
 BAD: list[Row] = [{"k": "", "v": str(number)} for number in range(3)]
@@ -28,27 +25,6 @@ def read(mirror: SqliteMirror, script: Script) -> None:
     Reader(
         pipeline="pipe", connector=connector, mapping=mapping, sink=SINK, mirror=mirror.intake, emit=lambda _: None
     ).read_pass()
-
-
-def die_at(template: Path, place: Path, point: int, script: Script) -> Fuse:
-    """Read until the fuse blows; what a new process would find is at ``place``."""
-    life = place.parents[1] / "state.db"
-    life.parent.mkdir()
-    shutil.copyfile(template, life)
-    fuse = Fuse(point)
-    factory = dying(fuse)
-    mirror: SqliteMirror | None = None
-    try:
-        mirror = SqliteMirror.open(life, factory=factory)
-        read(mirror, script)
-    except ProcessDied:
-        pass
-    take_the_disk(life, place)
-    if mirror is not None:
-        os.close(mirror._state._lock)
-    for connection in factory.opened:
-        sqlite3.Connection.close(connection)
-    return fuse
 
 
 def test_records_that_come_back_after_a_crash_are_rejected_again(
@@ -68,7 +44,7 @@ def test_records_that_come_back_after_a_crash_are_rejected_again(
         point += 1
         script.write("p", GOOD)
         place = tmp_path / str(point) / "disk" / "state.db"
-        fuse = die_at(template, place, point, script)
+        fuse = die_at(template, place, point, lambda mirror: read(mirror, script))
         blown = fuse.blown
         mirror = SqliteMirror.open(place)
         try:

@@ -6,12 +6,15 @@ then keeps what a new process would find: the database and its log as they are, 
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
+
+from ingestd.mirror.sqlite import SqliteMirror
 
 T = TypeVar("T")
 
@@ -89,6 +92,29 @@ def take_the_disk(path: Path, to: Path) -> None:
         file = path.with_name(path.name + end)
         if file.exists():
             shutil.copyfile(file, to.with_name(to.name + end))
+
+
+def die_at(template: Path, place: Path, point: int, work: Callable[[SqliteMirror], None]) -> Fuse:
+    """Do ``work`` on a copy of a state file until the fuse blows at ``point``. A new process finds the state in ``place``."""
+    life = place.parents[1] / "state.db"
+    life.parent.mkdir()
+    shutil.copyfile(template, life)
+    fuse = Fuse(point)
+    factory = dying(fuse)
+    mirror: SqliteMirror | None = None
+    try:
+        mirror = SqliteMirror.open(life, factory=factory)
+        work(mirror)
+    except ProcessDied:
+        pass
+    take_the_disk(life, place)
+    if mirror is not None:
+        for thread in (mirror.delivery._reads, mirror.delivery._writes, mirror.rejected._thread, mirror.drift._thread):
+            thread.shutdown()
+        os.close(mirror._state._lock)
+    for connection in factory.opened:
+        sqlite3.Connection.close(connection)
+    return fuse
 
 
 def _statements(script: str) -> list[str]:
