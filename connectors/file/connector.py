@@ -47,12 +47,7 @@ class FileConnector(Connector):
         self._seen: Identity | None = None
         self._broken: tuple[Identity, str] | None = None
         self._last_read: Identity | None = None
-        self._watch = ConnectorWatch(
-            self._path.parent,
-            recursive=False,
-            mode=options.watch,
-            report=lambda sentence: context.log(f"{sentence}."),
-        )
+        self._watch = ConnectorWatch.of_one_folder(self._path.parent, mode=options.watch, log=context.log)
 
     @classmethod
     def claims(cls, options: FileOptions, base: Path) -> Sequence[FileClaim]:
