@@ -27,12 +27,11 @@ from pydantic import (
 from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec
 from ingestd.settings.drift import DriftInput, DriftPlan, RemoveUnexplained, read_drift
+from ingestd.settings.entries import EntriesInput, read_entries
 from ingestd.settings.notation import (
     ON_CHANGE,
-    EntriesInput,
     ScheduleInput,
     SinkNotation,
-    read_entries,
     read_schedule,
     read_sink,
 )

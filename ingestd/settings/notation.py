@@ -1,8 +1,7 @@
-"""The short notations of the file (one entry mapping or several, a sink, a schedule) and the values they stand for."""
+"""The short notations of a sink, a schedule and a duration, and the values that they are converted to."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
@@ -12,20 +11,16 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    RootModel,
     ValidationInfo,
     field_validator,
 )
 
 from ingestd.core.address import SinkAddress
-from ingestd.core.mapping import EntrySpec, TemplateError, parse_template
 from ingestd.settings.cron import CronError, normal_cron
 from ingestd.settings.node import described_value, nearest
 from ingestd.settings.schedule import Cron, Every, OnChange, Schedule, duration_seconds, known_timezone
 from ingestd.settings.validation import Reading, problem, validated
 
-_DATA_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
-COLUMN = "column"
 ON_CHANGE = "on-change"
 
 Read = TypeVar("Read")
@@ -33,23 +28,6 @@ Read = TypeVar("Read")
 
 class _Notation(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-def _template(text: str) -> str:
-    try:
-        parse_template(text)
-    except TemplateError as error:
-        sentence = str(error)
-        raise problem(f"{sentence[:1].upper()}{sentence[1:]}.", error.position) from None
-    return text
-
-
-def _data_type(text: str) -> str:
-    if not parse_template(_template(text)).fields and not _DATA_TYPE.fullmatch(text):
-        raise problem(
-            "Expected a data type such as scalar, text or datetime: a letter, then at most 63 letters, digits, '_', '.' or '-'."
-        )
-    return text
 
 
 def _with_unit(found: Any) -> Any:
@@ -82,58 +60,6 @@ Duration: TypeAlias = Annotated[
     Field(json_schema_extra={"pattern": r"^\s*(?=\d)(\d+d)?(\d+h)?(\d+m)?(\d+s)?\s*$"}),
 ]
 """A duration as the file has it; `duration_seconds` reads it."""
-
-
-class EntrySettings(_Notation):
-    """One entry per record (``value``), or one per record and column (``columns``)."""
-
-    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["value"]}, {"required": ["columns"]}]})
-
-    key: Annotated[str, Field(min_length=1), AfterValidator(_template)] = Field(
-        description="The entry's key. {name} stands for a field of the record, {file.name} and {file.stem} for the file, "
-        "{column} for the column where 'columns' is given.",
-        examples=["{part_number}.mass", "{part_number}.{column}"],
-    )
-    value: Annotated[str, AfterValidator(_template)] | None = Field(
-        default=None,
-        description="The entry's value, written like the key. Either this or 'columns'.",
-        examples=["{mass_kg}"],
-    )
-    type: Annotated[str, AfterValidator(_data_type)] = Field(
-        default="scalar", description="The entry's data type; may name fields like the key."
-    )
-    columns: tuple[Annotated[str, Field(min_length=1)], ...] | None = Field(
-        default=None,
-        validate_default=True,
-        min_length=1,
-        description="Columns that make an entry each, whose value is the column's. Either this or 'value'.",
-        examples=[["mass_kg", "length_mm"]],
-    )
-
-    @field_validator("columns")
-    @classmethod
-    def _fits(cls, columns: tuple[str, ...] | None, info: ValidationInfo) -> tuple[str, ...] | None:
-        value, key = info.data.get("value"), info.data.get("key")
-        if columns is None:
-            if "value" in info.data and value is None:
-                raise problem("An entry needs either 'value' or 'columns'; found neither.")
-            return None
-        if value is not None:
-            raise problem("An entry has either 'value' or 'columns'; found both. Remove one of them.")
-        if key is not None and COLUMN not in parse_template(key).fields:
-            raise problem("With 'columns' the key must name {column}, or all of them would write the same entry.")
-        for position, column in enumerate(columns):
-            if column in columns[:position]:
-                raise problem(f"The column '{column}' is listed twice.")
-        return columns
-
-    def spec(self) -> EntrySpec:
-        """The same for the mapping."""
-        return EntrySpec(key=self.key, value=self.value, columns=self.columns or (), type=self.type)
-
-
-class _Entries(RootModel[tuple[EntrySettings, ...]]):
-    """Several of them, so that each mistake keeps its place."""
 
 
 class SinkNotation(_Notation):
@@ -194,22 +120,7 @@ class CronNotation(_Notation):
     )
 
 
-EntriesInput: TypeAlias = EntrySettings | Annotated[list[EntrySettings], Field(min_length=1)]
 ScheduleInput: TypeAlias = Literal["on-change"] | EveryNotation | CronNotation
-
-
-def read_entries(found: Any) -> tuple[EntrySpec, ...]:
-    """One mapping or a list of them; values of our own pass as they are."""
-    if isinstance(found, tuple) and all(isinstance(item, EntrySpec) for item in found):
-        return found
-    items = [found] if isinstance(found, dict) else found
-    if not isinstance(items, list):
-        raise problem(
-            f"Expected one entry (a mapping with key and value) or a list of them, found {described_value(found)}."
-        )
-    if not items:
-        raise problem("Expected at least one entry, found an empty list.")
-    return tuple(entry.spec() for entry in validated(_Entries, items).root)
 
 
 def read_sink(found: Any) -> SinkAddress:

@@ -269,7 +269,7 @@ def test_a_template_is_pointed_at_where_it_goes_wrong(tmp_path: Path) -> None:
         (GOOD.replace("http://127.0.0.1:8400", "http://h:99999"), "Expected the service's address"),
         (GOOD.replace("name: bench", "name: Bench 3"), "Expected small letters and digits"),
         (GOOD.replace('value: "{mass}"', "value: x, type: 3d"), "Expected a data type such as scalar"),
-        (GOOD.replace('value: "{mass}"', "columns: [a, a]"), "With 'columns' the key must name {column}"),
+        (GOOD.replace('value: "{mass}"', "columns: [a, a]"), "With 'columns' the key must contain {column}"),
         (
             GOOD.replace('{part}.mass", value: "{mass}"', '{column}", columns: [a, a]'),
             "The column 'a' is listed twice.",
