@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from ingestd.core.address import SinkAddress
-from ingestd.settings.cron import CronError, normal_cron
+from ingestd.settings.cron import CronError, check_cron
 from ingestd.settings.node import described_value, nearest
 from ingestd.settings.schedule import Cron, Every, OnChange, Schedule, duration_seconds, known_timezone
 from ingestd.settings.validation import Reading, problem, validated
@@ -111,7 +111,7 @@ class EveryNotation(_Notation):
 class CronNotation(_Notation):
     """At the times of a cron expression."""
 
-    cron: Annotated[str, AfterValidator(_sentences(normal_cron))] = Field(
+    cron: Annotated[str, AfterValidator(_sentences(check_cron))] = Field(
         description="Minute, hour, day of the month, month and day of the week (0 and 7 are Sunday), as in crontab.",
         examples=["0 2 * * *", "*/10 6-18 * * mon-fri"],
     )
