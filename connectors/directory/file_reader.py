@@ -65,7 +65,7 @@ class FileReader:
         if not opened.identity.size:
             raise SourceBroken(
                 f"{opened.name} is empty and has been for {self._state.options.empty_seconds:g} seconds (empty_seconds). Drop"
-                " it again with its content, or take it away."
+                " it again with its content, or remove it."
             )
         if reason := self._state.take_rejection(opened.name):
             raise SourceBroken(reason)
