@@ -1,4 +1,4 @@
-"""A dispatcher at work on a mirror and a service, for the length of a test."""
+"""A dispatcher that runs during a test, with a mirror and a service."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ QUICK = DeliveryLimits(
     pause=Backoff(base_seconds=3600, cap_seconds=3600),
     grace_seconds=2,
 )
-"""Backs off for milliseconds; pauses for good, so that a pause shows."""
+"""Backs off for milliseconds; a pause lasts an hour, so that a test can observe it."""
 
 
 class Settlings:
-    """Counts the dispatcher's signals that something was settled."""
+    """Counts the dispatcher's acknowledgement signals."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -45,7 +45,7 @@ class Settlings:
                 event.set()
 
     def reached(self, more: int) -> asyncio.Event:
-        """Set when so many more were counted."""
+        """Return an event that is set after so many more signals."""
         event = asyncio.Event()
         self._waiting.append((self.count + more, event))
         return event
@@ -66,7 +66,7 @@ class Rig:
         return lane
 
     async def drained(self, seconds: float = 30) -> list[LaneReport]:
-        """As the dispatcher has it; a dispatcher that failed fails the test at once."""
+        """Return what the dispatcher reports when it is drained; fail at once if the dispatcher failed."""
         if self.task is None:
             raise AssertionError("the rig is not running")
         draining = asyncio.create_task(self.dispatcher.drain())
@@ -80,7 +80,7 @@ class Rig:
             draining.cancel()
 
     async def settled_more(self, groups: int) -> None:
-        """Wait until so many more groups were settled, or nothing is left to settle."""
+        """Wait until so many more groups are acknowledged, or nothing is pending."""
         event = self.settlings.reached(groups)
         reached, drained = asyncio.create_task(event.wait()), asyncio.create_task(self.drained())
         await asyncio.wait({reached, drained}, return_when=asyncio.FIRST_COMPLETED)
@@ -95,7 +95,7 @@ class Rig:
         self.task = asyncio.create_task(self.dispatcher.run())
 
     async def stop(self) -> None:
-        """Cancel and see it end."""
+        """Cancel the dispatcher and wait until it has ended."""
         if self.task is not None and not self.task.done():
             self.task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -103,7 +103,7 @@ class Rig:
 
 
 def waking(running: Rig) -> Callable[[int], None]:
-    """What a mirror calls, from any thread, when something has become pending."""
+    """Return the callback that a mirror calls, from any thread, when an entry becomes pending."""
     loop = asyncio.get_running_loop()
 
     def wake(sink: int) -> None:
@@ -113,7 +113,7 @@ def waking(running: Rig) -> Callable[[int], None]:
 
 
 async def unsupervised(part: str, run: Run) -> None:
-    """Run a part once: its failure is the test's."""
+    """Run a part once; its failure fails the test."""
     await run()
 
 
@@ -130,7 +130,7 @@ async def rig(
     seed: int = 1,
     keep_running: KeepRunning = unsupervised,
 ) -> AsyncIterator[Rig]:
-    """A dispatcher that runs until the block ends; ``deliverable`` stands in for the mirror in memory."""
+    """Run a dispatcher until the block ends; ``deliverable`` replaces the mirror in memory."""
     events: list[Event] = []
     settlings = Settlings()
     state = mirror or MemoryMirror()

@@ -1,7 +1,7 @@
 """SQLite connections of a process that dies at a chosen statement.
 
-From that moment on nothing is executed any more, no rollback and no commit either, as after kill -9. `take_the_disk`
-then keeps what a new process would find: the database and its log as they are, not what closing them would make of them.
+From that moment on nothing is executed, neither a rollback nor a commit, as after kill -9. `take_the_disk` copies what a new
+process would find: the database and its log as they are, not as a clean close would leave them.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ T = TypeVar("T")
 
 
 class ProcessDied(BaseException):
-    """Represents the death of the process: no handler of ours may catch it."""
+    """Represents the death of the process; the code under test must not catch it."""
 
 
 class Fuse:
     """Blows at point ``at``, counted from 1 over all threads.
 
-    Points are before every statement, and after every commit: only there does something differ from the point before, as
-    only commits last.
+    There is a point before every statement, and after every commit, because only commits are durable.
     """
 
     def __init__(self, at: int) -> None:
@@ -47,7 +46,7 @@ class Fuse:
 
 
 class DyingConnection(sqlite3.Connection):
-    """Every statement that goes through it spends the fuse; made by `dying`."""
+    """A connection on which every statement spends the fuse; made by `dying`."""
 
     fuse: Fuse
     opened: list[DyingConnection]
@@ -63,7 +62,7 @@ class DyingConnection(sqlite3.Connection):
         return self._spent(sql, lambda: super(DyingConnection, self).executemany(sql, rows))
 
     def executescript(self, sql: str) -> sqlite3.Cursor:
-        """A script is many statements: each may be the last."""
+        """Spend the fuse for each statement of a script: each may be the last."""
         cursor = self.cursor()
         for statement in _statements(sql):
             self._spent(statement, lambda statement=statement: cursor.execute(statement))  # type: ignore[misc]
@@ -78,12 +77,12 @@ class DyingConnection(sqlite3.Connection):
 
 
 def dying(fuse: Fuse) -> type[DyingConnection]:
-    """A factory of connections that share a fuse; ``opened`` of the class lists them."""
+    """Return a factory of connections that share a fuse; ``opened`` of the class lists them."""
     return type("Dying", (DyingConnection,), {"fuse": fuse, "opened": []})
 
 
 def take_the_disk(path: Path, to: Path) -> None:
-    """Copy the state file to a new place as it is on the disk: the database and what its log holds."""
+    """Copy the state file as it is on the disk: the database and its log."""
     to.parent.mkdir(parents=True)
     for end in ("", "-wal"):
         file = path.with_name(path.name + end)

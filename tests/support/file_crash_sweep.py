@@ -1,10 +1,10 @@
-"""Archives and deletes a file with SIGKILL before each file operation in turn; a process of its own, because it forks.
+"""Archives and deletes a file with SIGKILL before each file operation in turn; run as a process, because it forks.
 
-``python -m tests.support.file_crash_sweep HOW DROP ARCHIVE`` does this for j = 1, 2, … in fresh sub-folders until one life
-gets through: a forked child whose audit hook kills it at its j-th file operation, then another one that does the same
-again undisturbed. The parent itself only looks, for a fork does not survive threads that polars has started. Prints what is
-then in the folders, a JSON object a line. ``HOW``: ``archive`` or ``delete`` the bare file; ``put-away`` it with its receipt
-and its rejected rows; ``set-aside`` it as one that can't be read.
+``python -m tests.support.file_crash_sweep HOW DROP ARCHIVE`` does this for j = 1, 2, … in fresh sub-folders until one run
+completes. A forked child is killed by its audit hook at its j-th file operation; then another child repeats the work without
+interruption. The parent only reads the folders, because a fork does not copy the threads of polars. It prints the content of
+the folders, a JSON object a line. ``HOW``: ``archive`` or ``delete`` the bare file; ``put-away`` it with its receipt and its
+rejected rows; ``set-aside`` it as unreadable.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def dispose(how: str, path: Path, archive: Path, identity: Identity) -> bool:
 
 
 def as_connector(how: str, path: Path, archive: Path, identity: Identity) -> bool:
-    """As the connector does; the second row of the file was rejected. A file that is gone is not asked about again."""
+    """Dispose of the file as the connector does; its second row was rejected. A file that is gone is skipped."""
     if not path.exists():
         return False
     base = path.parents[1]
@@ -51,13 +51,13 @@ def as_connector(how: str, path: Path, archive: Path, identity: Identity) -> boo
         reference="1-00aa", subject="record", position=3, reason="It is empty.", field="part",
         record={"part": "", "mass": "7"}, facts=facts,
     )  # fmt: skip
-    told = settlement(rejects=[bad], records=2, facts=facts)
-    away.dispose(AcknowledgedFile(path=path, name="sub/a.csv", identity=identity, sha256=SHA256, settlement=told))
+    settlement_ = settlement(rejects=[bad], records=2, facts=facts)
+    away.dispose(AcknowledgedFile(path=path, name="sub/a.csv", identity=identity, sha256=SHA256, settlement=settlement_))
     return True
 
 
 def live(how: str, path: Path, archive: Path, identity: Identity, at: int = 0) -> str:
-    """What became of a child that is killed before its operation ``at`` (0: never): ``killed`` or ``through``."""
+    """Return what became of a child that is killed before its operation ``at`` (0: never): ``killed`` or ``through``."""
     child = os.fork()
     if child == 0:
         left = at

@@ -1,4 +1,4 @@
-"""What commands print, held to files: a change of words shows in a review."""
+"""Output of commands compared with golden files, so that a reworded sentence appears in a review."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FOLDER = Path(__file__).parents[1] / "golden" / "cli" / "output"
 
 
 def check_golden(name: str, text: str) -> None:
-    """``text``, but for what differs from run to run, is what the file says; INGESTD_WRITE_GOLDEN=1 writes it anew."""
+    """Compare ``text``, with variable parts masked, with the file; INGESTD_WRITE_GOLDEN=1 rewrites the file."""
     file = _FOLDER / f"{name}.txt"
     if os.environ.get("INGESTD_WRITE_GOLDEN"):
         file.parent.mkdir(exist_ok=True)

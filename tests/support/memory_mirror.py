@@ -1,6 +1,7 @@
-"""The delivery's side of the mirror in memory, for tests of the delivery alone. It keeps the port's promises but durability.
+"""The delivery side of the mirror in memory, for tests of delivery without a state file.
 
-What is rejected and what has drifted is kept for entries only: nothing here knows records, partitions or Unicode's forms.
+It keeps the promises of the port except durability. It stores rejections and drift for entries only: it knows no records, no
+partitions and no Unicode normalization.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class _Check:
 
 
 class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, DriftKeeper):
-    """``desire`` stands for the intake, of one pipeline; ``attempts`` and ``parked`` are what was told."""
+    """``desire`` replaces the intake of one pipeline; ``attempts`` and ``parked`` are what delivery has reported."""
 
     pipeline = "desires"
 
@@ -104,7 +105,7 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
     # ------------------------------------------------------------------------------------------------- intake
 
     def desire(self, address: SinkAddress, entries: Mapping[str, Desired | None]) -> int:
-        """What a sink should hold from now on, None for nothing; the sink's id in the mirror."""
+        """Set what a sink should hold, None for no entry; return the sink's id in the mirror."""
         found = next((lane for lane, sink in self._sinks.items() if sink.state.address == address), None)
         lane = found if found is not None else len(self._sinks) + 1
         if found is None:
@@ -128,15 +129,15 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
                 row.version, row.segment = next(self._versions), segment
                 self._mend(lane, key)
             else:
-                row.segment = row.segment or segment  # named from now on, if it was found in the service
+                row.segment = row.segment or segment  # An entry that was found in the service is named by a source from now on.
         return lane
 
     def pending(self, lane: int) -> set[str]:
-        """The keys that wait for delivery."""
+        """Return the keys that wait for delivery."""
         return {key for key, row in self._sinks[lane].rows.items() if row.pending}
 
     def forget_claims(self) -> None:
-        """As a crash does: what was claimed is pending again."""
+        """Forget claims as a crash does: what was claimed is pending again."""
         self._out.clear()
         for sink in self._sinks.values():
             for row in sink.rows.values():
@@ -378,7 +379,7 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
     async def end_check(
         self, check: int, *, unexplained: RemoveUnexplained = "keep", doubt: bool = False
     ) -> DriftStatus:
-        del doubt  # memory is never replaced by an older copy
+        del doubt  # Memory is never replaced by an older copy.
         ended = self._checks.pop(check)
         sink, at = self._sinks[ended.sink], float(next(self._clock))
         if ended.lost:
@@ -497,7 +498,7 @@ def _fits(one: Rejection, selection: Selection) -> bool:
 
 
 def _token(claim: Claim) -> tuple[ClaimPart, ...]:
-    """What tells a claim from all others that are out: no two hold the same key."""
+    """Return what identifies a claim in flight: no two of them have the same key."""
     return claim.parts
 
 

@@ -1,4 +1,4 @@
-"""What an operator reads, as golden files have it: times, ports and ids masked. INGESTD_WRITE_GOLDEN=1 writes them anew."""
+"""Texts for operators as golden files have them: times, ports and ids masked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def masked(text: str) -> str:
 
 
 def logged(event: Event) -> str:
-    """A line of the log without its random numbers of seconds."""
+    """Return an event as a log line, without its random numbers of seconds."""
     fields = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
     fields.pop("seconds", None)
     return f"{event.level}: {event_name(type(event))} " + " ".join(f"{name}={value}" for name, value in fields.items())

@@ -1,4 +1,4 @@
-"""Another program that uses the database of a service, of either kind."""
+"""Another program that uses the database of a service, SQLite or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from workspaced.storage.address import Address, PostgresAddress
 
 
 class Outsider:
-    """Speaks SQL that both databases understand. What it does is durable at once."""
+    """Executes SQL that both databases understand. Each statement is durable when the call returns."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
 
     def do(self, statement: str) -> list[tuple[Any, ...]]:
-        """Run one statement; its rows, if it has any."""
+        """Run one statement; return its rows, if it has any."""
         with self._connected() as connection:
             cursor = connection.execute(statement)
             return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
 
     def in_the_way(self) -> AbstractContextManager[None]:
-        """No other program can change a sink meanwhile."""
+        """Lock the sinks: no other program can change one until the block ends."""
         return self.changing("UPDATE data_sink SET version = version")
 
     @contextmanager
     def changing(self, statement: str) -> Iterator[None]:
-        """No other program can change the rows of the statement meanwhile. Then the change is undone."""
+        """Run a statement in a transaction that locks its rows until the block ends and is then rolled back."""
         with self._connected() as connection:
             connection.execute("BEGIN" if isinstance(self._address, PostgresAddress) else "BEGIN IMMEDIATE")
             connection.execute(statement)
@@ -39,7 +39,7 @@ class Outsider:
 
     @contextmanager
     def behind(self) -> Iterator[None]:
-        """The database says that it has an older schema."""
+        """Make the database claim an older schema until the block ends."""
         if isinstance(self._address, PostgresAddress):
             steps = self.do("DELETE FROM schema_step RETURNING number")
             yield
@@ -52,7 +52,7 @@ class Outsider:
             self.do(f"PRAGMA user_version = {step}")
 
     def everything(self) -> str:
-        """All that is stored, as text."""
+        """Return all stored data as text."""
         with self._connected() as connection:
             if isinstance(connection, sqlite3.Connection):
                 return "\n".join(connection.iterdump())

@@ -1,4 +1,4 @@
-"""Requests to every operation of the service, made from its own table and descriptions."""
+"""Requests to every operation of the service, generated from its table of operations and its descriptions."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from workspaced.settings.model import WorkspacedSettings
 _SETTINGS = WorkspacedSettings(data=Path("unused"))
 OPERATIONS: tuple[Operation, ...] = create_app(_SETTINGS).operations
 DESCRIBED: dict[str, OperationDescription] = {
-    one.name: one for chapter in api_sections(_SETTINGS) for one in chapter.operations
+    one.name: one for section in api_sections(_SETTINGS) for one in section.operations
 }
-# The examples' workspace, and the names that paths and queries have for what a world holds.
+# The workspace of the examples, and the names in paths and queries of the members of a `World`.
 _EXAMPLE_WORKSPACE = "0f8b3c0e-6f3c-4b57-9f3e-2a1f4d7f9f10"
 _QUERIES = {"fileName": "x.csv", "expires": "9", "signature": "x"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A sound request."""
+    """A valid request."""
 
     operation: Operation
     path: str
@@ -35,7 +35,7 @@ class Request:
 
 
 def request_to(operation: Operation, world: World, *, api_key: str = "00000000", upload: str = "") -> Request:
-    """To that operation, on what the world holds; ``api_key`` is the id of a key."""
+    """Return a request to that operation, for the resources of the world; ``api_key`` is the id of a key."""
     names = {
         "workspace": world.workspace,
         "sink": world.sink,
