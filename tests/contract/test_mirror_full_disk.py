@@ -16,7 +16,7 @@ from ingestd.mirror.port import Parked
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.mirror.sqlite.failures import failure_of
 from tests.contract.mirror_deliverable import SINK
-from tests.support.sqlite_desires import desire_all
+from tests.support.desired_entries import desire_all
 
 
 class FullDisk(sqlite3.Connection):

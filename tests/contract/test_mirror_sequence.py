@@ -15,7 +15,7 @@ from ingestd.mirror.drift import DriftStatus, RemoveUnexplained
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.contract.mirror_deliverable import SINK, work
 from tests.support.memory_mirror import Desired
-from tests.support.sqlite_desires import desire_all
+from tests.support.desired_entries import desire_all
 
 Signed = tuple[str, str, str | None]
 """Key, value and author."""

@@ -19,7 +19,7 @@ from tests.contract.mirror_intake import ActivatingIntake, IntakeStage, IntakeSu
 from tests.contract.mirror_ownership import OwnershipStage, OwnershipSuite
 from tests.contract.mirror_rejections import RejectionStage, RejectionSuite
 from tests.support.memory_mirror import Desired
-from tests.support.sqlite_desires import desire_all
+from tests.support.desired_entries import desire_all
 
 
 class SqliteStage(OwnershipStage):

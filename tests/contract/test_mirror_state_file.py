@@ -19,7 +19,7 @@ from ingestd.mirror.sqlite import SqliteMirror
 from tests.contract.mirror_deliverable import SINK
 from tests.support.daemon_process import ROOT
 from tests.support.memory_mirror import Desired
-from tests.support.sqlite_desires import desire_all
+from tests.support.desired_entries import desire_all
 
 HOLDER = """
 import signal, sys

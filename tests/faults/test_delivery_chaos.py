@@ -20,7 +20,8 @@ from ingestd.client.transport import Timeouts
 from ingestd.core.address import SinkAddress
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.support.chaos_transport import ChaosTransport
-from tests.support.delivery_rig import QUICK, Rig, rig, waking
+from tests.support.delivery_rig import FAST_LIMITS, Rig, rig, wake_callback
+from tests.support.desired_entries import desire_all
 from tests.support.document_server import (
     Delay,
     DocumentServer,
@@ -35,7 +36,6 @@ from tests.support.document_server import (
 from tests.support.entry_writes import written_keys
 from tests.support.ledger import Ledger
 from tests.support.memory_mirror import Desired
-from tests.support.sqlite_desires import desire_all
 from tests.support.workspaced_process import WorkspaceService, new_key
 
 TO = SinkAddress(workspace="Bench", by="label", name="Mass budget")
@@ -108,10 +108,10 @@ async def delivering(
             api_key=api_key,
             transport=transport,
             deliverable=mirror.delivery,
-            limits=dataclasses.replace(QUICK, grace_seconds=0, in_flight_at_first=4, create_items=100),
+            limits=dataclasses.replace(FAST_LIMITS, grace_seconds=0, in_flight_at_first=4, create_items=100),
             timeouts=Timeouts(connect_seconds=5, read_seconds=10),
         ) as running:
-            mirror.on_pending = waking(running)
+            mirror.on_pending = wake_callback(running)
             yield running, mirror
     finally:
         mirror.close()
@@ -126,7 +126,7 @@ async def test_single_entries_end_exact_and_no_write_is_for_nothing(tmp_path: Pa
             # Each turn but the last is broken off in the middle, as by a crash.
             async with delivering(tmp_path / "ingestd.db", url=server.url) as (running, mirror):
                 await asyncio.to_thread(desire_all, mirror, TO, wanted(turn, count))
-                await (running.drained(60) if turn == TURNS - 1 else running.settled_more(2))
+                await (running.drained(60) if turn == TURNS - 1 else running.acknowledged_more(2))
         assert server.errors == 0
         assert server.values("Mass budget") == wanted(TURNS - 1, count)
         # A claim that a crash took is written again, at most once a crash.
@@ -153,7 +153,7 @@ async def test_batches_end_exact_through_faults_refusals_and_a_service_that_is_k
     async with delivering(tmp_path / "ingestd.db", url=url, api_key=key, transport=ledger) as (running, mirror):
         for turn in range(TURNS):
             await asyncio.to_thread(desire_all, mirror, TO, wanted(turn, count) | bad)
-            await (running.drained(60) if turn == TURNS - 1 else running.settled_more(1))
+            await (running.drained(60) if turn == TURNS - 1 else running.acknowledged_more(1))
             if turn < TURNS - 1:
                 await asyncio.to_thread(services[-1].kill)
                 services.append(await asyncio.to_thread(WorkspaceService, data, "--port", port))

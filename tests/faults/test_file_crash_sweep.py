@@ -101,20 +101,20 @@ def receipt_of(files: dict[str, str]) -> dict[str, Any]:
 
 
 def test_receipt_and_rejected_rows_are_there_once_whatever_operation_was_the_last(tmp_path: Path) -> None:
-    lives = sweep("put-away", tmp_path / "drop", tmp_path / "done")
+    lives = sweep("with-receipt", tmp_path / "drop", tmp_path / "done")
     assert len(lives) > 15
     assert_put_away_once(lives)
 
 
 def test_receipt_and_rejected_rows_are_there_once_on_another_file_system_too(tmp_path: Path, elsewhere: Path) -> None:
-    lives = sweep("put-away", tmp_path / "drop", elsewhere / "done")
+    lives = sweep("with-receipt", tmp_path / "drop", elsewhere / "done")
     assert len(lives) > 18
     assert_put_away_once(lives)
 
 
 @pytest.mark.parametrize("where", ["here", "elsewhere"])
 def test_an_unreadable_file_is_never_put_aside_without_its_reason(where: str, tmp_path: Path, elsewhere: Path) -> None:
-    lives = sweep("set-aside", tmp_path / "drop", (tmp_path if where == "here" else elsewhere) / "done")
+    lives = sweep("unreadable", tmp_path / "drop", (tmp_path if where == "here" else elsewhere) / "done")
     assert len(lives) > 8
     for number, life in enumerate(lives, start=1):
         here, there = life["between"]

@@ -20,9 +20,9 @@ from ingestd.mirror.port import Parked
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.contract.mirror_deliverable import SINK
-from tests.support.dying_sqlite import Fuse, ProcessDied, dying, take_the_disk
+from tests.support.crashing_sqlite import CrashPoint, ProcessDied, copy_database, crashing
+from tests.support.desired_entries import desire_all
 from tests.support.memory_mirror import Desired
-from tests.support.sqlite_desires import desire_all
 
 WANTED: Mapping[str, Desired] = {f"k{n}": (f"{n}.0", "scalar") for n in range(6)}
 REFUSED = ("k4", "k5")
@@ -86,27 +86,29 @@ async def check_in_doubt(mirror: SqliteMirror) -> None:
     await mirror.drift.end_check(check, doubt=True)
 
 
-def die_at(template: Path, place: Path, point: int, work: Callable[[SqliteMirror], Coroutine[Any, Any, None]]) -> Fuse:
-    """Do ``work`` until the fuse blows. A new process finds the state in ``place``."""
+def die_at(
+    template: Path, place: Path, point: int, work: Callable[[SqliteMirror], Coroutine[Any, Any, None]]
+) -> CrashPoint:
+    """Do ``work`` until the crash_point blows. A new process finds the state in ``place``."""
     life = place.parents[1] / "state.db"
     life.parent.mkdir()
     shutil.copyfile(template, life)
-    fuse = Fuse(point)
-    factory = dying(fuse)
+    crash_point = CrashPoint(point)
+    factory = crashing(crash_point)
     mirror: SqliteMirror | None = None
     try:
         mirror = SqliteMirror.open(life, factory=factory)
         asyncio.run(work(mirror))
     except ProcessDied:
         pass
-    take_the_disk(life, place)
+    copy_database(life, place)
     if mirror is not None:
         for side in (mirror.delivery._reads, mirror.delivery._writes, mirror.rejected._thread, mirror.drift._thread):
             side.shutdown()
         os.close(mirror._state._lock)
     for connection in factory.opened:
         sqlite3.Connection.close(connection)
-    return fuse
+    return crash_point
 
 
 @pytest.mark.parametrize("page", [1, 5_000])
@@ -115,23 +117,23 @@ def test_whatever_statement_is_the_last_the_next_process_ends_exact(
 ) -> None:
     monkeypatch.setattr("ingestd.mirror.sqlite.drift_store._PAGE", page)
     monkeypatch.setattr("ingestd.mirror.sqlite.rejected_store._PAGE", page)
-    point, blown = 0, True
-    while blown:
+    point, reached = 0, True
+    while reached:
         point += 1
         place = tmp_path / str(point) / "disk" / "state.db"
-        fuse = die_at(template, place, point, work)
-        blown = fuse.blown
+        crash_point = die_at(template, place, point, work)
+        reached = crash_point.reached
         mirror = SqliteMirror.open(place)
         service = dict(MEDDLED)
         try:
             asyncio.run(work(mirror))
             asyncio.run(deliver(mirror, service))
-            reported = (point, fuse.statement)
+            reported = (point, crash_point.statement)
             assert service == {key: value for key, (value, _) in WANTED.items()}, reported
             assert (mirror.status.pending(), mirror.status.rejected()) == (0, 0), reported
         finally:
             mirror.close()
-    assert point > 50, "the fuse saw the work"
+    assert point > 50, "the crash_point saw the work"
 
 
 @pytest.fixture(scope="module")
@@ -157,16 +159,16 @@ def test_whatever_statement_is_the_last_the_next_process_ends_a_doubt(
     monkeypatch.setattr("ingestd.mirror.sqlite.drift_store._PAGE", 1)
     # Opening the file and reading the source have sweeps of their own.
     first = point = die_at(doubted, tmp_path / "0" / "disk" / "state.db", 1_000_000, read_the_source).count
-    blown = True
-    while blown:
+    reached = True
+    while reached:
         point += 1
         place = tmp_path / str(point) / "disk" / "state.db"
-        fuse = die_at(doubted, place, point, check_in_doubt)
-        blown = fuse.blown
+        crash_point = die_at(doubted, place, point, check_in_doubt)
+        reached = crash_point.reached
         mirror = SqliteMirror.open(place)
         service = dict(MEDDLED)
         try:
-            where = (point, fuse.statement)
+            where = (point, crash_point.statement)
             if mirror.status.unexplained(["desires"], limit=1).entries:
                 assert not _is_read(place), f"{where}: a key may be removed before the source was read again"
             asyncio.run(check_in_doubt(mirror))
@@ -176,7 +178,7 @@ def test_whatever_statement_is_the_last_the_next_process_ends_a_doubt(
             assert (mirror.status.doubts(), mirror.status.pending()) == ([], 0), where
         finally:
             mirror.close()
-    assert point > first + 50, "the fuse saw the work"
+    assert point > first + 50, "the crash_point saw the work"
 
 
 def _is_read(path: Path) -> bool:

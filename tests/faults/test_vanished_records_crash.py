@@ -14,7 +14,7 @@ from ingestd.intake import Reader
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.contract.mirror_deliverable import SINK
-from tests.support.dying_sqlite import Fuse, ProcessDied, dying, take_the_disk
+from tests.support.crashing_sqlite import CrashPoint, ProcessDied, copy_database, crashing
 from tests.support.scripted_source import Row, Script, ScriptedConnector
 
 BAD: list[Row] = [{"k": "", "v": str(number)} for number in range(3)]
@@ -30,25 +30,25 @@ def read(mirror: SqliteMirror, script: Script) -> None:
     ).read_pass()
 
 
-def die_at(template: Path, place: Path, point: int, script: Script) -> Fuse:
-    """Read until the fuse blows; what a new process would find is at ``place``."""
+def die_at(template: Path, place: Path, point: int, script: Script) -> CrashPoint:
+    """Read until the crash_point blows; what a new process would find is at ``place``."""
     life = place.parents[1] / "state.db"
     life.parent.mkdir()
     shutil.copyfile(template, life)
-    fuse = Fuse(point)
-    factory = dying(fuse)
+    crash_point = CrashPoint(point)
+    factory = crashing(crash_point)
     mirror: SqliteMirror | None = None
     try:
         mirror = SqliteMirror.open(life, factory=factory)
         read(mirror, script)
     except ProcessDied:
         pass
-    take_the_disk(life, place)
+    copy_database(life, place)
     if mirror is not None:
         os.close(mirror._state._lock)
     for connection in factory.opened:
         sqlite3.Connection.close(connection)
-    return fuse
+    return crash_point
 
 
 def test_records_that_come_back_after_a_crash_are_rejected_again(
@@ -63,19 +63,19 @@ def test_records_that_come_back_after_a_crash_are_rejected_again(
     assert mirror.status.count(Selection()) == len(BAD)
     mirror.close()
     gone = set()
-    point, blown = 0, True
-    while blown:
+    point, reached = 0, True
+    while reached:
         point += 1
         script.write("p", GOOD)
         place = tmp_path / str(point) / "disk" / "state.db"
-        fuse = die_at(template, place, point, script)
-        blown = fuse.blown
+        crash_point = die_at(template, place, point, script)
+        reached = crash_point.reached
         mirror = SqliteMirror.open(place)
         try:
             gone.add(mirror.status.count(Selection()))
             script.write("p", GOOD + BAD)
             read(mirror, script)
-            assert mirror.status.count(Selection()) == len(BAD), (point, fuse.statement)
+            assert mirror.status.count(Selection()) == len(BAD), (point, crash_point.statement)
         finally:
             mirror.close()
     assert gone == {0, 1, 2, 3}, "it died between two pieces, too"

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from tests.support.interface_rows import ROWS, Row
-from tests.support.one_of_each import World, one_of_each
+from tests.support.sample_workspace import SampleWorkspace, create_sample_workspace
 from tests.support.work_counter import LONGEST_WRITE, STEPS_COUNTED, Work, counting_connections
 from workspaced.app import Application, running
 from workspaced.security import key_store as access
@@ -117,9 +117,9 @@ async def _service(data: Path) -> AsyncIterator[tuple[Application, httpx.AsyncCl
             yield app, http
 
 
-async def _fill(http: httpx.AsyncClient, settings: WorkspacedSettings, world: World, rows: int) -> None:
+async def _fill(http: httpx.AsyncClient, settings: WorkspacedSettings, sample: SampleWorkspace, rows: int) -> None:
     """So many entries, rows of the audit log, and deliveries that were made."""
-    sink = _SINK.format(workspace=world.workspace, sink=world.sink)
+    sink = _SINK.format(workspace=sample.workspace, sink=sample.sink)
     for start in range(0, rows, N):
         entries = [{"key": f"k{index:06d}", "value": "1"} for index in range(start, start + N)]
         answer = await http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
@@ -145,13 +145,13 @@ async def _jobs_done(app: Application) -> None:
                 await asyncio.sleep(0.005)
 
 
-def _placed(value: Any, world: World) -> Any:
-    """``value`` with the members of the world in their places."""
+def _placed(value: Any, sample: SampleWorkspace) -> Any:
+    """``value`` with the members of the sample in their places."""
     if isinstance(value, str):
-        return value.format(**dataclasses.asdict(world)) if "{" in value else value
+        return value.format(**dataclasses.asdict(sample)) if "{" in value else value
     if isinstance(value, dict):
-        return {name: _placed(one, world) for name, one in value.items()}
-    return [_placed(one, world) for one in value] if isinstance(value, list) else value
+        return {name: _placed(one, sample) for name, one in value.items()}
+    return [_placed(one, sample) for one in value] if isinstance(value, list) else value
 
 
 def _cost(steps: Work) -> Cost:
@@ -164,16 +164,16 @@ def _cost(steps: Work) -> Cost:
 async def _measured(data: Path, rows: int, steps: Work) -> dict[str, Cost]:
     found: dict[str, Cost] = {}
     async with _service(data) as (app, http):
-        world = await one_of_each(http)
-        await _fill(http, _settings(data), world, rows)
+        sample = await create_sample_workspace(http)
+        await _fill(http, _settings(data), sample, rows)
         for operation in OPERATIONS:
             await app.keep_up()
             steps.reset()
             answer = await http.request(
                 operation.method,
-                _placed(operation.path, world),
-                json=_placed(operation.json, world),
-                params=_placed(operation.query, world) or None,
+                _placed(operation.path, sample),
+                json=_placed(operation.json, sample),
+                params=_placed(operation.query, sample) or None,
             )
             assert answer.is_success, (operation.id, answer.text)
             if operation.id in _LAST:
@@ -220,14 +220,14 @@ def bulk_for_webhooks(tmp_path_factory: pytest.TempPathFactory) -> tuple[Cost, C
 
     async def bulk(data: Path, webhooks: int, steps: Work) -> Cost:
         async with _service(data) as (app, http):
-            world = await one_of_each(http)
+            sample = await create_sample_workspace(http)
             for _ in range(webhooks):
                 made = await http.post("/v1/webhooks", json={"url": "https://receiver.invalid/", "dataEvents": ["*"]})
                 assert made.status_code == 201, made.text
             await app.keep_up()
             steps.reset()
             entries = [{"key": f"k{index:06d}", "value": "1"} for index in range(1_000)]
-            sink = _SINK.format(workspace=world.workspace, sink=world.sink)
+            sink = _SINK.format(workspace=sample.workspace, sink=sample.sink)
             answer = await http.post(f"{sink}/mass", json=entries, headers={"Prefer": "return=minimal"})
             assert answer.status_code == 200, answer.text
             await _jobs_done(app)

@@ -9,30 +9,35 @@ from pathlib import Path
 import pytest
 
 from tests.support.document_server import Delay, DocumentServer
-from tests.support.engineering_folder import Folder, Neighbour, document_neighbour, workspaced_neighbour
-from tests.support.golden_output import check_golden
+from tests.support.engineering_folder import (
+    Folder,
+    OtherProgram,
+    program_beside_document_server,
+    program_beside_workspaced,
+)
+from tests.support.golden_texts import check_command_output
 
 BUDGET = "part,mass\n00417,0.10\n00418,2\n00419,1e-7\n"
 DELIVERED = {"00417.mass": "0.10", "00418.mass": "2", "00419.mass": "1e-7"}
 
 
 @pytest.fixture(params=["document", "workspaced"])
-def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Neighbour]:
+def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OtherProgram]:
     if request.param == "document":
-        with document_neighbour() as neighbour:
-            yield neighbour
+        with program_beside_document_server() as program:
+            yield program
     else:
-        with workspaced_neighbour(tmp_path / "data") as neighbour:
-            yield neighbour
+        with program_beside_workspaced(tmp_path / "data") as program:
+            yield program
 
 
-def meddle(service: Neighbour) -> None:
+def meddle(service: OtherProgram) -> None:
     service.change("00417.mass", "0.11")
     service.remove("00418.mass")
     service.add("note by Ada", "9")
 
 
-def test_drift_is_told_and_repaired_by_the_running_daemon(tmp_path: Path, service: Neighbour) -> None:
+def test_drift_is_told_and_repaired_by_the_running_daemon(tmp_path: Path, service: OtherProgram) -> None:
     folder = Folder(tmp_path / "here", service)
     folder.write(BUDGET)
     with folder.daemon("--log-level", "debug") as daemon:
@@ -42,7 +47,7 @@ def test_drift_is_told_and_repaired_by_the_running_daemon(tmp_path: Path, servic
         meddle(service)
         found = folder.here("drift", "budget")
         assert found.returncode == 6
-        check_golden("drift", found.stdout)
+        check_command_output("drift", found.stdout)
         assert service.values() == {"00417.mass": "0.11", "00419.mass": "1e-7", "note by Ada": "9"}, (
             "a report is only that"
         )
@@ -60,14 +65,14 @@ def test_drift_is_told_and_repaired_by_the_running_daemon(tmp_path: Path, servic
         assert daemon.stop() == 0
 
 
-def test_without_a_daemon_the_command_reads_back_and_sends_by_itself(tmp_path: Path, service: Neighbour) -> None:
+def test_without_a_daemon_the_command_reads_back_and_sends_by_itself(tmp_path: Path, service: OtherProgram) -> None:
     folder = Folder(tmp_path / "here", service)
     folder.write(BUDGET)
     assert folder.here("sync").returncode == 0
     meddle(service)
     repaired = folder.here("drift", "--repair")
     assert repaired.returncode == 6
-    check_golden("drift-repair", repaired.stdout)
+    check_command_output("drift-repair", repaired.stdout)
     assert service.values() == {**DELIVERED, "note by Ada": "9"}
     status = folder.here("status").stdout
     assert "; read back 20" in status
@@ -75,7 +80,7 @@ def test_without_a_daemon_the_command_reads_back_and_sends_by_itself(tmp_path: P
 
 
 def test_a_schedule_reads_back_repairs_and_removes_as_the_pipeline_says(tmp_path: Path) -> None:
-    with document_neighbour() as service:
+    with program_beside_document_server() as service:
         folder = Folder(tmp_path, service, pipeline=", drift: {mode: repair, every: 1s, added: remove}")
         folder.write(BUDGET)
         with folder.daemon("--log-level", "debug") as daemon:
@@ -89,7 +94,7 @@ def test_a_schedule_reads_back_repairs_and_removes_as_the_pipeline_says(tmp_path
 
 
 def test_what_is_adopted_stays_until_the_source_says_something_else(tmp_path: Path) -> None:
-    with document_neighbour() as service:
+    with program_beside_document_server() as service:
         folder = Folder(tmp_path, service, pipeline=", drift: adopt")
         folder.write(BUDGET)
         assert folder.here("sync").returncode == 0
@@ -105,7 +110,7 @@ def test_what_is_adopted_stays_until_the_source_says_something_else(tmp_path: Pa
 
 
 def test_a_sink_that_can_t_be_read_is_told_and_what_was_known_stays(tmp_path: Path) -> None:
-    with document_neighbour() as service:
+    with program_beside_document_server() as service:
         folder = Folder(tmp_path, service)
         folder.write(BUDGET)
         assert folder.here("sync").returncode == 0
@@ -119,7 +124,7 @@ def test_a_sink_that_can_t_be_read_is_told_and_what_was_known_stays(tmp_path: Pa
 
 
 def test_a_sink_that_nothing_was_delivered_to_has_no_drift(tmp_path: Path) -> None:
-    with document_neighbour() as service:
+    with program_beside_document_server() as service:
         folder = Folder(tmp_path, service)
         assert folder.here("sync").returncode == 0
         run = folder.here("drift")

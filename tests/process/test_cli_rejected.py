@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.document_server import DocumentServer, Refuse
-from tests.support.engineering_folder import Folder, workspaced_neighbour
-from tests.support.golden_output import check_golden
+from tests.support.engineering_folder import Folder, program_beside_workspaced
+from tests.support.golden_texts import check_command_output
 
 BUDGET = 'part,mass,note\n00417,0.10,\n00418\n,9,"two\nlines, é"\n00419,1e-7,\n'
 
@@ -40,8 +40,8 @@ def test_rejected_records_are_listed_and_shown_as_they_were(tmp_path: Path, serv
     folder.write(BUDGET)
     folder.write("mass\n1\n", "strange.csv")
     assert folder.here("sync").returncode == 3
-    check_golden("rejected-list", folder.here("rejected", "list").stdout)
-    check_golden("rejected-show", folder.here("rejected", "show", "--pipeline", "budget").stdout)
+    check_command_output("rejected-list", folder.here("rejected", "list").stdout)
+    check_command_output("rejected-show", folder.here("rejected", "show", "--pipeline", "budget").stdout)
     shown = json.loads(folder.here("rejected", "show", "--file", "budget.csv", "--format", "json", "2").stdout)
     assert shown["record"] == {"part": "", "mass": "9", "note": "two\nlines, é"}
     assert (shown["partition"], shown["position"], shown["attempts"]) == ("budget.csv", 4, [])
@@ -58,7 +58,7 @@ def test_what_is_exported_is_fixed_by_hand_and_dropped_back(tmp_path: Path, serv
     exported = folder.here("rejected", "export", "-o", str(tmp_path / "bad.csv"))
     assert exported.stderr == "2 records written.\n"
     text = (tmp_path / "bad.csv").read_bytes().decode()
-    check_golden("rejected-export", text.replace("\r\n", "\n"))
+    check_command_output("rejected-export", text.replace("\r\n", "\n"))
     rows = list(csv.DictReader(io.StringIO(text)))
     rows[0]["mass"], rows[1]["part"] = "0.2", "00500"
     with (folder.path / "fixed.csv").open("w", encoding="utf-8", newline="") as file:
@@ -85,7 +85,7 @@ def test_an_entry_that_the_service_refused_is_sent_again_by_the_running_daemon(
         folder.here("rejected", "retry", "--all")
         daemon.wait_for("rejections_retried", entries=1)
         daemon.wait_for("entries_parked", nth=2)
-        check_golden("rejected-entry", folder.here("rejected", "show", "--key", "00418.*").stdout)
+        check_command_output("rejected-entry", folder.here("rejected", "show", "--key", "00418.*").stdout)
         server.fault_of = None
         retried = folder.run("rejected", "retry", "--key", "00418.mass")
         assert retried.stdout == "1 entry is pending again. The daemon sends it now.\n"
@@ -119,7 +119,7 @@ def test_what_is_dropped_is_gone_and_the_log_says_who_did_it(tmp_path: Path, ser
     with folder.daemon() as daemon:
         daemon.wait_for("records_parked")
         dropped = folder.here("rejected", "drop", "1")
-        check_golden("rejected-drop", dropped.stdout)
+        check_command_output("rejected-drop", dropped.stdout)
         event = daemon.wait_for("rejections_dropped", rejections=1)
         assert (event["chosen"], event["level"]) == ("number 1", "warning")
         assert event["by"]
@@ -145,7 +145,7 @@ def test_beyond_what_the_configuration_keeps_the_oldest_are_forgotten_and_that_i
 
 
 def test_a_refusal_of_the_real_service_is_told_with_its_words_and_its_request(tmp_path: Path) -> None:
-    with workspaced_neighbour(tmp_path / "data") as service:
+    with program_beside_workspaced(tmp_path / "data") as service:
         folder = Folder(tmp_path / "here", service)
         folder.write("part,mass\n00417,0.10\n" + "x" * 2000 + ",1\n")
         assert folder.here("sync").returncode == 3

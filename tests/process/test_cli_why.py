@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.document_server import DocumentServer
 from tests.support.engineering_folder import Folder
-from tests.support.golden_output import check_golden
+from tests.support.golden_texts import check_command_output
 
 GOOD = "part,mass\nA,0.10\nB,2\n"
 
@@ -48,7 +48,7 @@ def test_what_became_of_files_is_told_without_a_daemon(tmp_path: Path, server: D
     (folder.drop / "link.csv").symlink_to("strange.csv")
     assert folder.here("sync").returncode == 3
     names = ["budget.csv", "bad-row.csv", "twin.csv", "strange.csv", "late.csv", "photo.png", ".hidden.csv", "link.csv"]
-    check_golden("why", told(folder, *names))
+    check_command_output("why", told(folder, *names))
     assert folder.here("why", "budget.csv").stdout == folder.here("why", str(tmp_path / "done" / "budget.csv")).stdout
     nobody = folder.here("why", "nothing.csv")
     assert (nobody.returncode, nobody.stdout) == (1, "")
@@ -69,7 +69,7 @@ def test_what_a_file_waits_for_is_told_by_the_daemon(tmp_path: Path, server: Doc
         names = ["no-marker.csv", "no-checksum.csv", "other-checksum.csv", "no-checksum.csv.done"]
         text = told(folder, *names)
         (folder.drop / ".mounted").unlink()
-        check_golden("why-waiting", text + told(folder, "no-marker.csv"))
+        check_command_output("why-waiting", text + told(folder, "no-marker.csv"))
         assert daemon.stop() == 0
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.hostile_clients import KINDS, Behaviour, Crowd, Target, attack, hostile
+from tests.support.hostile_clients import KINDS, Behaviour, ClientGroup, Target, attack, hostile
 from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService, free_port, new_key
 
 HOSTILE = 500
@@ -110,7 +110,7 @@ def page_of(sink: str) -> str:
 
 
 @asynccontextmanager
-async def attacked(running: Running, kind: Kind) -> AsyncIterator[list[Crowd]]:
+async def attacked(running: Running, kind: Kind) -> AsyncIterator[list[ClientGroup]]:
     """The hostile clients of a kind, all of which have done their harm when the block begins."""
     async with AsyncExitStack() as stack:
         crowds = [

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.one_of_each import one_of_each
+from tests.support.sample_workspace import create_sample_workspace
 from tests.support.postgres_databases import databases
 from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService, workspaced
 
@@ -43,7 +43,7 @@ def test_no_generated_request_gets_a_failure_or_an_undocumented_response(
     made = workspaced("keys", "create", "svc:test", "--role", "owner", "--data", str(data), environment=environment)
     key = made.stdout.strip()
     with WorkspaceService(data, environment=environment) as service:
-        world = asyncio.run(_world(service.url, key))
+        sample = asyncio.run(_world(service.url, key))
         words = (
             "--config-file",
             str(CONFIGURATION),
@@ -55,7 +55,7 @@ def test_no_generated_request_gets_a_failure_or_an_undocumented_response(
         ran = subprocess.run(
             [Path(sys.executable).with_name("schemathesis"), *words, "--no-color"],
             cwd=ROOT,
-            env={**os.environ, "WORKSPACED_TEST_KEY": key, "WORKSPACED_TEST_WORLD": json.dumps(world)},
+            env={**os.environ, "WORKSPACED_TEST_KEY": key, "WORKSPACED_TEST_WORLD": json.dumps(sample)},
             capture_output=True,
             text=True,
             timeout=TIMEOUT_SECONDS,
@@ -71,7 +71,7 @@ async def _world(url: str, key: str) -> dict[str, str]:
     """One of each, as the hooks take it."""
     headers = {"x-api-key": key, "ClientId": "tests"}
     async with httpx.AsyncClient(base_url=url, headers=headers, timeout=DEADLINE_SECONDS) as http:
-        made = await one_of_each(http, tried=True)
+        made = await create_sample_workspace(http, tried=True)
     return {
         "/v1/workspace/{id}": made.workspace,
         "/v1/workspace/{workspaceId}/blocks/": made.block,

@@ -12,7 +12,7 @@ import pytest
 from tests.support.certificates import self_signed
 from tests.support.daemon_process import ingestd, write_configuration
 from tests.support.document_server import DocumentServer
-from tests.support.on_the_way import Proxy, tls_end, tunnelling_proxy
+from tests.support.intermediaries import Proxy, tls_end, tunnelling_proxy
 
 SHOWN = {
     "ca_file": "server.pem",
@@ -77,8 +77,8 @@ def test_a_service_that_wants_a_certificate_is_checked_and_delivered_to(
     config.write_text(config.read_text().replace('"upto": 3', '"upto": 5'))
     assert ingestd(tmp_path, "sync", "-c", str(config)).returncode == 0
     assert len(service.values("Sink 0")) == 5
-    led_to = {url.removeprefix("https://")} if by_proxy else set()
-    assert set(proxy.led_to) == led_to
+    targets = {url.removeprefix("https://")} if by_proxy else set()
+    assert set(proxy.targets) == targets
     assert "hidden" not in check.stdout + sync.stdout + sync.stderr
 
 
@@ -103,7 +103,7 @@ def test_a_proxy_that_refuses_the_tunnel_is_reported(tmp_path: Path, url: str, p
     assert check.returncode == 5
     assert "The proxy does not connect to the service." in check.stdout
     assert "wrong-word" not in check.stdout + check.stderr
-    assert proxy.led_to == []
+    assert proxy.targets == []
 
 
 def test_a_key_that_can_not_be_opened_is_a_mistake_of_the_configuration(tmp_path: Path, url: str) -> None:

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from ingestd.core.errors import ConfigurationError
 from ingestd.settings import Settings
-from tests.support.configured import CONNECTORS, GOOD, RigOptions, load, with_source
+from tests.support.sample_connectors import CONNECTORS, GOOD, RigOptions, load, with_source
 
 _KEYS = sorted(
     {"service", "url", "api_key", "state", "pipelines", "name", "source", "connector", "entries", "key", "value"}

@@ -15,14 +15,14 @@ from ingestd.intake import Reader
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.telemetry.event import Event
 from tests.support.bulk_service import BulkService
-from tests.support.delivery_rig import QUICK, Rig, rig
+from tests.support.delivery_rig import FAST_LIMITS, Rig, rig
 from tests.support.scripted_source import Row, Script, ScriptedConnector
 from tests.support.work_counter import CountingTransport, Work, bytes_written, counting
 
 PIECE = 125
 """Rows of a batch and entries of a request; small, so that a thousand rows are several of each."""
 
-_LIMITS = replace(QUICK, in_flight_at_first=2, in_flight_at_most=2, unacknowledged_claims=2)
+_LIMITS = replace(FAST_LIMITS, in_flight_at_first=2, in_flight_at_most=2, unacknowledged_claims=2)
 """Limits with a fixed number of requests: claims skip keys that are in flight, and adaptive numbers depend on time."""
 
 

@@ -23,7 +23,7 @@ from ingestd.process.supervision import KeepRunning, Run
 from ingestd.telemetry.event import Event
 from tests.support.memory_mirror import Desired, MemoryMirror
 
-QUICK = DeliveryLimits(
+FAST_LIMITS = DeliveryLimits(
     retry=Backoff(base_seconds=0.001, cap_seconds=0.01),
     pause=Backoff(base_seconds=3600, cap_seconds=3600),
     grace_seconds=2,
@@ -31,7 +31,7 @@ QUICK = DeliveryLimits(
 """Backs off for milliseconds; a pause lasts an hour, so that a test can observe it."""
 
 
-class Settlings:
+class AcknowledgementCounter:
     """Counts the dispatcher's acknowledgement signals."""
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Rig:
     client: ServiceClient
     dispatcher: Dispatcher
     events: list[Event]
-    settlings: Settlings
+    acknowledgements: AcknowledgementCounter
     task: asyncio.Task[None] | None = None
 
     def desire(self, address: SinkAddress, entries: Mapping[str, Desired | None]) -> int:
@@ -79,16 +79,16 @@ class Rig:
         finally:
             draining.cancel()
 
-    async def settled_more(self, groups: int) -> None:
+    async def acknowledged_more(self, groups: int) -> None:
         """Wait until so many more groups are acknowledged, or nothing is pending."""
-        event = self.settlings.reached(groups)
+        event = self.acknowledgements.reached(groups)
         reached, drained = asyncio.create_task(event.wait()), asyncio.create_task(self.drained())
         await asyncio.wait({reached, drained}, return_when=asyncio.FIRST_COMPLETED)
         for task in (reached, drained):
             task.cancel()
         await asyncio.wait({reached, drained})
 
-    def told(self, kind: type[Event]) -> list[Event]:
+    def events_of(self, kind: type[Event]) -> list[Event]:
         return [event for event in self.events if isinstance(event, kind)]
 
     async def start(self) -> None:
@@ -102,7 +102,7 @@ class Rig:
                 await self.task
 
 
-def waking(running: Rig) -> Callable[[int], None]:
+def wake_callback(running: Rig) -> Callable[[int], None]:
     """Return the callback that a mirror calls, from any thread, when an entry becomes pending."""
     loop = asyncio.get_running_loop()
 
@@ -124,7 +124,7 @@ async def rig(
     transport: httpx.AsyncBaseTransport | None = None,
     mirror: MemoryMirror | None = None,
     deliverable: Deliverable | None = None,
-    limits: DeliveryLimits = QUICK,
+    limits: DeliveryLimits = FAST_LIMITS,
     api_key: str = "test-key",
     timeouts: Timeouts | None = None,
     seed: int = 1,
@@ -132,7 +132,7 @@ async def rig(
 ) -> AsyncIterator[Rig]:
     """Run a dispatcher until the block ends; ``deliverable`` replaces the mirror in memory."""
     events: list[Event] = []
-    settlings = Settlings()
+    acknowledgements = AcknowledgementCounter()
     state = mirror or MemoryMirror()
     async with ServiceClient(
         url=url, api_key=api_key, client_id="tester", transport=transport, timeouts=timeouts
@@ -143,11 +143,13 @@ async def rig(
             emit=events.append,
             now=time.time,
             random=random.Random(seed).random,
-            on_acknowledged=lambda _: settlings(),
+            on_acknowledged=lambda _: acknowledgements(),
             keep_running=keep_running,
             limits=limits,
         )
-        running = Rig(mirror=state, client=client, dispatcher=dispatcher, events=events, settlings=settlings)
+        running = Rig(
+            mirror=state, client=client, dispatcher=dispatcher, events=events, acknowledgements=acknowledgements
+        )
         await running.start()
         try:
             yield running

@@ -34,11 +34,11 @@ class Service(Protocol):
     def api_key(self) -> str: ...
 
 
-class Neighbour:
+class OtherProgram:
     """Another program with its own key of the same workspace, over HTTP."""
 
     def __init__(self, url: str, api_key: str) -> None:
-        self._http = httpx.Client(base_url=url, headers={"x-api-key": api_key, "ClientId": "neighbour"}, timeout=30)
+        self._http = httpx.Client(base_url=url, headers={"x-api-key": api_key, "ClientId": "other-program"}, timeout=30)
         self.url = url
         self.api_key = api_key
 
@@ -126,28 +126,28 @@ class Folder:
 
 
 @contextmanager
-def document_neighbour() -> Iterator[Neighbour]:
+def program_beside_document_server() -> Iterator[OtherProgram]:
     """A service that implements only the document."""
     with DocumentServer() as server:
         server.workspace("Bench")
-        neighbour = Neighbour(server.url, server.api_key)
+        program = OtherProgram(server.url, server.api_key)
         try:
-            yield neighbour
+            yield program
         finally:
-            neighbour.close()
+            program.close()
 
 
 @contextmanager
-def workspaced_neighbour(data: Path) -> Iterator[Neighbour]:
+def program_beside_workspaced(data: Path) -> Iterator[OtherProgram]:
     """The service as a process."""
     key = new_key(data)
     with WorkspaceService(data) as service:
-        neighbour = Neighbour(service.url, key)
-        neighbour.make_workspace()
+        program = OtherProgram(service.url, key)
+        program.make_workspace()
         try:
-            yield neighbour
+            yield program
         finally:
-            neighbour.close()
+            program.close()
 
 
 def timeless(text: str) -> str:

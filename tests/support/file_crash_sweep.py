@@ -3,8 +3,8 @@
 ``python -m tests.support.file_crash_sweep HOW DROP ARCHIVE`` does this for j = 1, 2, … in fresh sub-folders until one run
 completes. A forked child is killed by its audit hook at its j-th file operation; then another child repeats the work without
 interruption. The parent only reads the folders, because a fork does not copy the threads of polars. It prints the content of
-the folders, a JSON object a line. ``HOW``: ``archive`` or ``delete`` the bare file; ``put-away`` it with its receipt and its
-rejected rows; ``set-aside`` it as unreadable.
+the folders, a JSON object a line. ``HOW``: ``archive`` or ``delete`` the bare file; ``with-receipt`` it with its receipt and its
+rejected rows; ``unreadable`` it as unreadable.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OPERATIONS = {"open", "os.rename", "os.link", "os.remove", "os.mkdir", "os.utim
 def dispose(how: str, path: Path, archive: Path, identity: Identity) -> bool:
     if how == "delete":
         return disposal.delete(path, identity=identity)
-    if how in {"put-away", "set-aside"}:
+    if how in {"with-receipt", "unreadable"}:
         return as_connector(how, path, archive, identity)
     return disposal.archive(path, archive, "sub/a.csv", identity=identity, sha256=SHA256)
 
@@ -44,19 +44,19 @@ def as_connector(how: str, path: Path, archive: Path, identity: Identity) -> boo
     base = path.parents[1]
     options = DirectoryOptions(path=Path(path.parent.name), after="archive", archive=archive)
     away = Archiver(options, base, format_for=lambda name: format_for(name, None, "*"), now=lambda: 2e9)
-    if how == "set-aside":
+    if how == "unreadable":
         return away.move_to_failed(path, "sub/a.csv", identity, "It has no header.")
     facts = {"file.sha256": SHA256}
     bad = Rejected(
         reference="1-00aa", subject="record", position=3, reason="It is empty.", field="part",
         record={"part": "", "mass": "7"}, facts=facts,
     )  # fmt: skip
-    settlement_ = settlement(rejects=[bad], records=2, facts=facts)
-    away.dispose(AcknowledgedFile(path=path, name="sub/a.csv", identity=identity, sha256=SHA256, settlement=settlement_))
+    result = settlement(rejects=[bad], records=2, facts=facts)
+    away.dispose(AcknowledgedFile(path=path, name="sub/a.csv", identity=identity, sha256=SHA256, settlement=result))
     return True
 
 
-def live(how: str, path: Path, archive: Path, identity: Identity, at: int = 0) -> str:
+def run_child(how: str, path: Path, archive: Path, identity: Identity, at: int = 0) -> str:
     """Return what became of a child that is killed before its operation ``at`` (0: never): ``killed`` or ``through``."""
     child = os.fork()
     if child == 0:
@@ -98,9 +98,9 @@ def main() -> None:
                 (there / older).parent.mkdir(parents=True)
                 (there / older).write_bytes(OLDER)
         identity = Identity.from_status(path.stat())
-        life = live(how, path, there, identity, at)
+        life = run_child(how, path, there, identity, at)
         between = [tree(here), tree(there)]
-        live(how, path, there, identity)
+        run_child(how, path, there, identity)
         print(json.dumps({"life": life, "between": between, "drop": tree(here), "archive": tree(there)}))  # noqa: T201
 
 

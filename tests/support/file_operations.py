@@ -30,9 +30,9 @@ from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.intake import Reader
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.sdk import SourceContext
+from tests.support.crashing_sqlite import CrashPoint, ProcessDied, copy_database, crashing
 from tests.support.delivery_rig import rig
 from tests.support.document_server import DocumentServer
-from tests.support.dying_sqlite import Fuse, ProcessDied, dying, take_the_disk
 
 NAMES = ("a.csv", "b.csv", "c.csv")
 PARTS = ("P0", "P1", "P2", "P3")
@@ -41,7 +41,7 @@ CANARY = ".mounted"
 HEADER = "part,mass\n"
 
 
-class Playground:
+class RandomRound:
     """One round. ``wanted`` is the expected content of the sink: the last stable value of each key."""
 
     def __init__(self, folder: Path, server: DocumentServer, rng: random.Random, *, mounts: bool, label: str) -> None:
@@ -135,17 +135,17 @@ class Playground:
         """Run until all steps are done; each run ends by a restart, or by a crash at a random statement of SQLite."""
         left = steps
         while left > 0:
-            fuse = Fuse(self.rng.randint(20, 400)) if self.rng.random() < 0.4 else None
-            left = await self._live(left, fuse)
+            crash_point = CrashPoint(self.rng.randint(20, 400)) if self.rng.random() < 0.4 else None
+            left = await self._live(left, crash_point)
         self.unmount()
 
-    async def _live(self, left: int, fuse: Fuse | None) -> int:
+    async def _live(self, left: int, crash_point: CrashPoint | None) -> int:
         self.lives += 1
         if self.canary and self.rng.random() < 0.3:
             self.unmount()  # Without a canary the daemon cannot find out at its start that something is missing.
         else:
             self.mount()
-        factory = dying(fuse) if fuse is not None else sqlite3.Connection
+        factory = crashing(crash_point) if crash_point is not None else sqlite3.Connection
         state = self.state
         try:
             mirror = SqliteMirror.open(state, factory=factory)
@@ -154,7 +154,7 @@ class Playground:
         try:
             return await self._days(mirror, left)
         except BaseException:  # A task group may have wrapped it.
-            if fuse is None or not fuse.blown:
+            if crash_point is None or not crash_point.reached:
                 raise
             return self._die(left, state)
         finally:
@@ -166,7 +166,7 @@ class Playground:
         self.deaths += 1
         self.died = True
         if state.exists():
-            take_the_disk(state, self.state)
+            copy_database(state, self.state)
         return left
 
     async def _days(self, mirror: SqliteMirror, left: int) -> int:
@@ -276,7 +276,7 @@ def main() -> None:
         server.workspace("Bench")
         for number in range(rounds):
             rng = random.Random(f"{seed}-{number}")
-            played = Playground(folder / str(number), server, rng, mounts=mounts, label=f"Round {number}")
+            played = RandomRound(folder / str(number), server, rng, mounts=mounts, label=f"Round {number}")
             asyncio.run(played.play(6))
             held = {key: value for key, (value, _) in server.values(played.label).items()} if played.wanted else {}
             print(json.dumps({"did": played.did, "wanted": played.wanted, "held": held}), flush=True)  # noqa: T201

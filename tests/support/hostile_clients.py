@@ -47,7 +47,7 @@ class Target:
 
 
 @dataclass(slots=True)
-class Crowd:
+class ClientGroup:
     """Hostile clients of one kind. ``ready`` is set when the attack of each of them has taken effect once."""
 
     clients: int
@@ -139,9 +139,9 @@ KINDS: tuple[Callable[[Target], Behaviour], ...] = (
 @asynccontextmanager
 async def hostile(
     target: Target, behaviour: Behaviour, *, clients: int, addresses: Sequence[str]
-) -> AsyncIterator[Crowd]:
+) -> AsyncIterator[ClientGroup]:
     """Run so many clients of a kind, distributed over the addresses, until the block ends."""
-    crowd = Crowd(clients)
+    crowd = ClientGroup(clients)
     tasks = [
         asyncio.create_task(_client(crowd, number, target, behaviour, addresses[number % len(addresses)]))
         for number in range(clients)
@@ -154,7 +154,7 @@ async def hostile(
         await asyncio.wait(tasks)
 
 
-async def _client(crowd: Crowd, number: int, target: Target, behaviour: Behaviour, address: str) -> None:
+async def _client(crowd: ClientGroup, number: int, target: Target, behaviour: Behaviour, address: str) -> None:
     while True:
         with suppress(OSError):
             wire = await _connected(target, address)
@@ -286,5 +286,5 @@ async def _attack_until_ended(
     pipe.send(Attack(samples, rate))
 
 
-def _connects(crowds: Mapping[str, Sequence[Crowd]]) -> int:
+def _connects(crowds: Mapping[str, Sequence[ClientGroup]]) -> int:
     return sum(crowd.connects for of_kind in crowds.values() for crowd in of_kind)

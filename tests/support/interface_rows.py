@@ -15,7 +15,7 @@ from tests.support.interface_records import (
     Webhook,
     Workspace,
 )
-from tests.support.one_of_each import RECEIVER
+from tests.support.sample_workspace import RECEIVER
 
 NO_CONTENT: Final = None
 _SINKS = "/v1/workspace/{workspace}/data-sink"
@@ -26,7 +26,7 @@ _ICON = {"source": "DevIcon", "name": "python", "color": "#fff", "metadata": {"s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """``path`` and the texts of ``json`` and ``query`` have placeholders for members of a `World`; ``shape`` None: no bytes."""
+    """``path`` and the texts of ``json`` and ``query`` have placeholders for ids of a `SampleWorkspace`; ``shape`` None: no bytes."""
 
     id: str
     method: str

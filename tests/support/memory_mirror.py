@@ -129,7 +129,9 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
                 row.version, row.segment = next(self._versions), segment
                 self._mend(lane, key)
             else:
-                row.segment = row.segment or segment  # An entry that was found in the service is named by a source from now on.
+                row.segment = (
+                    row.segment or segment
+                )  # An entry that was found in the service is named by a source from now on.
         return lane
 
     def pending(self, lane: int) -> set[str]:

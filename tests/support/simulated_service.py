@@ -22,8 +22,9 @@ class SimulatedResponse:
 
 @dataclass(slots=True, kw_only=True)
 class Simulation:
-    """``latency``: seconds by number in flight. ``classify``: response by time of arrival. Responses after ``measured_from``
-    are counted.
+    """``latency``: seconds by number in flight. ``classify``: response by time of arrival.
+
+    Responses after ``measured_from`` are counted.
     """
 
     latency: Callable[[int], float]

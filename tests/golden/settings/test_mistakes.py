@@ -6,7 +6,7 @@ import pytest
 
 from ingestd.core.errors import ConfigurationError
 from ingestd.settings import load_settings
-from tests.support.configured import options_of
+from tests.support.sample_connectors import options_of
 
 HERE = Path(__file__).parent
 ENVIRONMENT = {"INGESTD_API_KEY": "k-1", "RETRIES": "-1", "RIG_URL": "hunter22", "INGESTD_CLIENTS": "x"}

@@ -13,7 +13,7 @@ from ingestd.core.address import SinkAddress
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.delivery.report import LaneReport
 from ingestd.telemetry.catalogue.delivery import DeliveryDelayed, DeliveryPaused, DeliveryResumed, SinkLost
-from tests.support.delivery_rig import QUICK, Rig, rig
+from tests.support.delivery_rig import FAST_LIMITS, Rig, rig
 from tests.support.document_server import Delay, DocumentServer, Garbage, Refuse, Truncate
 
 UNKNOWN = "11111111-2222-4333-8444-555555555555"
@@ -57,7 +57,7 @@ async def test_an_unknown_key_pauses_the_lane_and_says_where_the_key_belongs(ser
         assert "service.api_key" in report.sentence
         assert running.mirror.pending(1) == {"a"}
         assert "not-the-key" not in str((report, running.client, running.events, running.mirror.attempts))
-    assert len(running.told(DeliveryPaused)) == 1
+    assert len(running.events_of(DeliveryPaused)) == 1
 
 
 async def test_a_lane_that_was_paused_goes_on_when_the_right_is_given(server: DocumentServer) -> None:
@@ -69,8 +69,8 @@ async def test_a_lane_that_was_paused_goes_on_when_the_right_is_given(server: Do
         await with_status(running, "paused")
         await with_status(running, "idle")
     assert server.values("Mass budget") == {"a": ("1", "scalar")}
-    assert len(running.told(DeliveryPaused)) == 1
-    assert len(running.told(DeliveryResumed)) == 1
+    assert len(running.events_of(DeliveryPaused)) == 1
+    assert len(running.events_of(DeliveryResumed)) == 1
 
 
 @pytest.mark.parametrize("workspace", [UNKNOWN, "No such bench"])
@@ -140,7 +140,7 @@ async def test_a_sink_named_by_id_that_is_deleted_pauses_and_keeps_everything_pe
         running.desire(to, {"a": ("2", "scalar")})
         await only_paused(running)
         assert running.mirror.pending(1) == {"a", "b"}
-    assert len(running.told(SinkLost)) == 1
+    assert len(running.events_of(SinkLost)) == 1
 
 
 async def test_retry_after_is_obeyed_to_the_second_it_names(server: DocumentServer) -> None:
@@ -184,7 +184,7 @@ async def test_a_service_that_is_away_is_reported_since_it_went_and_found_when_i
         assert running.dispatcher.report()[0].sentence == ""
     assert port != gone.port
     assert store.values(store.by_label("Mass budget")[0]) == {"a": ("2", "scalar")}
-    assert running.told(DeliveryDelayed)
+    assert running.events_of(DeliveryDelayed)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ async def test_what_is_no_answer_of_the_service_is_no_success(
     server: DocumentServer, fault: Garbage, words: str
 ) -> None:
     to = address(server.workspace())
-    limits = DeliveryLimits(retry=QUICK.retry, pause=QUICK.retry)
+    limits = DeliveryLimits(retry=FAST_LIMITS.retry, pause=FAST_LIMITS.retry)
     async with rig(url=server.url, limits=limits) as running:
         running.desire(to, {"a": ("1", "scalar")})
         await running.drained()
@@ -243,7 +243,7 @@ async def test_an_outage_turns_many_updates_of_a_key_into_one_write(server: Docu
 
 async def test_cancellation_lets_requests_in_flight_end_and_settles_them(server: DocumentServer) -> None:
     to = address(server.workspace())
-    eight = DeliveryLimits(retry=QUICK.retry, pause=QUICK.pause, in_flight_at_first=8, in_flight_at_most=8)
+    eight = DeliveryLimits(retry=FAST_LIMITS.retry, pause=FAST_LIMITS.pause, in_flight_at_first=8, in_flight_at_most=8)
     async with rig(url=server.url, limits=eight) as running:
         running.desire(to, {"start": ("1", "scalar")})
         await running.drained()
@@ -262,7 +262,7 @@ async def test_cancellation_lets_requests_in_flight_end_and_settles_them(server:
 
 async def test_cancellation_drops_what_takes_longer_than_the_grace_and_keeps_it_pending(server: DocumentServer) -> None:
     to = address(server.workspace())
-    limits = DeliveryLimits(retry=QUICK.retry, pause=QUICK.pause, grace_seconds=0.1)
+    limits = DeliveryLimits(retry=FAST_LIMITS.retry, pause=FAST_LIMITS.pause, grace_seconds=0.1)
     async with rig(url=server.url, limits=limits) as running:
         running.desire(to, {"start": ("1", "scalar")})
         await running.drained()

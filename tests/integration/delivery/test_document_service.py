@@ -10,7 +10,7 @@ import pytest
 
 from ingestd.core.address import SinkAddress
 from ingestd.telemetry.catalogue.delivery import EntriesParked, SinkAdopted, SinkCreated
-from tests.support.delivery_rig import QUICK, rig
+from tests.support.delivery_rig import FAST_LIMITS, rig
 from tests.support.document_server import DocumentServer, DropAfter, Refuse, Store
 from tests.support.memory_mirror import Desired
 
@@ -36,7 +36,7 @@ async def test_a_new_sink_is_created_with_its_first_entries(server: DocumentServ
         assert await running.drained() == []
     assert server.values("Mass budget") == wanted
     assert [request.method for request in server.writes()] == ["POST"]
-    assert len(running.told(SinkCreated)) == 1
+    assert len(running.events_of(SinkCreated)) == 1
 
 
 async def test_creates_updates_and_deletes_take_the_documents_operations(server: DocumentServer) -> None:
@@ -108,7 +108,7 @@ async def test_an_existing_sink_is_read_once_and_only_the_difference_is_written(
         assert await running.drained() == []
     assert len(server.writes()) == 2 + 10
     assert server.values("Mass budget")["P-50"] == ("changed", "scalar")
-    (adopted,) = running.told(SinkAdopted)
+    (adopted,) = running.events_of(SinkAdopted)
     assert isinstance(adopted, SinkAdopted)
     assert (adopted.entries, adopted.settled) == (100, 98)
 
@@ -168,7 +168,7 @@ async def test_a_refused_entry_is_parked_and_its_neighbours_arrive(server: Docum
     assert len(server.values("Mass budget")) == 30
     assert list(running.mirror.parked) == [""]
     assert "Invalid request" in running.mirror.parked[""].reason
-    assert len(running.told(EntriesParked)) == 1
+    assert len(running.events_of(EntriesParked)) == 1
 
 
 async def test_the_client_id_and_key_are_sent_and_nothing_the_document_does_not_know(server: DocumentServer) -> None:
@@ -202,7 +202,7 @@ async def test_a_throttled_lane_waits_and_loses_nothing(server: DocumentServer) 
 
 async def test_updates_go_by_patch_where_that_is_configured(server: DocumentServer) -> None:
     to = address(server.workspace())
-    async with rig(url=server.url, limits=dataclasses.replace(QUICK, update_with="patch")) as running:
+    async with rig(url=server.url, limits=dataclasses.replace(FAST_LIMITS, update_with="patch")) as running:
         running.desire(to, {"a/b": ("1", "scalar"), "c": ("1", "scalar")})
         await running.drained()
         server.forget_requests()

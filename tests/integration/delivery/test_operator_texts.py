@@ -20,10 +20,10 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.backoff import Backoff
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.mirror.sqlite import SqliteMirror
-from tests.support.delivery_rig import rig, waking
+from tests.support.delivery_rig import rig, wake_callback
 from tests.support.document_server import Delay, DocumentServer, DropAfter, Fault, Garbage, Refuse, Truncate
-from tests.support.operator_texts import GOLDEN, expect_golden, logged, masked
-from tests.support.sqlite_desires import desire_all
+from tests.support.golden_texts import DELIVERY_TEXTS, check_delivery_text, logged, masked
+from tests.support.desired_entries import desire_all
 
 PATIENT = DeliveryLimits(
     retry=Backoff(base_seconds=3_600, cap_seconds=3_600),
@@ -116,7 +116,7 @@ async def told(situation: Situation, folder: Path) -> str:
                 limits=situation.limits,
                 timeouts=Timeouts(connect_seconds=60, read_seconds=situation.read_seconds),
             ) as running:
-                mirror.on_pending = waking(running)
+                mirror.on_pending = wake_callback(running)
                 values = {f"P-{n}": ("1.50", "scalar") for n in range(3)}
                 await asyncio.to_thread(desire_all, mirror, situation.to, values)
                 async with asyncio.timeout(60):
@@ -132,7 +132,7 @@ async def told(situation: Situation, folder: Path) -> str:
 @pytest.mark.parametrize("name", SITUATIONS)
 async def test_status_and_log_say_what_is_wrong_and_what_to_do(name: str, tmp_path: Path) -> None:
     text = await told(SITUATIONS[name], tmp_path)
-    expect_golden(name, text)
+    check_delivery_text(name, text)
     assert "since TIME" in text
     assert "3 pending" in text
     assert "secret" not in text
@@ -147,7 +147,7 @@ async def test_a_deleted_sink_stops_its_lane_where_that_is_configured(tmp_path: 
         with DocumentServer() as server:
             workspace = server.workspace("Bench")
             async with rig(url=server.url, deliverable=mirror.delivery, limits=stops) as running:
-                mirror.on_pending = waking(running)
+                mirror.on_pending = wake_callback(running)
                 await asyncio.to_thread(desire_all, mirror, to, {"a": ("1", "scalar"), "b": ("1", "scalar")})
                 assert await running.drained() == []
                 (sink,) = server.store.by_label("Mass budget")
@@ -159,8 +159,8 @@ async def test_a_deleted_sink_stops_its_lane_where_that_is_configured(tmp_path: 
         assert server.store.by_label("Mass budget") == []
     finally:
         mirror.close()
-    expect_golden("sink-deleted", f"{line}\n")
+    check_delivery_text("sink-deleted", f"{line}\n")
 
 
 def test_every_golden_text_belongs_to_a_situation() -> None:
-    assert {path.stem for path in GOLDEN.glob("*.txt")} == {*SITUATIONS, "sink-deleted", *OF_LIMITS}
+    assert {path.stem for path in DELIVERY_TEXTS.glob("*.txt")} == {*SITUATIONS, "sink-deleted", *OF_LIMITS}

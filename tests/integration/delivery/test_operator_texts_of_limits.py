@@ -24,11 +24,11 @@ from ingestd.telemetry.catalogue.delivery import BatchNarrowed, DeliveryDelayed,
 from ingestd.telemetry.event import Event
 from tests.integration.delivery.test_operator_texts import MASS_BUDGET, PATIENT
 from tests.support.bulk_service import BulkService
-from tests.support.delivery_rig import QUICK, Rig, rig, waking
+from tests.support.delivery_rig import FAST_LIMITS, Rig, rig, wake_callback
 from tests.support.document_server import Delay, DocumentServer, Refuse
 from tests.support.memory_mirror import Desired
-from tests.support.operator_texts import expect_golden, logged, masked
-from tests.support.sqlite_desires import desire_all
+from tests.support.golden_texts import check_delivery_text, logged, masked
+from tests.support.desired_entries import desire_all
 
 THREE: dict[str, Desired] = {f"P-{n}": ("1.50", "scalar") for n in range(3)}
 PATIENTLY = Timeouts(connect_seconds=60, write_seconds=60, read_seconds=60, pool_seconds=60)
@@ -49,7 +49,7 @@ async def delivering(
         async with rig(
             url=url, transport=transport, deliverable=mirror.delivery, limits=limits, timeouts=timeouts
         ) as running:
-            mirror.on_pending = waking(running)
+            mirror.on_pending = wake_callback(running)
             yield running, mirror
     finally:
         mirror.close()
@@ -86,7 +86,7 @@ async def test_nobody_takes_the_connection(tmp_path: Path) -> None:
         async with delivering(tmp_path, url=url, timeouts=timeouts) as (running, mirror):
             await asyncio.to_thread(desire_all, mirror, MASS_BUDGET, THREE)
             sink = await in_trouble(mirror, "")
-            expect_golden("takes-no-connection", told(sink, running.told(DeliveryDelayed)))
+            check_delivery_text("takes-no-connection", told(sink, running.events_of(DeliveryDelayed)))
 
 
 async def test_the_service_does_not_read_what_is_sent(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ async def test_the_service_does_not_read_what_is_sent(tmp_path: Path) -> None:
             large: dict[str, Desired] = dict.fromkeys(THREE, ("x" * 1300000, "text"))
             await asyncio.to_thread(desire_all, mirror, MASS_BUDGET, large)
             sink = await in_trouble(mirror, "")
-            expect_golden("does-not-read", told(sink, running.told(DeliveryDelayed)))
+            check_delivery_text("does-not-read", told(sink, running.events_of(DeliveryDelayed)))
 
 
 async def test_every_connection_of_ours_is_busy(tmp_path: Path) -> None:
@@ -115,10 +115,10 @@ async def test_every_connection_of_ours_is_busy(tmp_path: Path) -> None:
                 await asyncio.to_thread(desire_all, mirror, sink, {f"{n}": ("1", "scalar")})
             running.dispatcher.wake()
             await in_trouble(mirror, "All connections")
-            first = logged(running.told(DeliveryDelayed)[0])
+            first = logged(running.events_of(DeliveryDelayed)[0])
             status = await in_trouble(mirror, "All connections", of=first)
             text = f"{sink_line(status)}\n{first}\n".replace(str(status.address), "SINK")
-            expect_golden("connections-busy", masked(text))
+            check_delivery_text("connections-busy", masked(text))
 
 
 async def test_one_entry_is_refused_and_the_others_arrive(tmp_path: Path) -> None:
@@ -126,22 +126,22 @@ async def test_one_entry_is_refused_and_the_others_arrive(tmp_path: Path) -> Non
         server.workspace("Bench")
         bad = Refuse(status=400, body=b'{"error":"The value is out of range."}')
         server.fault_of = lambda request: bad if request.writes and b'"P-1"' in request.body else None
-        async with delivering(tmp_path, url=server.url, limits=QUICK) as (running, mirror):
+        async with delivering(tmp_path, url=server.url, limits=FAST_LIMITS) as (running, mirror):
             await asyncio.to_thread(desire_all, mirror, MASS_BUDGET, THREE)
             assert await running.drained() == []
             (sink,) = await asyncio.to_thread(mirror.status.sinks)
-            text = told(sink, running.told(EntriesParked))
+            text = told(sink, running.events_of(EntriesParked))
         assert set(server.values("Mass budget")) == {"P-0", "P-2"}
     assert "0 pending, 1 rejected" in text
     assert "The value is out of range." in text
-    expect_golden("entry-refused", text)
+    check_delivery_text("entry-refused", text)
 
 
 async def test_what_is_too_large_is_learned_and_nothing_is_left(tmp_path: Path) -> None:
     """Something on the way takes less than the service announces, as a proxy with a limit of its own does."""
     service = BulkService()
     service.store.create_workspace({"label": "Bench"})
-    async with delivering(tmp_path, transport=service, limits=QUICK) as (running, mirror):
+    async with delivering(tmp_path, transport=service, limits=FAST_LIMITS) as (running, mirror):
         await asyncio.to_thread(desire_all, mirror, MASS_BUDGET, THREE)
         assert await running.drained() == []
         service.real_max_bytes = 2_000
@@ -149,6 +149,6 @@ async def test_what_is_too_large_is_learned_and_nothing_is_left(tmp_path: Path) 
         await asyncio.to_thread(desire_all, mirror, MASS_BUDGET, many)
         assert await running.drained() == []
         (sink,) = await asyncio.to_thread(mirror.status.sinks)
-        text = told(sink, running.told(BatchNarrowed))
+        text = told(sink, running.events_of(BatchNarrowed))
     assert "0 pending, 0 rejected" in text
-    expect_golden("request-too-large", text)
+    check_delivery_text("request-too-large", text)

@@ -18,14 +18,14 @@ from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.support.bulk_service import BulkService
 from tests.support.chaos_transport import ChaosTransport
-from tests.support.delivery_rig import QUICK, rig
+from tests.support.delivery_rig import FAST_LIMITS, rig
 from tests.support.document_server import DocumentServer, Store
 from tests.support.memory_mirror import Desired
-from tests.support.sqlite_desires import desire_all
+from tests.support.desired_entries import desire_all
 
 WORKSPACE = "0b6c5c4e-55a4-4c0e-9d5e-3f4f0a6a7b10"
 TO = SinkAddress(workspace=WORKSPACE, by="label", name="Mass budget")
-ABRUPT = DeliveryLimits(retry=QUICK.retry, pause=QUICK.pause, grace_seconds=0)
+ABRUPT = DeliveryLimits(retry=FAST_LIMITS.retry, pause=FAST_LIMITS.pause, grace_seconds=0)
 
 
 def state(turn: int, count: int = 300) -> dict[str, Desired]:
@@ -51,7 +51,7 @@ async def test_chaos_and_crashes_of_the_daemon_end_exact(tmp_path: Path, seed: i
                 mirror.on_pending = running.dispatcher.wake
                 desire_all(mirror, TO, state(turn))
                 # The block ends here: requests in flight are dropped, claims are lost with the process that held them.
-                await running.settled_more(1 + seed)
+                await running.acknowledged_more(1 + seed)
         finally:
             mirror.close()
     mirror = SqliteMirror.open(file)
@@ -139,7 +139,7 @@ async def test_a_service_that_is_killed_again_and_again_ends_exact(
             mirror.on_pending = on_pending
             for turn in range(6):
                 await asyncio.to_thread(desire_all, mirror, TO, state(turn))
-                await running.settled_more(1 + turn % 2)
+                await running.acknowledged_more(1 + turn % 2)
                 await asyncio.to_thread(server_process.kill)
                 await asyncio.to_thread(server_process.start)
             assert await running.drained() == []

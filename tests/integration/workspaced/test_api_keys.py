@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.outsider import Outsider
+from tests.support.database_client import DatabaseClient
 from workspaced.security.key_format import key_id_of
 from workspaced.settings.model import WorkspacedSettings
 
@@ -60,7 +60,7 @@ async def test_a_key_is_made_shown_once_and_works(http: httpx.AsyncClient, setti
     assert [one["name"] for one in listed.json()] == ["svc:test", "svc:bench"]
     for response in (read, listed):
         assert key not in response.text
-    dump = Outsider(settings.database).everything()
+    dump = DatabaseClient(settings.database).dump()
     assert key not in dump
     assert made["id"] in dump
 
@@ -168,7 +168,7 @@ async def test_a_repeated_create_makes_one_key_and_shows_it_once(
     key = made.pop("key")
     assert (again.status_code, again.headers["Idempotent-Replayed"], again.json()) == (201, "true", made)
     assert len((await http.get(_KEYS)).json()) == 2
-    assert key not in Outsider(settings.database).everything()
+    assert key not in DatabaseClient(settings.database).dump()
     if isinstance(settings.database, Path):
         assert key.encode() not in settings.database.with_name(f"{settings.database.name}-wal").read_bytes()
     refused = await http.post(_KEYS, json={}, headers={"Idempotency-Key": "2"})

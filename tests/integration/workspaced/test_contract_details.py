@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from tests.support.outsider import Outsider
+from tests.support.database_client import DatabaseClient
 from workspaced.app import running
 from workspaced.settings.model import WorkspacedSettings
 
@@ -93,7 +93,9 @@ async def test_a_sink_begins_with_so_many_entries_and_one_event(
     assert (refused.status_code, refused.json()["code"]) == (400, "too_many_items")
     made = await http.post(sinks, json={"label": "a", "entries": entries[:-1]})
     assert (made.status_code, len(made.json()["entries"])) == (201, 5_000)
-    assert [row[0] for row in Outsider(settings.database).do("SELECT type FROM event")] == ["data_sink.created"]
+    assert [row[0] for row in DatabaseClient(settings.database).execute("SELECT type FROM event")] == [
+        "data_sink.created"
+    ]
 
 
 async def test_another_signing_secret_by_an_update_is_a_rotation(
@@ -103,7 +105,7 @@ async def test_another_signing_secret_by_an_update_is_a_rotation(
     webhook = (await http.post("/v1/webhooks", json={"url": "https://hooks.example/"})).headers["Location"]
     secret = f"whsec_{base64.b64encode(b'k' * 24).decode()}"
     assert (await http.patch(webhook, json={"signingSecret": secret})).json()["signingSecret"] == secret
-    kept = Outsider(settings.database).do("SELECT valid_until IS NULL FROM webhook_secret ORDER BY number")
+    kept = DatabaseClient(settings.database).execute("SELECT valid_until IS NULL FROM webhook_secret ORDER BY number")
     assert [bool(row[0]) for row in kept] == [False, True]
     wrong = await http.patch(webhook, json={"signingSecret": "whsec_short"})
     assert (wrong.status_code, wrong.json()["code"]) == (400, "bad_secret")

@@ -15,7 +15,7 @@ from tests.integration.workspaced.conftest import MakeKey
 from tests.integration.workspaced.deliveries.conftest import ManualClock, arrival
 from tests.support.cloud_files import DEADLINE_SECONDS, FILES, CloudFiles
 from tests.support.conversion_processes import conversion_processes
-from tests.support.convertible import png_header
+from tests.support.convertible_files import png_header
 from tests.support.json_schema import fits
 from tests.support.webhook_receiver import WebhookReceiver
 from workspaced.app import running

@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 from tests.support.conversion_processes import conversion_processes
-from tests.support.convertible import ods, pdf, pdf_bomb, png_header, rows, xlsx, zipped
+from tests.support.convertible_files import ods, pdf, pdf_bomb, png_header, rows, xlsx, zipped
 from workspaced.resources.cloud_storage import job
 from workspaced.resources.cloud_storage.converters.registry import kind_of
 from workspaced.resources.cloud_storage.job import Done, Failed

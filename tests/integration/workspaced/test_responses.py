@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.outsider import Outsider
+from tests.support.database_client import DatabaseClient
 from workspaced.settings.model import WorkspacedSettings
 
 
@@ -63,7 +63,7 @@ async def test_a_database_locked_by_another_program_is_503_with_retry_after(
     http: httpx.AsyncClient, sink: str, settings: WorkspacedSettings
 ) -> None:
     # contract P1
-    with Outsider(settings.database).in_the_way():
+    with DatabaseClient(settings.database).locked_sinks():
         writes = [http.post(f"{sink}/mass", json={"key": f"k{n}", "value": "v"}) for n in range(3)]
         responses = await asyncio.gather(*writes)
         assert [response.status_code for response in responses] == [503] * 3
@@ -76,12 +76,12 @@ async def test_our_own_failure_is_an_opaque_500(
     http: httpx.AsyncClient, sink: str, settings: WorkspacedSettings
 ) -> None:
     # contract G13
-    outsider = Outsider(settings.database)
-    outsider.do("ALTER TABLE data_sink_entry RENAME TO hidden")
+    other_client = DatabaseClient(settings.database)
+    other_client.execute("ALTER TABLE data_sink_entry RENAME TO hidden")
     response = await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})
     assert (response.status_code, response.json()["code"]) == (500, "internal_error")
     assert "data_sink_entry" not in response.text
-    outsider.do("ALTER TABLE hidden RENAME TO data_sink_entry")
+    other_client.execute("ALTER TABLE hidden RENAME TO data_sink_entry")
     assert (await http.post(f"{sink}/mass", json={"key": "k", "value": "v"})).status_code == 200
 
 
@@ -91,7 +91,7 @@ async def test_readiness_follows_the_schema_and_liveness_does_not(
     # contract G23, OP1, OP2
     del http.headers["x-api-key"]
     assert (await http.get("/readyz")).status_code == 200
-    with Outsider(settings.database).behind():
+    with DatabaseClient(settings.database).older_schema():
         assert (await http.get("/readyz")).json()["code"] == "schema_behind"
         assert (await http.get("/healthz")).status_code == 200
     assert (await http.get("/readyz")).status_code == 200

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.outsider import Outsider
+from tests.support.database_client import DatabaseClient
 from workspaced.core.problems import ConflictProblem, UnavailableProblem
 from workspaced.storage.address import Address, PostgresAddress, sqlite_address
 from workspaced.storage.batchable import BatchableWork
@@ -285,9 +285,9 @@ async def test_a_lock_of_another_program_is_reported_as_busy_and_work_continues_
     store: StoreOfProcess, address: Address
 ) -> None:
     await store.write(_put("a"))
-    outsider = Outsider(address)
+    other_client = DatabaseClient(address)
     change = "UPDATE data_sink_entry_numbers SET scramble = scramble"
-    with outsider.changing(change):
+    with other_client.uncommitted(change):
         with pytest.raises(UnavailableProblem) as caught:
             await store.write(lambda tx: tx.run(change))
         assert caught.value.code == "storage_busy"

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.outsider import Outsider
+from tests.support.database_client import DatabaseClient
 from workspaced.security.egress.rules import EgressRules
 from workspaced.settings.model import WorkspacedSettings
 
@@ -28,7 +28,10 @@ async def everything(http: httpx.AsyncClient) -> None:
 
 
 def _events(settings: WorkspacedSettings) -> list[dict[str, Any]]:
-    return [json.loads(row[0]) for row in Outsider(settings.database).do("SELECT body FROM event ORDER BY number")]
+    return [
+        json.loads(row[0])
+        for row in DatabaseClient(settings.database).execute("SELECT body FROM event ORDER BY number")
+    ]
 
 
 def _brief(events: list[dict[str, Any]]) -> list[tuple[str, str]]:

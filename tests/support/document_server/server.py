@@ -134,6 +134,7 @@ class DocumentServer:
         self.store = store or Store()
         self.api_key = api_key
         self.requests: list[Request] = []
+        self._accepted: list[Request] = []
         self.fault_of = fault_of
         self.errors = 0
         self.arrived = threading.Event()
@@ -200,9 +201,15 @@ class DocumentServer:
         with self._lock:
             return [request for request in self.requests if request.writes]
 
+    def accepted(self) -> list[Request]:
+        """Return the requests that have changed something: a rejected create has not."""
+        with self._lock:
+            return list(self._accepted)
+
     def forget_requests(self) -> None:
         with self._lock:
             self.requests.clear()
+            self._accepted.clear()
 
     def values(self, label: str) -> dict[str, tuple[str | None, str]]:
         """Return what the only sink with this label holds."""
@@ -235,6 +242,8 @@ class DocumentServer:
             body = json.loads(request.body) if request.body else {}
             with self._lock:
                 status, content = respond(self.store, request.method, request.path, request.headers, body)
+                if status < 300 and request.writes:
+                    self._accepted.append(request)
                 return status, b"" if content is None else json.dumps(content).encode()
         except Refusal as refusal:
             return refusal.status, json.dumps({"error": refusal.error}).encode()

@@ -12,7 +12,7 @@ from standardwebhooks.webhooks import Webhook
 
 from tests.integration.workspaced.deliveries.conftest import Rig, arrival
 from tests.support.json_schema import fits
-from tests.support.outsider import Outsider
+from tests.support.database_client import DatabaseClient
 from tests.support.webhook_receiver import WebhookReceiver
 from workspaced.storage.factory import transact
 
@@ -242,4 +242,4 @@ async def test_concurrent_changes_are_numbered_without_gaps_and_sent_in_that_ord
     assert [event["sequence"] for event in events] == list(range(1, 21))
     await rig.until(webhook, lambda log: all(one["status"] == "succeeded" for one in log))
     orphans = "SELECT count(*) FROM event WHERE number NOT IN (SELECT event FROM delivery)"
-    assert Outsider(rig.settings.database).do(orphans) == [(0,)]
+    assert DatabaseClient(rig.settings.database).execute(orphans) == [(0,)]

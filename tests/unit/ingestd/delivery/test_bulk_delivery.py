@@ -13,7 +13,7 @@ from ingestd.core.address import SinkAddress
 from ingestd.telemetry.catalogue.delivery import BatchNarrowed, EntriesParked
 from tests.support.bulk_service import BulkService
 from tests.support.chaos_transport import ChaosTransport
-from tests.support.delivery_rig import QUICK, rig
+from tests.support.delivery_rig import FAST_LIMITS, rig
 from tests.support.memory_mirror import Desired
 
 
@@ -85,9 +85,9 @@ async def test_a_refused_batch_is_sifted_by_the_services_own_results() -> None:
     assert running.mirror.parked["K-00007"].reason == "The service refuses it (400): This key is bad."
     assert len(masses(service)) == 2
     assert masses(service)[1].url.query == b"partial=true"
-    (told,) = running.told(EntriesParked)
+    (event,) = running.events_of(EntriesParked)
     assert isinstance(told, EntriesParked)
-    assert told.entries == 100
+    assert event.entries == 100
 
 
 async def test_a_refused_batch_is_halved_where_no_results_by_item_are_offered() -> None:
@@ -121,7 +121,7 @@ async def test_a_batch_that_is_too_large_is_halved_and_the_lane_remembers() -> N
         assert all(len(request.content) <= 10_000 for request in masses(service)[refused:])
     assert len(held(service)) == 1001
     assert running.mirror.parked == {}
-    assert running.told(BatchNarrowed)
+    assert running.events_of(BatchNarrowed)
 
 
 async def test_an_entry_that_is_too_large_alone_is_parked() -> None:
@@ -274,7 +274,7 @@ class Gate(httpx.AsyncBaseTransport):
 async def test_two_requests_are_in_flight_and_what_arrives_meanwhile_is_the_next_batch() -> None:
     service = BulkService()
     gate = Gate(service)
-    two = dataclasses.replace(QUICK, in_flight_at_first=2, in_flight_at_most=2)
+    two = dataclasses.replace(FAST_LIMITS, in_flight_at_first=2, in_flight_at_most=2)
     async with rig(transport=gate, limits=two) as running:
         to = address(service)
         running.desire(to, {"first": ("1", "scalar")})
@@ -325,7 +325,7 @@ async def test_chaos_ends_exact(seed: int, bulk: bool) -> None:
 
 async def test_an_idle_lane_gathers_what_comes_where_that_is_configured() -> None:
     service = BulkService()
-    async with rig(transport=service, limits=dataclasses.replace(QUICK, gather_seconds=0.2)) as running:
+    async with rig(transport=service, limits=dataclasses.replace(FAST_LIMITS, gather_seconds=0.2)) as running:
         to = address(service)
         running.desire(to, {"first": ("1", "scalar")})
         await running.drained()
@@ -342,7 +342,7 @@ async def test_as_many_requests_go_at_once_as_the_governor_allows_and_each_has_i
     service = BulkService(max_items=10)
     gate = Gate(service)
     async with rig(
-        transport=gate, limits=dataclasses.replace(QUICK, in_flight_at_first=8, in_flight_at_most=8)
+        transport=gate, limits=dataclasses.replace(FAST_LIMITS, in_flight_at_first=8, in_flight_at_most=8)
     ) as running:
         to = address(service)
         running.desire(to, {"first": ("1", "scalar")})

@@ -177,7 +177,7 @@ async def test_a_transport_that_raises_what_nobody_expects_stops_its_lane_only()
             running.desire(sink, {"a": ("1", "scalar")})
         (report,) = await running.drained()
         assert "ZeroDivisionError: a bug" in report.sentence
-        settled = running.settlings.reached(1)
+        settled = running.acknowledgements.reached(1)
         await asyncio.wait_for(settled.wait(), 20)
     assert not any(mirror.pending(lane) for lane in (1, 2, 3))
     assert len(events) == 1

@@ -15,7 +15,7 @@ from ingestd.delivery.limiter import Limiter
 from ingestd.telemetry.catalogue.delivery import ServiceAway, ServiceBack
 from ingestd.telemetry.event import Event
 from tests.support.bulk_service import BulkService
-from tests.support.delivery_rig import QUICK, rig
+from tests.support.delivery_rig import FAST_LIMITS, rig
 
 
 class Clock:
@@ -28,7 +28,7 @@ class Clock:
 
 def make_limiter(clock: Clock, events: list[Event] | None = None, *, at_first: int = 1) -> Limiter:
     told: list[Event] = events if events is not None else []
-    limits = dataclasses.replace(QUICK, in_flight_at_first=at_first)
+    limits = dataclasses.replace(FAST_LIMITS, in_flight_at_first=at_first)
     return Limiter(service="s", limits=limits, emit=told.append, clock=clock, now=clock, random=lambda: 1.0)
 
 
@@ -158,14 +158,14 @@ async def test_many_lanes_ask_a_service_that_is_away_as_seldom_as_one_and_all_go
         async with asyncio.timeout(20):
             while True:
                 known = running.dispatcher.limiter.changes.generation
-                if len(running.told(ServiceAway)) >= 6:
+                if len(running.events_of(ServiceAway)) >= 6:
                     break
                 await running.dispatcher.limiter.changes.wait_past(known)
         # Each lane found out for itself at most once. After that there was one probe at a time, the last without its event.
-        assert transport.refused <= 20 + len(running.told(ServiceAway)) + 1
+        assert transport.refused <= 20 + len(running.events_of(ServiceAway)) + 1
         transport.away = False
         assert await running.drained() == []
-    assert len(running.told(ServiceBack)) == 1
+    assert len(running.events_of(ServiceBack)) == 1
     assert all(service.store.by_label(lane.name) for lane in lanes)
 
 
@@ -192,7 +192,7 @@ async def test_retry_now_ends_the_wait_of_every_paused_lane() -> None:
             running.desire(lane, {"a": ("1", "scalar")})
         assert len(await running.drained()) == 8
         transport.mended = True
-        settled = running.settlings.reached(8)
+        settled = running.acknowledgements.reached(8)
         running.dispatcher.retry_now()
         await asyncio.wait_for(settled.wait(), 20)
         assert not any(running.mirror.pending(lane) for lane in range(1, 9))

@@ -8,7 +8,7 @@ import pytest
 
 from ingestd.settings.drift import DriftPlan
 from ingestd.settings.schedule import Every
-from tests.support.configured import GOOD, load, mistakes
+from tests.support.sample_connectors import GOOD, load, mistakes
 
 DAILY = Every(seconds=86_400)
 

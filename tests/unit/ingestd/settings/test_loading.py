@@ -11,7 +11,7 @@ from ingestd.settings.loader import MAX_FILE_BYTES, find_configuration, load_set
 from ingestd.settings.model import PipelineSettings, Settings, SourceSettings
 from ingestd.settings.schedule import Cron, Every, OnChange
 from ingestd.settings.service import ServiceSettings, client_id_of
-from tests.support.configured import GOOD, RigOptions, load, mistakes, options_of, with_source
+from tests.support.sample_connectors import GOOD, RigOptions, load, mistakes, options_of, with_source
 
 
 def options(settings: Settings) -> RigOptions:

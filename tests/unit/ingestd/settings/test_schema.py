@@ -8,7 +8,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from ingestd.settings.schema import DIALECT, configuration_schema, schema_text
-from tests.support.configured import CONNECTORS, GOOD, with_source
+from tests.support.sample_connectors import CONNECTORS, GOOD, with_source
 from tests.support.json_schema import fits
 
 

@@ -1,6 +1,6 @@
 """A drop folder, a state file and a service that process a few small files and survive crashes.
 
-The world records what was dropped; `check` compares it with the service, the archive and the state file.
+The scenario records what was dropped; `check` compares it with the service, the archive and the state file.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.intake import Reader
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.sdk import Batch, Cursor, Deletes, Partition, SourceContext
+from tests.support.crashing_sqlite import ProcessDied, copy_database
 from tests.support.delivery_rig import rig
-from tests.support.dying_sqlite import ProcessDied, take_the_disk
 from tests.support.entry_writes import Written, writes_by_key
 
 
 class Service(Protocol):
-    """The methods of a server that the world needs."""
+    """The methods of a server that the scenario needs."""
 
     @property
     def url(self) -> str: ...
@@ -87,7 +87,7 @@ class Drop:
 
 
 @dataclass(kw_only=True)
-class World:
+class CrashScenario:
     """``steps``: the files dropped together; each step is read, delivered and archived before the next.
 
     ``deletes``: whether entries are removed that a file no longer has when it comes again.
@@ -102,33 +102,33 @@ class World:
     state: Path = field(init=False)
     dropped: int = 0
     done: int = 0
-    deaths: int = 0
+    crashes: int = 0
 
     def __post_init__(self) -> None:
-        self.state = self.folder / "life-0" / "ingestd.db"
+        self.state = self.folder / "run-0" / "ingestd.db"
         (self.folder / "drop").mkdir(parents=True)
 
-    # ------------------------------------------------------------------------------------------------- living
+    # ------------------------------------------------------------------------------------------------ running
 
-    def live(self, factory: type[sqlite3.Connection] = sqlite3.Connection) -> None:
+    def run(self, factory: type[sqlite3.Connection] = sqlite3.Connection) -> None:
         """Continue where the last run ended, until the end of the last step."""
         mirror = SqliteMirror.open(self.state, factory=factory)
         try:
-            asyncio.run(self._live(mirror))
+            asyncio.run(self._run(mirror))
         except BaseException:
-            self.die()
+            self.keep_crashed_state()
             raise
         finally:
             mirror.close()
 
-    def die(self) -> None:
+    def keep_crashed_state(self) -> None:
         """Copy the state file as it is on the disk for the next run, without the lock of this one."""
-        self.deaths += 1
+        self.crashes += 1
         found = self.state
-        self.state = self.folder / f"life-{self.deaths}" / "ingestd.db"
-        take_the_disk(found, self.state)
+        self.state = self.folder / f"run-{self.crashes}" / "ingestd.db"
+        copy_database(found, self.state)
 
-    async def _live(self, mirror: SqliteMirror) -> None:
+    async def _run(self, mirror: SqliteMirror) -> None:
         reader = Reader(
             pipeline="sweep",
             connector=self._connector(),
@@ -143,7 +143,7 @@ class World:
             url=self.service.url,
             api_key=self.service.api_key,
             deliverable=mirror.delivery,
-            seed=self.deaths,
+            seed=self.crashes,
             transport=httpx.AsyncHTTPTransport(verify=False),  # avoids loading certificates in every run
         ) as running:
             mirror.on_pending = running.dispatcher.wake

@@ -12,7 +12,7 @@ RECEIVER = "https://receiver.invalid/hook"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class SampleWorkspace:
     """Ids of the resources; ``key`` is that of the sink's only entry, ``delivery`` may be empty."""
 
     workspace: str
@@ -32,7 +32,7 @@ class World:
         return frozenset(one for one in ids if one)
 
 
-async def one_of_each(http: httpx.AsyncClient, *, tried: bool = False) -> World:
+async def create_sample_workspace(http: httpx.AsyncClient, *, tried: bool = False) -> SampleWorkspace:
     """Create them with the key of ``http``. ``tried``: also attempt a delivery, for which the service resolves an address."""
 
     async def made(path: str, **more: Any) -> httpx.Response:
@@ -49,7 +49,7 @@ async def one_of_each(http: httpx.AsyncClient, *, tried: bool = False) -> World:
     file = (await made("/v1/cloud-storage", params=query, content=b"a,b\n1,2\n")).json()
     webhook = (await made("/v1/webhooks", json={"url": RECEIVER, "dataEvents": []})).headers["Location"]
     delivery = (await made(f"{webhook}/test")).json()["id"] if tried else ""
-    return World(
+    return SampleWorkspace(
         workspace=workspace["id"],
         root=workspace["rootBlock"],
         block=block["id"],

@@ -1,6 +1,6 @@
 """SQLite connections of a process that dies at a chosen statement.
 
-From that moment on nothing is executed, neither a rollback nor a commit, as after kill -9. `take_the_disk` copies what a new
+From that moment on nothing is executed, neither a rollback nor a commit, as after kill -9. `copy_database` copies what a new
 process would find: the database and its log as they are, not as a clean close would leave them.
 """
 
@@ -20,7 +20,7 @@ class ProcessDied(BaseException):
     """Represents the death of the process; the code under test must not catch it."""
 
 
-class Fuse:
+class CrashPoint:
     """Blows at point ``at``, counted from 1 over all threads.
 
     There is a point before every statement, and after every commit, because only commits are durable.
@@ -33,55 +33,55 @@ class Fuse:
         self.statement = ""
 
     @property
-    def blown(self) -> bool:
+    def reached(self) -> bool:
         return bool(self.statement)
 
-    def spend(self, statement: str) -> None:
+    def count_statement(self, statement: str) -> None:
         with self._lock:
             self.count += 1
             if self.count == self._at:
                 self.statement = statement
-            if self.blown:
+            if self.reached:
                 raise ProcessDied(statement)
 
 
-class DyingConnection(sqlite3.Connection):
-    """A connection on which every statement spends the fuse; made by `dying`."""
+class CrashingConnection(sqlite3.Connection):
+    """A connection on which every statement spends the crash_point; made by `crashing`."""
 
-    fuse: Fuse
-    opened: list[DyingConnection]
+    crash_point: CrashPoint
+    opened: list[CrashingConnection]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.opened.append(self)
 
     def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
-        return self._spent(sql, lambda: super(DyingConnection, self).execute(sql, *parameters))
+        return self._counted(sql, lambda: super(CrashingConnection, self).execute(sql, *parameters))
 
     def executemany(self, sql: str, rows: Any) -> sqlite3.Cursor:
-        return self._spent(sql, lambda: super(DyingConnection, self).executemany(sql, rows))
+        return self._counted(sql, lambda: super(CrashingConnection, self).executemany(sql, rows))
 
     def executescript(self, sql: str) -> sqlite3.Cursor:
-        """Spend the fuse for each statement of a script: each may be the last."""
+        """Spend the crash_point for each statement of a script: each may be the last."""
         cursor = self.cursor()
         for statement in _statements(sql):
-            self._spent(statement, lambda statement=statement: cursor.execute(statement))  # type: ignore[misc]
+            self._counted(statement, lambda statement=statement: cursor.execute(statement))  # type: ignore[misc]
         return cursor
 
-    def _spent(self, sql: str, execute: Callable[[], T]) -> T:
-        self.fuse.spend(sql)
+    def _counted(self, sql: str, execute: Callable[[], T]) -> T:
+        self.crash_point.count_statement(sql)
         done = execute()
         if sql.strip().rstrip(";") == "COMMIT":
-            self.fuse.spend("(after a COMMIT)")
+            self.crash_point.count_statement("(after a COMMIT)")
         return done
 
 
-def dying(fuse: Fuse) -> type[DyingConnection]:
-    """Return a factory of connections that share a fuse; ``opened`` of the class lists them."""
-    return type("Dying", (DyingConnection,), {"fuse": fuse, "opened": []})
+def crashing(crash_point: CrashPoint) -> type[CrashingConnection]:
+    """Return a factory of connections that share a crash_point; ``opened`` of the class lists them."""
+    return type("Dying", (CrashingConnection,), {"crash_point": crash_point, "opened": []})
 
 
-def take_the_disk(path: Path, to: Path) -> None:
+def copy_database(path: Path, to: Path) -> None:
     """Copy the state file as it is on the disk: the database and its log."""
     to.parent.mkdir(parents=True)
     for end in ("", "-wal"):

@@ -12,24 +12,24 @@ import psycopg
 from workspaced.storage.address import Address, PostgresAddress
 
 
-class Outsider:
+class DatabaseClient:
     """Executes SQL that both databases understand. Each statement is durable when the call returns."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
 
-    def do(self, statement: str) -> list[tuple[Any, ...]]:
+    def execute(self, statement: str) -> list[tuple[Any, ...]]:
         """Run one statement; return its rows, if it has any."""
         with self._connected() as connection:
             cursor = connection.execute(statement)
             return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
 
-    def in_the_way(self) -> AbstractContextManager[None]:
+    def locked_sinks(self) -> AbstractContextManager[None]:
         """Lock the sinks: no other program can change one until the block ends."""
-        return self.changing("UPDATE data_sink SET version = version")
+        return self.uncommitted("UPDATE data_sink SET version = version")
 
     @contextmanager
-    def changing(self, statement: str) -> Iterator[None]:
+    def uncommitted(self, statement: str) -> Iterator[None]:
         """Run a statement in a transaction that locks its rows until the block ends and is then rolled back."""
         with self._connected() as connection:
             connection.execute("BEGIN" if isinstance(self._address, PostgresAddress) else "BEGIN IMMEDIATE")
@@ -38,20 +38,20 @@ class Outsider:
             connection.execute("ROLLBACK")
 
     @contextmanager
-    def behind(self) -> Iterator[None]:
+    def older_schema(self) -> Iterator[None]:
         """Make the database claim an older schema until the block ends."""
         if isinstance(self._address, PostgresAddress):
-            steps = self.do("DELETE FROM schema_step RETURNING number")
+            steps = self.execute("DELETE FROM schema_step RETURNING number")
             yield
             for (number,) in steps:
-                self.do(f"INSERT INTO schema_step VALUES ({number}, now())")
+                self.execute(f"INSERT INTO schema_step VALUES ({number}, now())")
         else:
-            ((step,),) = self.do("PRAGMA user_version")
-            self.do("PRAGMA user_version = 0")
+            ((step,),) = self.execute("PRAGMA user_version")
+            self.execute("PRAGMA user_version = 0")
             yield
-            self.do(f"PRAGMA user_version = {step}")
+            self.execute(f"PRAGMA user_version = {step}")
 
-    def everything(self) -> str:
+    def dump(self) -> str:
         """Return all stored data as text."""
         with self._connected() as connection:
             if isinstance(connection, sqlite3.Connection):

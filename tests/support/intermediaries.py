@@ -27,10 +27,10 @@ def tls_end(port: int, context: ssl.SSLContext) -> Iterator[str]:
 
 @dataclass(slots=True)
 class Proxy:
-    """``url`` without user and password. ``led_to``: the target of each tunnel."""
+    """``url`` without user and password. ``targets``: the target of each tunnel."""
 
     url: str = ""
-    led_to: list[str] = field(default_factory=list)
+    targets: list[str] = field(default_factory=list)
 
 
 @contextlib.contextmanager
@@ -47,7 +47,7 @@ def tunnelling_proxy(credentials: str) -> Iterator[Proxy]:
         elif method != "CONNECT":
             writer.write(b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n")
         else:
-            proxy.led_to.append(target)
+            proxy.targets.append(target)
             writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
             host, _, port = target.rpartition(":")
             await _join(reader, writer, host, int(port))
