@@ -186,7 +186,7 @@ async def small_files(pipeline: CountedPipeline, count: int) -> None:
     for number in range(count):
         pipeline.script.write(f"file-{number:05d}", [{"k": f"{number}-{part}", "v": "1"} for part in range(2)])
     await pipeline.read_and_deliver()
-    assert len(pipeline.script.settled) == count
+    assert len(pipeline.script.acknowledged) == count
 
 
 async def small_files_known(pipeline: CountedPipeline, count: int) -> None:
@@ -198,7 +198,7 @@ async def small_files_of_same_keys(pipeline: CountedPipeline, count: int) -> Non
     for number in range(count):
         pipeline.script.write(f"file-{number:05d}", [{"k": str(part), "v": str(number)} for part in range(2)])
     await pipeline.read_and_deliver()
-    assert len(pipeline.script.settled) == count
+    assert len(pipeline.script.acknowledged) == count
 
 
 async def settled_one_by_one(pipeline: CountedPipeline, count: int) -> None:
@@ -211,7 +211,7 @@ async def settled_one_by_one(pipeline: CountedPipeline, count: int) -> None:
         await pipeline.mirror.delivery.settle(claim)
         pipeline.acknowledge()
         await pipeline.mirror.delivery.lanes()
-    assert len(pipeline.script.settled) == count
+    assert len(pipeline.script.acknowledged) == count
 
 
 async def read_often(pipeline: CountedPipeline, count: int) -> None:

@@ -233,7 +233,7 @@ class MirrorModel(RuleBasedStateMachine):
         self.reader.acknowledge_settled()
         partition = self.names[name % len(self.names)]
         content = self.script.contents.get(partition)
-        if content is not None and (partition, content.version) in self.script.settled:
+        if content is not None and (partition, content.version) in self.script.acknowledged:
             self.script.take_away(partition)
         for identity, known in self.mirror.intake.old_partitions(self.pipeline):
             if known not in self.script.contents:
@@ -407,7 +407,7 @@ class MirrorModel(RuleBasedStateMachine):
         self.compare_but(self.dropped | self.adopted | self.left)
         self.reader.acknowledge_settled()
         for name, content in self.script.contents.items():
-            assert (name, content.version) in self.script.settled, "a delivered partition was not acknowledged"
+            assert (name, content.version) in self.script.acknowledged, "a delivered partition was not acknowledged"
         self.mirror.close()
         self.runner.close()
         shutil.rmtree(self.folder)

@@ -18,8 +18,8 @@ from ingestd.daemon.control.address import short_address, socket_file
 from ingestd.mirror.sqlite import Observer, SqliteMirror, damage_named
 from tests.contract.mirror_deliverable import SINK
 from tests.support.daemon_process import environment, ingestd, running_daemon, write_configuration
-from tests.support.document_server import DocumentServer
 from tests.support.desired_entries import desire_all
+from tests.support.document_server import DocumentServer
 
 LOOKING = (
     ["status"], ["trace", "0.1"], ["why", "numbers"], ["rejected", "list"], ["rejected", "export"], ["drift"], ["check"],

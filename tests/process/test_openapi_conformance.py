@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.sample_workspace import create_sample_workspace
 from tests.support.postgres_databases import databases
+from tests.support.sample_workspace import create_sample_workspace
 from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService, workspaced
 
 ROOT = Path(__file__).parents[2]

@@ -164,7 +164,7 @@ class Daemon:
             emit=self._emit,
         )
 
-    def words(self) -> list[str]:
+    def description(self) -> list[str]:
         """Describe the state of the lanes and what every task waits for."""
         lanes = [str(report) for report in self.dispatcher.report()] if self.dispatcher is not None else []
         return [*lanes, *_waits(self._loop)]

@@ -106,6 +106,6 @@ class DirectReader:
         for name, version in self._read.items():
             if self._acknowledged.get(name) != version:
                 self._acknowledged[name] = version
-                self.connector.script.settled.append((name, version))
+                self.connector.script.acknowledged.append((name, version))
                 acknowledged += 1
         return acknowledged

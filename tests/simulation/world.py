@@ -479,7 +479,7 @@ class World:
     def _all_delivered(self) -> bool:
         for pipeline in self.pipelines:
             for name, content in pipeline.script.contents.items():
-                if (name, content.version) not in pipeline.script.settled:
+                if (name, content.version) not in pipeline.script.acknowledged:
                     return False
         return not self._commands_wait() and self._pending() == 0
 

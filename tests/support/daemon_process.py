@@ -56,7 +56,7 @@ class NumbersConnector(Connector):
     def partitions(self):
         self._bug("listing")
         if self.options.away:
-            raise SourceUnavailable("The numbers are out for lunch.")
+            raise SourceUnavailable("The numbers are unavailable.")
         if self.options.broken:
             raise SourceBroken("The numbers are not what they were. Check 'upto'.")
         return [Partition(name="numbers")]

@@ -26,7 +26,7 @@ _ICON = {"source": "DevIcon", "name": "python", "color": "#fff", "metadata": {"s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """``path`` and the texts of ``json`` and ``query`` have placeholders for ids of a `SampleWorkspace`; ``shape`` None: no bytes."""
+    """``path``, ``json`` and ``query`` have placeholders for ids of a `SampleWorkspace`; ``shape`` None: no bytes."""
 
     id: str
     method: str

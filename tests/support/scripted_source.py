@@ -46,7 +46,7 @@ class Script:
     deletes: Deletes = "keep"
     batch_rows: int = 2
     contents: dict[str, Content] = field(default_factory=dict)
-    settled: list[tuple[str, int]] = field(default_factory=list)
+    acknowledged: list[tuple[str, int]] = field(default_factory=list)
     readings: int = 0
     taken_away: dict[str, int] = field(default_factory=dict)
 
@@ -100,4 +100,4 @@ class ScriptedConnector(Connector):
             )
 
     def settled(self, partition: Partition, cursor: Cursor, settlement: Settlement) -> None:  # noqa: ARG002 - versions are enough
-        self.script.settled.append((partition.name, int(str(cursor["version"]))))
+        self.script.acknowledged.append((partition.name, int(str(cursor["version"]))))

@@ -41,21 +41,21 @@ class Simulation:
         """Return accepted requests a second after ``measured_from``; ``fixed``: a constant number in flight, without rules."""
         random_numbers = random.Random(self.seed)
         now, order = 0.0, 0
-        out: list[tuple[float, int, float]] = []
+        in_flight: list[tuple[float, int, float]] = []
         while now < seconds:
             limit = fixed if fixed is not None else self.concurrency.limit
             wait = 0.0 if fixed is not None else self.rate.wait_seconds(now)
-            if len(out) < limit and wait <= 0:
+            if len(in_flight) < limit and wait <= 0:
                 self.rate = self.rate.after_request(now)
                 order += 1
-                took = self.latency(len(out) + 1) * random_numbers.uniform(1 - self.jitter, 1 + self.jitter)
-                heapq.heappush(out, (now + took, order, now))
+                took = self.latency(len(in_flight) + 1) * random_numbers.uniform(1 - self.jitter, 1 + self.jitter)
+                heapq.heappush(in_flight, (now + took, order, now))
                 continue
-            ends = out[0][0] if out else float("inf")
-            now = min(ends, now + wait) if len(out) < limit else ends
+            ends = in_flight[0][0] if in_flight else float("inf")
+            now = min(ends, now + wait) if len(in_flight) < limit else ends
             if now == ends:
-                _, _, sent = heapq.heappop(out)
-                self._respond(sent, now, len(out) + 1, counted=now >= measured_from)
+                _, _, sent = heapq.heappop(in_flight)
+                self._respond(sent, now, len(in_flight) + 1, counted=now >= measured_from)
         return self.accepted / (seconds - measured_from)
 
     def _respond(self, sent: float, now: float, in_flight: int, *, counted: bool) -> None:

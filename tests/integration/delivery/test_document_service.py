@@ -91,7 +91,7 @@ async def test_a_key_of_dots_is_parked_when_only_a_path_could_name_it(server: Do
         running.desire(to, {"..": None, "good": ("2", "scalar")})
         assert await running.drained() == []
     assert server.values("Mass budget") == {"..": ("1", "scalar"), "good": ("2", "scalar")}
-    assert "can't be addressed in a URL" in running.mirror.parked[".."].reason
+    assert "can't be addressed in a URL" in running.mirror.rejected_entries[".."].reason
 
 
 async def test_an_existing_sink_is_read_once_and_only_the_difference_is_written(server: DocumentServer) -> None:
@@ -166,8 +166,8 @@ async def test_a_refused_entry_is_parked_and_its_neighbours_arrive(server: Docum
         running.desire(to, {"": ("1", "scalar")} | {f"P-{n}": ("1", "scalar") for n in range(30)})
         assert await running.drained() == []
     assert len(server.values("Mass budget")) == 30
-    assert list(running.mirror.parked) == [""]
-    assert "Invalid request" in running.mirror.parked[""].reason
+    assert list(running.mirror.rejected_entries) == [""]
+    assert "Invalid request" in running.mirror.rejected_entries[""].reason
     assert len(running.events_of(EntriesParked)) == 1
 
 

@@ -21,9 +21,9 @@ from ingestd.core.backoff import Backoff
 from ingestd.delivery.delivery_limits import DeliveryLimits
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.support.delivery_rig import rig, wake_callback
+from tests.support.desired_entries import desire_all
 from tests.support.document_server import Delay, DocumentServer, DropAfter, Fault, Garbage, Refuse, Truncate
 from tests.support.golden_texts import DELIVERY_TEXTS, check_delivery_text, logged, masked
-from tests.support.desired_entries import desire_all
 
 PATIENT = DeliveryLimits(
     retry=Backoff(base_seconds=3_600, cap_seconds=3_600),

@@ -25,10 +25,10 @@ from ingestd.telemetry.event import Event
 from tests.integration.delivery.test_operator_texts import MASS_BUDGET, PATIENT
 from tests.support.bulk_service import BulkService
 from tests.support.delivery_rig import FAST_LIMITS, Rig, rig, wake_callback
-from tests.support.document_server import Delay, DocumentServer, Refuse
-from tests.support.memory_mirror import Desired
-from tests.support.golden_texts import check_delivery_text, logged, masked
 from tests.support.desired_entries import desire_all
+from tests.support.document_server import Delay, DocumentServer, Refuse
+from tests.support.golden_texts import check_delivery_text, logged, masked
+from tests.support.memory_mirror import Desired
 
 THREE: dict[str, Desired] = {f"P-{n}": ("1.50", "scalar") for n in range(3)}
 PATIENTLY = Timeouts(connect_seconds=60, write_seconds=60, read_seconds=60, pool_seconds=60)

@@ -45,7 +45,7 @@ async def test_a_proxy_that_refuses_everything_only_delays(status: int, body: by
             assert await running.drained() == []
             # Now the sinks are known, and entries are written.
             proxy.refusals = 9
-    assert running.mirror.parked == {}
+    assert running.mirror.rejected_entries == {}
     for sink in sinks:
         (made,) = service.store.by_label(sink.name)
         held = {key: value for key, (value, _) in service.store.values(made).items()}

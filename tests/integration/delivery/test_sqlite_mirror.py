@@ -19,9 +19,9 @@ from ingestd.mirror.sqlite import SqliteMirror
 from tests.support.bulk_service import BulkService
 from tests.support.chaos_transport import ChaosTransport
 from tests.support.delivery_rig import FAST_LIMITS, rig
+from tests.support.desired_entries import desire_all
 from tests.support.document_server import DocumentServer, Store
 from tests.support.memory_mirror import Desired
-from tests.support.desired_entries import desire_all
 
 WORKSPACE = "0b6c5c4e-55a4-4c0e-9d5e-3f4f0a6a7b10"
 TO = SinkAddress(workspace=WORKSPACE, by="label", name="Mass budget")

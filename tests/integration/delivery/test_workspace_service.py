@@ -14,8 +14,8 @@ from ingestd.client.service import ServiceClient
 from ingestd.core.address import SinkAddress
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.support.delivery_rig import rig
-from tests.support.memory_mirror import Desired
 from tests.support.desired_entries import desire_all
+from tests.support.memory_mirror import Desired
 from workspaced.app import Application, running
 from workspaced.cli.database import in_transaction
 from workspaced.security.key_store import create_key

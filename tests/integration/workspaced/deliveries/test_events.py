@@ -11,8 +11,8 @@ import pytest
 from standardwebhooks.webhooks import Webhook
 
 from tests.integration.workspaced.deliveries.conftest import Rig, arrival
-from tests.support.json_schema import fits
 from tests.support.database_client import DatabaseClient
+from tests.support.json_schema import fits
 from tests.support.webhook_receiver import WebhookReceiver
 from workspaced.storage.factory import transact
 

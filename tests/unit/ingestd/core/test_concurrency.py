@@ -34,7 +34,7 @@ def one_by_one(in_flight: int) -> float:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_throughput_settles_within_a_tenth_of_the_best_fixed_number(latency: Callable[[int], float], seed: int) -> None:
     best = max(Simulation(latency=latency).run(seconds=5, fixed=number) for number in range(1, 41))
-    settled = Simulation(latency=latency, seed=seed, jitter=0.3).run(seconds=30, settled_at=12)
+    settled = Simulation(latency=latency, seed=seed, jitter=0.3).run(seconds=30, measured_from=12)
     assert settled >= 0.9 * best
 
 

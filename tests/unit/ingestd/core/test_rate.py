@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingestd.core.rate import Announced, Rate, parse_rate_limit
-from tests.support.simulated_service import Simulation, Told
+from tests.support.simulated_service import SimulatedResponse, Simulation
 
 
 def quick(in_flight: int) -> float:
@@ -29,7 +29,7 @@ class Bucket:
     def __post_init__(self) -> None:
         self.tokens = self.burst
 
-    def __call__(self, now: float) -> Told:
+    def __call__(self, now: float) -> SimulatedResponse:
         now = max(now, self.at)
         self.tokens = min(self.burst, self.tokens + (now - self.at) * self.per_second)
         self.at = now
@@ -38,7 +38,7 @@ class Bucket:
         announced = Announced(
             remaining=int(self.tokens), reset_seconds=1, quota=int(self.per_second * 60), window_seconds=60
         )
-        return Told(
+        return SimulatedResponse(
             refused=not allowed,
             retry_after_seconds=None if allowed else self.retry_after,
             announced=announced if self.announces else None,
@@ -54,13 +54,13 @@ class Window:
     number: int = -1
     count: int = 0
 
-    def __call__(self, now: float) -> Told:
+    def __call__(self, now: float) -> SimulatedResponse:
         if (number := int(now / self.seconds)) != self.number:
             self.number, self.count = number, 0
         self.count += 1
         if self.count <= self.quota:
-            return Told()
-        return Told(refused=True, retry_after_seconds=(number + 1) * self.seconds - now)
+            return SimulatedResponse()
+        return SimulatedResponse(refused=True, retry_after_seconds=(number + 1) * self.seconds - now)
 
 
 @pytest.mark.parametrize(
@@ -76,16 +76,16 @@ class Window:
     ids=["bucket", "bucket without Retry-After", "announced", "window", "long window", "two a second"],
 )
 def test_less_than_a_twentieth_is_refused_once_settled_and_most_of_the_rate_is_used(
-    service: Callable[[], Callable[[float], Told]], per_second: float
+    service: Callable[[], Callable[[float], SimulatedResponse]], per_second: float
 ) -> None:
-    simulation = Simulation(latency=quick, judge=service())
-    reached = simulation.run(seconds=90, settled_at=30)
+    simulation = Simulation(latency=quick, classify=service())
+    reached = simulation.run(seconds=90, measured_from=30)
     assert simulation.refused / (simulation.refused + simulation.accepted) < 0.05
     assert reached >= 0.7 * per_second
 
 
 def test_a_service_that_announces_its_limit_refuses_nothing() -> None:
-    simulation = Simulation(latency=quick, judge=Bucket(per_second=20, burst=200, announces=True))
+    simulation = Simulation(latency=quick, classify=Bucket(per_second=20, burst=200, announces=True))
     assert simulation.run(seconds=60) >= 20
     assert simulation.refused == 0
 

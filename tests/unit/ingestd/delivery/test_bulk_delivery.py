@@ -81,12 +81,12 @@ async def test_a_refused_batch_is_sifted_by_the_services_own_results() -> None:
         running.desire(to, entries(1000))
         assert await running.drained() == []
     assert len(held(service)) == 901
-    assert len(running.mirror.parked) == 100
-    assert running.mirror.parked["K-00007"].reason == "The service refuses it (400): This key is bad."
+    assert len(running.mirror.rejected_entries) == 100
+    assert running.mirror.rejected_entries["K-00007"].reason == "The service refuses it (400): This key is bad."
     assert len(masses(service)) == 2
     assert masses(service)[1].url.query == b"partial=true"
     (event,) = running.events_of(EntriesParked)
-    assert isinstance(told, EntriesParked)
+    assert isinstance(event, EntriesParked)
     assert event.entries == 100
 
 
@@ -100,8 +100,8 @@ async def test_a_refused_batch_is_halved_where_no_results_by_item_are_offered() 
         running.desire(to, entries(1000))
         assert await running.drained() == []
     assert len(held(service)) == 999
-    assert set(running.mirror.parked) == {"K-00003", "K-00600"}
-    assert "Validation failed" in running.mirror.parked["K-00003"].reason
+    assert set(running.mirror.rejected_entries) == {"K-00003", "K-00600"}
+    assert "Validation failed" in running.mirror.rejected_entries["K-00003"].reason
     assert len(masses(service)) < 50
 
 
@@ -120,7 +120,7 @@ async def test_a_batch_that_is_too_large_is_halved_and_the_lane_remembers() -> N
         # What was learned holds: the second load meets no 413.
         assert all(len(request.content) <= 10_000 for request in masses(service)[refused:])
     assert len(held(service)) == 1001
-    assert running.mirror.parked == {}
+    assert running.mirror.rejected_entries == {}
     assert running.events_of(BatchNarrowed)
 
 
@@ -134,7 +134,7 @@ async def test_an_entry_that_is_too_large_alone_is_parked() -> None:
         running.desire(to, {"huge": ("x" * 2000, "text"), "small": ("1", "scalar")})
         assert await running.drained() == []
     assert set(held(service)) == {"first", "small"}
-    assert "(413)" in running.mirror.parked["huge"].reason
+    assert "(413)" in running.mirror.rejected_entries["huge"].reason
 
 
 async def test_a_sink_whose_first_entries_hold_a_bad_one_is_created_all_the_same() -> None:
@@ -144,7 +144,7 @@ async def test_a_sink_whose_first_entries_hold_a_bad_one_is_created_all_the_same
         running.desire(address(service), entries(10))
         assert await running.drained() == []
     assert len(held(service)) == 9
-    assert set(running.mirror.parked) == {"K-00003"}
+    assert set(running.mirror.rejected_entries) == {"K-00003"}
 
 
 async def test_a_value_that_goes_back_is_written_back_though_the_service_replays_answers() -> None:
@@ -220,7 +220,7 @@ async def test_bulk_that_is_no_longer_announced_falls_back_to_the_single_form_an
         running.desire(to, entries(20))
         assert await running.drained() == []
     assert len(held(service)) == 21
-    assert running.mirror.parked == {}
+    assert running.mirror.rejected_entries == {}
 
 
 async def test_bulk_that_is_announced_later_is_taken_up() -> None:
@@ -249,7 +249,7 @@ async def test_a_limit_that_was_lowered_is_learned_from_the_refusal() -> None:
         running.desire(to, entries(1000))
         assert await running.drained() == []
     assert len(held(service)) == 1001
-    assert running.mirror.parked == {}
+    assert running.mirror.rejected_entries == {}
     assert [len(json.loads(request.content)) for request in masses(service)] == [1000] + [100] * 10
 
 
@@ -320,7 +320,7 @@ async def test_chaos_ends_exact(seed: int, bulk: bool) -> None:
         # Whoever reads the truncated bodies and lost answers must not have taken one of them for a success.
         assert chaos.met.total() > 0
     assert held(service) == {key: value for key, value in wanted.items() if value and not key.startswith("bad")}
-    assert set(running.mirror.parked) == {f"bad-{turn}" for turn in range(4)}
+    assert set(running.mirror.rejected_entries) == {f"bad-{turn}" for turn in range(4)}
 
 
 async def test_an_idle_lane_gathers_what_comes_where_that_is_configured() -> None:

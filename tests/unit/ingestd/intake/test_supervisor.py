@@ -238,10 +238,10 @@ async def test_settled_partitions_are_acknowledged_when_delivery_says_so(
         claim = await mirror.delivery.claim(sink, max_items=10, max_bytes=1000)
         assert claim is not None
         await mirror.delivery.settle(claim)
-        assert script.settled == []
+        assert script.acknowledged == []
         supervisor.settled(SINK)
         await heard.next(PartitionSettled)
-        assert script.settled == [("a", 1)]
+        assert script.acknowledged == [("a", 1)]
 
 
 @pytest.mark.parametrize("where", ["entering the watch", "listing", "waiting"])

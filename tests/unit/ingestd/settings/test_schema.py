@@ -8,8 +8,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from ingestd.settings.schema import DIALECT, configuration_schema, schema_text
-from tests.support.sample_connectors import CONNECTORS, GOOD, with_source
 from tests.support.json_schema import fits
+from tests.support.sample_connectors import CONNECTORS, GOOD, with_source
 
 
 def accepted(text: str) -> bool:
