@@ -184,7 +184,7 @@ class DriftSuite:
         await stage.check(lane, *rows(a="1", b="1"))
         assert stage.found() == []
 
-    async def test_rejections_are_paged(self, stage: DriftStage) -> None:
+    async def test_findings_are_paged(self, stage: DriftStage) -> None:
         lane = stage.desire(scalars(a="1"))
         await stage.deliver(lane)
         await stage.check(lane, *rows(a="1", k1="1", k2="1", k3="1"))

@@ -37,11 +37,11 @@ _FIELDS = st.one_of(st.just("*"), st.lists(_ITEMS, min_size=1, max_size=2).map("
         ("  0   2 * * 0  ", "0 2 * * sun"),
     ],
 )
-def test_weekdays_are_named_and_all_else_stays(text: str, normal: str) -> None:
+def test_weekdays_are_replaced_by_names_and_the_rest_is_unchanged(text: str, normal: str) -> None:
     assert normal_cron(text) == normal
 
 
-def test_the_scheduler_means_the_days_that_cron_means() -> None:
+def test_the_scheduler_uses_the_weekdays_of_cron() -> None:
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp()
     for number, weekday in enumerate(["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"]):
         due = next_run(Cron(expression=normal_cron(f"0 2 * * {number}"), timezone="UTC"), after=noon)
@@ -80,7 +80,7 @@ def test_a_mistake_names_its_field(text: str, position: int, words: str) -> None
 
 
 @given(st.lists(_FIELDS, min_size=5, max_size=5).map(" ".join))
-def test_whatever_passes_can_be_scheduled(text: str) -> None:
+def test_every_accepted_expression_can_be_scheduled(text: str) -> None:
     try:
         normal = normal_cron(text)
     except CronError:
