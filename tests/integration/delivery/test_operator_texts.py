@@ -1,6 +1,6 @@
-"""What an operator reads while something is wrong: `ingestd status` and the log, in each situation as it really comes about.
+"""Texts for an operator during a failure: `ingestd status` and the log, in each situation.
 
-The texts are in ``tests/golden/delivery``; times, ports and ids are masked. Each says what is wrong, since when, what waits, and
+The texts are in ``tests/golden/delivery``; times, ports and ids are masked. Each has the problem, its start, what waits, and
 what to do.
 """
 
@@ -36,7 +36,7 @@ OTHER_KEY = b'{"id":"1","key":"another","value":"1","dataType":"scalar","entries
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """``prepare`` arranges the service; ``fault`` is done to every request that ``when`` names."""
+    """``prepare`` sets up the service; ``fault`` is applied to every request for which ``when`` holds."""
 
     fault: Fault | None = None
     when: Callable[[str], bool] = lambda _: True
@@ -66,7 +66,7 @@ def _by(by: str, name: str) -> SinkAddress:
 
 
 OF_LIMITS = {"takes-no-connection", "does-not-read", "connections-busy", "entry-refused", "request-too-large"}
-"""They stand in `test_operator_texts_of_limits`."""
+"""Situations that `test_operator_texts_of_limits` covers."""
 
 SITUATIONS = {
     "nothing-listens": Situation(url=lambda _: "http://127.0.0.1:1"),
@@ -100,8 +100,8 @@ SITUATIONS = {
 }
 
 
-async def told(situation: Situation, folder: Path) -> str:
-    """Status line and log once the lane has come to stand."""
+async def texts_of(situation: Situation, folder: Path) -> str:
+    """Return status line and log when the lane is blocked."""
     mirror = SqliteMirror.open(folder / "ingestd.db")
     try:
         with DocumentServer() as server:
@@ -123,15 +123,15 @@ async def told(situation: Situation, folder: Path) -> str:
                     while (await asyncio.to_thread(mirror.status.sinks))[0].trouble is None:
                         pass
                 (sink,) = mirror.status.sinks()
-                told = [event for event in running.events if event.level in {"warning", "error"}]
+                reported = [event for event in running.events if event.level in {"warning", "error"}]
     finally:
         mirror.close()
-    return masked("\n".join([sink_line(sink), *map(logged, told)])) + "\n"
+    return masked("\n".join([sink_line(sink), *map(logged, reported)])) + "\n"
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
-async def test_status_and_log_say_what_is_wrong_and_what_to_do(name: str, tmp_path: Path) -> None:
-    text = await told(SITUATIONS[name], tmp_path)
+async def test_status_and_log_describe_the_problem_and_the_next_step(name: str, tmp_path: Path) -> None:
+    text = await texts_of(SITUATIONS[name], tmp_path)
     check_delivery_text(name, text)
     assert "since TIME" in text
     assert "3 pending" in text
@@ -139,7 +139,7 @@ async def test_status_and_log_say_what_is_wrong_and_what_to_do(name: str, tmp_pa
     assert "key=1" not in text
 
 
-async def test_a_deleted_sink_stops_its_lane_where_that_is_configured(tmp_path: Path) -> None:
+async def test_a_deleted_sink_stops_its_lane_if_configured(tmp_path: Path) -> None:
     stops = dataclasses.replace(PATIENT, missing_sink="stop")
     mirror = SqliteMirror.open(tmp_path / "ingestd.db")
     to = MASS_BUDGET
