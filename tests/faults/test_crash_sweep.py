@@ -1,7 +1,7 @@
-"""A run dies before each of its SQLite statements and after each commit in turn; the next start ends as an undisturbed run.
+"""A run dies before each of its SQLite statements and after each commit; the next run ends as an undisturbed one.
 
-Files with repeated keys across batches, files that come again with other content, unreadable and unaddressable records, an
-archive; the reading, the sending and the acknowledging all run over the connections that die.
+The scenario has files with repeated keys across batches, files with changed content, unreadable and unaddressable records, and
+an archive. Reading, sending and acknowledging all use the crashing connections.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ RUN_AGAIN = Drop(name="run.ndjson", text='{"part":"P-3","mass":7.00}\nno JSON\n'
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """In memory where the system offers that: a thousand lives would otherwise wait for a disk a thousand times."""
+    """Return a folder in memory if the system supports it: a thousand runs would otherwise wait for a disk."""
     memory = Path("/dev/shm")
     if not os.access(memory, os.W_OK):
         yield tmp_path
@@ -62,8 +62,8 @@ def workspaced(folder: Path) -> Iterator[RecordedWorkspaced]:
         yield service
 
 
-def die_and_go_on(scenario: CrashScenario, crash_point: CrashPoint) -> None:
-    """Live until the crash_point blows, and go on with connections that live."""
+def crash_and_finish(scenario: CrashScenario, crash_point: CrashPoint) -> None:
+    """Run until the crash point, then finish with ordinary connections."""
     factory = crashing(crash_point)
     scenario.service.forget_requests()
     try:
@@ -86,7 +86,7 @@ def _died(error: BaseException) -> bool:
 
 
 def sweep(folder: Path, service: Service, *steps: tuple[Drop, ...], deletes: Deletes = "keep") -> int:
-    """Every crash point, and the undisturbed run as the last; how many points that one has."""
+    """Run every crash point, and the undisturbed run last; return the number of points of that run."""
     workspace = service.workspace("Sweep")
     for at in range(1, MOST_POINTS):
         crash_point = CrashPoint(at)
@@ -99,7 +99,7 @@ def sweep(folder: Path, service: Service, *steps: tuple[Drop, ...], deletes: Del
             deletes=deletes,
         )
         try:
-            die_and_go_on(scenario, crash_point)
+            crash_and_finish(scenario, crash_point)
         except BaseException as error:
             error.add_note(f"died at point {at}: {crash_point.statement.strip()[:200]}")
             raise
@@ -110,18 +110,22 @@ def sweep(folder: Path, service: Service, *steps: tuple[Drop, ...], deletes: Del
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_crash_at_any_point_ends_exact_in_the_single_form(folder: Path, document: DocumentServer) -> None:
+def test_a_crash_at_any_point_ends_in_the_exact_state_with_single_requests(
+    folder: Path, document: DocumentServer
+) -> None:
     assert sweep(folder, document, (MASS, RUN, BAD), (MASS_AGAIN, RUN_AGAIN)) > 200
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_crash_at_any_point_ends_exact_in_bulk_with_removals(folder: Path, workspaced: RecordedWorkspaced) -> None:
+def test_a_crash_at_any_point_ends_in_the_exact_state_with_bulk_and_removals(
+    folder: Path, workspaced: RecordedWorkspaced
+) -> None:
     assert sweep(folder, workspaced, (MASS, BAD), (MASS_SHORT,), deletes="remove") > 150
 
 
-def test_a_connection_that_died_executes_nothing_more(tmp_path: Path) -> None:
-    """The sweep proves something only if death is final, over all connections of the process."""
+def test_a_crashed_connection_executes_nothing(tmp_path: Path) -> None:
+    """The sweep requires that a crash is final for all connections of the process."""
     crash_point = CrashPoint(4)
     factory = crashing(crash_point)
     first, second = (sqlite3.connect(tmp_path / "a.db", isolation_level=None, factory=factory) for _ in range(2))

@@ -31,7 +31,7 @@ def sweep(how: str, drop: Path, archive: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Iterator[Path]:
-    """A folder on another file system than ``tmp_path``."""
+    """Return a folder on another file system than ``tmp_path``."""
     memory = Path("/dev/shm")
     if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip("this machine has no second file system at /dev/shm")
@@ -49,7 +49,7 @@ def assert_archived_once(lives: list[dict[str, Any]]) -> None:
         assert found == wanted, f"operation {number}"
 
 
-def test_a_file_is_archived_once_whatever_operation_was_the_last(tmp_path: Path) -> None:
+def test_a_file_is_archived_once_after_a_crash_at_any_operation(tmp_path: Path) -> None:
     lives = sweep("archive", tmp_path / "drop", tmp_path / "done")
     assert len(lives) > 4
     assert_archived_once(lives)
@@ -58,13 +58,13 @@ def test_a_file_is_archived_once_whatever_operation_was_the_last(tmp_path: Path)
         assert [*here.values(), *there.values()].count(TEXT) == 1, "one rename: never twice, never nowhere"
 
 
-def test_a_file_is_archived_once_on_another_file_system_too(tmp_path: Path, elsewhere: Path) -> None:
+def test_a_file_is_archived_once_on_another_file_system(tmp_path: Path, elsewhere: Path) -> None:
     lives = sweep("archive", tmp_path / "drop", elsewhere / "done")
     assert len(lives) > 8
     assert_archived_once(lives)
 
 
-def test_a_file_is_deleted_whatever_operation_was_the_last(tmp_path: Path) -> None:
+def test_a_file_is_deleted_after_a_crash_at_any_operation(tmp_path: Path) -> None:
     lives = sweep("delete", tmp_path / "drop", tmp_path / "done")
     assert len(lives) > 1
     for life in lives:
@@ -74,7 +74,7 @@ def test_a_file_is_deleted_whatever_operation_was_the_last(tmp_path: Path) -> No
 ROWS = "rejected/sub/a.csv.rejected.csv"
 
 
-def assert_put_away_once(lives: list[dict[str, Any]]) -> None:
+def assert_archived_with_receipt_once(lives: list[dict[str, Any]]) -> None:
     for number, life in enumerate(lives, start=1):
         here, there = life["between"]
         assert TEXT in [*here.values(), *there.values()], f"operation {number}: the file was nowhere"
@@ -100,20 +100,20 @@ def receipt_of(files: dict[str, str]) -> dict[str, Any]:
     return reported
 
 
-def test_receipt_and_rejected_rows_are_there_once_whatever_operation_was_the_last(tmp_path: Path) -> None:
+def test_receipt_and_rejected_rows_exist_once_after_a_crash_at_any_operation(tmp_path: Path) -> None:
     lives = sweep("with-receipt", tmp_path / "drop", tmp_path / "done")
     assert len(lives) > 15
-    assert_put_away_once(lives)
+    assert_archived_with_receipt_once(lives)
 
 
-def test_receipt_and_rejected_rows_are_there_once_on_another_file_system_too(tmp_path: Path, elsewhere: Path) -> None:
+def test_receipt_and_rejected_rows_exist_once_on_another_file_system(tmp_path: Path, elsewhere: Path) -> None:
     lives = sweep("with-receipt", tmp_path / "drop", elsewhere / "done")
     assert len(lives) > 18
-    assert_put_away_once(lives)
+    assert_archived_with_receipt_once(lives)
 
 
 @pytest.mark.parametrize("where", ["here", "elsewhere"])
-def test_an_unreadable_file_is_never_put_aside_without_its_reason(where: str, tmp_path: Path, elsewhere: Path) -> None:
+def test_an_unreadable_file_is_never_moved_without_its_reason(where: str, tmp_path: Path, elsewhere: Path) -> None:
     lives = sweep("unreadable", tmp_path / "drop", (tmp_path if where == "here" else elsewhere) / "done")
     assert len(lives) > 8
     for number, life in enumerate(lives, start=1):

@@ -1,4 +1,4 @@
-"""A process dies at every statement of a retry, a check, a repair; done once more by the next one, the end is exact."""
+"""A process dies at every statement of a retry, a check, a repair; the next process ends in the exact state."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EVERYTHING = Selection()
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six entries, two of them refused, the others delivered."""
+    """Return a state file with six entries: two rejected, the others delivered."""
     path = tmp_path_factory.mktemp("template") / "state.db"
     mirror = SqliteMirror.open(path)
     desire_all(mirror, SINK, WANTED)
@@ -51,7 +51,7 @@ async def refuse(mirror: SqliteMirror) -> None:
 
 
 async def work(mirror: SqliteMirror) -> None:
-    """What an operator asks for: refused entries again, and changes of other programs undone."""
+    """Retry rejected entries, and undo changes of other programs."""
     check = await mirror.drift.begin_check(1)
     rows = [(key, value, "scalar") for key, value in MEDDLED.items()]
     schema = {"key": pl.String, "value": pl.String, "data_type": pl.String}
@@ -77,7 +77,7 @@ async def read_the_source(mirror: SqliteMirror) -> None:
 
 
 async def check_in_doubt(mirror: SqliteMirror) -> None:
-    """A check of a sink after its source was read. The state file is not the newest."""
+    """Check a sink after its source was read. The state file is not the newest."""
     await read_the_source(mirror)
     check = await mirror.drift.begin_check(1)
     rows = [(key, value, "scalar") for key, value in MEDDLED.items()]
@@ -89,7 +89,7 @@ async def check_in_doubt(mirror: SqliteMirror) -> None:
 def die_at(
     template: Path, place: Path, point: int, work: Callable[[SqliteMirror], Coroutine[Any, Any, None]]
 ) -> CrashPoint:
-    """Do ``work`` until the crash_point blows. A new process finds the state in ``place``."""
+    """Do ``work`` until the crash point. The state that a new process would find is in ``place``."""
     life = place.parents[1] / "state.db"
     life.parent.mkdir()
     shutil.copyfile(template, life)
@@ -112,7 +112,7 @@ def die_at(
 
 
 @pytest.mark.parametrize("page", [1, 5_000])
-def test_whatever_statement_is_the_last_the_next_process_ends_exact(
+def test_after_a_crash_at_any_statement_the_next_process_ends_in_the_exact_state(
     template: Path, tmp_path: Path, page: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ingestd.mirror.sqlite.drift_store._PAGE", page)
@@ -137,9 +137,9 @@ def test_whatever_statement_is_the_last_the_next_process_ends_exact(
 
 
 @pytest.fixture(scope="module")
-def doubted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six entries, all delivered, in a state file that is older than what was sent."""
-    path = tmp_path_factory.mktemp("doubted") / "state.db"
+def older_state_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a state file that is older than what was sent, with six delivered entries."""
+    path = tmp_path_factory.mktemp("older_state_file") / "state.db"
     mirror = SqliteMirror.open(path)
     mirror.intake.activate(["desires"])
     desire_all(mirror, SINK, WANTED)
@@ -153,17 +153,17 @@ def doubted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_whatever_statement_is_the_last_the_next_process_ends_a_doubt(
-    doubted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_after_a_crash_at_any_statement_the_next_process_resolves_the_doubt(
+    older_state_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ingestd.mirror.sqlite.drift_store._PAGE", 1)
-    # Opening the file and reading the source have sweeps of their own.
-    first = point = die_at(doubted, tmp_path / "0" / "disk" / "state.db", 1_000_000, read_the_source).count
+    # Opening the file and reading the source have their own sweeps.
+    first = point = die_at(older_state_file, tmp_path / "0" / "disk" / "state.db", 1_000_000, read_the_source).count
     reached = True
     while reached:
         point += 1
         place = tmp_path / str(point) / "disk" / "state.db"
-        crash_point = die_at(doubted, place, point, check_in_doubt)
+        crash_point = die_at(older_state_file, place, point, check_in_doubt)
         reached = crash_point.reached
         mirror = SqliteMirror.open(place)
         service = dict(MEDDLED)

@@ -1,4 +1,4 @@
-"""A process dies at every statement of a reading that no longer meets rejected records; when they come back, none is lost."""
+"""A process dies at every statement of a reading that removes rejected records; when they return, none is lost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read(mirror: SqliteMirror, script: Script) -> None:
 
 
 def die_at(template: Path, place: Path, point: int, script: Script) -> CrashPoint:
-    """Read until the crash_point blows; what a new process would find is at ``place``."""
+    """Read until the crash point; the state that a new process would find is in ``place``."""
     life = place.parents[1] / "state.db"
     life.parent.mkdir()
     shutil.copyfile(template, life)
@@ -51,9 +51,7 @@ def die_at(template: Path, place: Path, point: int, script: Script) -> CrashPoin
     return crash_point
 
 
-def test_records_that_come_back_after_a_crash_are_rejected_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_records_that_return_after_a_crash_are_rejected_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ingestd.mirror.sqlite.intake_store._PAGE", 1)
     template = tmp_path / "template.db"
     script = Script(deletes="remove")

@@ -1,4 +1,4 @@
-"""What SQLite does for every statement of the service: no scan, no sorting and no loose search of what grows."""
+"""SQLite's plan of every statement of the service: no scan, no sorting and no loose search of growing tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 _BOUNDED_SCAN = re.compile(
     r"SCAN (CONSTANT ROW|staged_change|requested|walked|up|down|(count|size) VIRTUAL TABLE INDEX 0:)$"
 )
-# A search that names an owner only, or an instant only, finds everything that the owner has or that is older. Secrets of a
+# A search by owner only, or by time only, finds all rows of the owner or all older rows. A webhook has at most five secrets.
 # webhook are five at the most.
 _LOOSE = re.compile(
     r"USING (?:COVERING )?INDEX (?!webhook_secret)\w+ \((?:(?:sink|<expr>|webhook|workspace|workspace_id|principal)=\?"
@@ -100,15 +100,15 @@ ALLOWED: Final[Mapping[str, str]] = {
     "resources/workspaces/queries.sql:all_workspaces": _OPERATOR,
     "resources/workspaces/queries.sql:attachment_ids": _OWN_SIZE,
     "resources/workspaces/queries.sql:block_ids": _OWN_SIZE,
-    "resources/workspaces/queries.sql:due": "a job asks it for the workspaces whose time is over",
+    "resources/workspaces/queries.sql:due": "a job reads the expired workspaces",
     "resources/workspaces/queries.sql:list_workspaces": _OWN_SIZE,
     "resources/workspaces/queries.sql:purge_workspace": _CHECK,
 }
-"""Statements that pass over more than a few rows, and why they may."""
+"""Statements that may read more than a few rows, with the reason."""
 
 
 def statements() -> Iterator[tuple[str, str]]:
-    """Name and text of every statement that SQLite plans; an INSERT of given rows has nothing to plan."""
+    """Return name and text of every statement that SQLite plans; an INSERT of given rows has no plan."""
     for file in sorted(_ROOT.rglob("*.sql")):
         if "migrations" in file.parts or file.name.endswith(".postgres.sql"):
             continue
@@ -126,8 +126,8 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Conne
         yield connection
 
 
-def passes_over_more(database: sqlite3.Connection, statement: str) -> list[str]:
-    """The steps of the plan whose work grows with what is stored."""
+def growing_steps(database: sqlite3.Connection, statement: str) -> list[str]:
+    """Return the steps of the plan with work that grows with the stored data."""
     values = dict.fromkeys(_PARAMETER.findall(statement))
     plan = [str(row[3]) for row in database.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
     loose_is_cut = "LIMIT" in statement
@@ -141,12 +141,12 @@ def passes_over_more(database: sqlite3.Connection, statement: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("name", "statement"), [pytest.param(*one, id=one[0]) for one in statements()])
-def test_no_statement_passes_over_what_grows(database: sqlite3.Connection, name: str, statement: str) -> None:
-    found = passes_over_more(database, statement)
+def test_no_statement_scans_growing_tables(database: sqlite3.Connection, name: str, statement: str) -> None:
+    found = growing_steps(database, statement)
     assert bool(found) == (name in ALLOWED), found or "It is allowed what it does not do."
 
 
-def test_what_is_allowed_is_a_statement() -> None:
+def test_every_exception_is_an_existing_statement() -> None:
     assert ALLOWED.keys() <= {name for name, _ in statements()}
 
 
@@ -161,5 +161,5 @@ def test_what_is_allowed_is_a_statement() -> None:
         "DELETE FROM data_sink_entry WHERE sink = :sink",
     ],
 )
-def test_what_would_pass_over_everything_is_seen(database: sqlite3.Connection, statement: str) -> None:
-    assert passes_over_more(database, statement)
+def test_a_full_scan_is_detected(database: sqlite3.Connection, statement: str) -> None:
+    assert growing_steps(database, statement)

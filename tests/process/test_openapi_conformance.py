@@ -20,12 +20,12 @@ from tests.support.workspaced_process import DEADLINE_SECONDS, WorkspaceService,
 ROOT = Path(__file__).parents[2]
 CONFIGURATION = ROOT / "tests" / "support" / "conformance" / "schemathesis.toml"
 EXAMPLES = 6
-TIMEOUT_SECONDS = 570  # it takes a minute, but not on a machine that others use
+TIMEOUT_SECONDS = 570  # it takes a minute on an idle machine
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
-    """The environment that makes the service use it."""
+    """Return the environment that makes the service use it."""
     if request.param == "sqlite":
         yield {}
         return
@@ -68,7 +68,7 @@ def test_no_generated_request_gets_a_failure_or_an_undocumented_response(
 
 
 async def _world(url: str, key: str) -> dict[str, str]:
-    """One of each, as the hooks take it."""
+    """Return one resource of each kind, as the hooks need it."""
     headers = {"x-api-key": key, "ClientId": "tests"}
     async with httpx.AsyncClient(base_url=url, headers=headers, timeout=DEADLINE_SECONDS) as http:
         made = await create_sample_workspace(http, tried=True)

@@ -1,4 +1,4 @@
-"""Entries that an earlier state file, pipeline or mapping wrote: the sink ends equal to the source, and `drift` says so."""
+"""Entries of an earlier state file, pipeline or mapping: the sink becomes equal to the source, and `drift` reports it."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_rows_that_vanish_while_the_state_file_is_lost_are_removed(tmp_path: Pat
     assert folder.drift() == (0, "Budget in Bench: 2 entries, as delivered.\n")
 
 
-def test_rows_that_vanish_while_all_that_is_known_is_lost_are_listed_and_removed_where_that_is_configured(
+def test_rows_that_vanish_while_all_state_is_lost_are_listed_and_removed_if_configured(
     tmp_path: Path, service: OtherProgram
 ) -> None:
     folder = OneFile(tmp_path, service)
@@ -119,7 +119,7 @@ def test_nothing_is_removed_with_unexplained_keep_nor_with_deletes_keep(tmp_path
         assert "2 that no source explains" in folder.drift()[1]
 
 
-def test_nothing_is_removed_while_a_pipeline_of_the_sink_is_away_or_a_row_is_rejected(
+def test_nothing_is_removed_while_a_pipeline_of_the_sink_is_unavailable_or_a_row_is_rejected(
     tmp_path: Path, service: OtherProgram
 ) -> None:
     folder = OneFile(tmp_path, service)
@@ -147,7 +147,7 @@ def test_nothing_is_removed_while_a_pipeline_of_the_sink_is_away_or_a_row_is_rej
     assert service.values() == {"00417.mass": "0.10", "X.mass": "1"}
 
 
-def test_entries_written_with_another_key_are_never_treated_as_ours(tmp_path: Path, service: OtherProgram) -> None:
+def test_entries_written_with_another_key_are_never_removed(tmp_path: Path, service: OtherProgram) -> None:
     folder = OneFile(tmp_path, service)
     folder.save(BUDGET)
     folder.sync()
@@ -161,7 +161,7 @@ def test_entries_written_with_another_key_are_never_treated_as_ours(tmp_path: Pa
     assert "2 that no source explains" in folder.drift()[1]
 
 
-def test_the_running_daemon_removes_what_the_lost_state_file_knew(tmp_path: Path, service: OtherProgram) -> None:
+def test_the_running_daemon_removes_entries_of_the_lost_state_file(tmp_path: Path, service: OtherProgram) -> None:
     folder = OneFile(tmp_path, service)
     folder.save(BUDGET)
     folder.sync()
@@ -185,9 +185,7 @@ def test_a_renamed_pipeline_removes_the_rows_that_vanish(tmp_path: Path, service
     assert folder.drift() == (0, "Budget in Bench: 2 entries, as delivered.\n")
 
 
-def test_entries_of_a_pipeline_that_was_taken_out_are_listed_with_its_name(
-    tmp_path: Path, service: OtherProgram
-) -> None:
+def test_entries_of_a_removed_pipeline_are_listed_with_its_name(tmp_path: Path, service: OtherProgram) -> None:
     folder = OneFile(tmp_path, service)
     folder.save(BUDGET)
     folder.sync()
@@ -203,7 +201,7 @@ def test_entries_of_a_pipeline_that_was_taken_out_are_listed_with_its_name(
     )
 
 
-def test_a_changed_key_template_leaves_no_key_of_the_former_one(tmp_path: Path, service: OtherProgram) -> None:
+def test_a_changed_key_template_removes_all_previous_keys(tmp_path: Path, service: OtherProgram) -> None:
     folder = OneFile(tmp_path, service)
     folder.save(BUDGET)
     folder.sync()
@@ -213,9 +211,7 @@ def test_a_changed_key_template_leaves_no_key_of_the_former_one(tmp_path: Path, 
     assert folder.drift() == (0, "Budget in Bench: 3 entries, as delivered.\n")
 
 
-def test_another_file_in_the_same_pipeline_leaves_no_row_of_the_former_one(
-    tmp_path: Path, service: OtherProgram
-) -> None:
+def test_another_file_in_the_same_pipeline_removes_all_previous_rows(tmp_path: Path, service: OtherProgram) -> None:
     folder = OneFile(tmp_path, service)
     folder.save(BUDGET)
     folder.sync()
@@ -226,7 +222,7 @@ def test_another_file_in_the_same_pipeline_leaves_no_row_of_the_former_one(
 
 
 def backed_up(folder: OneFile) -> Path:
-    """A copy of the state file as it is, made the way that SQLite offers."""
+    """Return a backup of the state file, made with SQLite's backup function."""
     copy = folder.path / "backup.db"
     with closing(sqlite3.connect(folder.state)) as source, closing(sqlite3.connect(copy)) as target:
         source.backup(target)
@@ -239,7 +235,7 @@ def restore(folder: OneFile, copy: Path) -> None:
     shutil.copyfile(copy, folder.state)
 
 
-def test_values_that_changed_and_changed_back_after_a_backup_are_repaired_once_it_is_restored(
+def test_values_that_changed_twice_after_a_backup_are_repaired_once_it_is_restored(
     tmp_path: Path, service: OtherProgram
 ) -> None:
     folder = OneFile(tmp_path, service)
@@ -259,7 +255,7 @@ def test_values_that_changed_and_changed_back_after_a_backup_are_repaired_once_i
     assert "older copy" not in folder.here("sync").stderr, "once is enough"
 
 
-def test_a_restored_state_is_shown_until_its_sinks_are_repaired(tmp_path: Path, service: OtherProgram) -> None:
+def test_a_restored_state_file_is_reported_until_its_sinks_are_repaired(tmp_path: Path, service: OtherProgram) -> None:
     folder = OneFile(tmp_path, service)
     folder.save(BUDGET)
     folder.sync()
@@ -280,7 +276,7 @@ def test_a_restored_state_is_shown_until_its_sinks_are_repaired(tmp_path: Path, 
     assert "replaced by an older copy" not in folder.here("status").stdout
 
 
-def test_a_state_file_that_is_the_newest_costs_no_reading_back(tmp_path: Path, service: OtherProgram) -> None:
+def test_the_newest_state_file_causes_no_reading_back(tmp_path: Path, service: OtherProgram) -> None:
     folder = OneFile(tmp_path, service)
     folder.save(BUDGET)
     folder.sync()

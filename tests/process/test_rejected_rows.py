@@ -84,7 +84,7 @@ def test_of_a_thousand_rows_three_are_rejected_two_corrected_and_one_rejected_ag
     assert "The row was resubmitted without a change: " in listed.stdout
 
 
-def test_a_file_that_can_t_be_read_is_put_aside_and_its_name_is_free(tmp_path: Path, server: DocumentServer) -> None:
+def test_an_unreadable_file_is_moved_and_its_name_can_be_used_again(tmp_path: Path, server: DocumentServer) -> None:
     config = configure(tmp_path, server.url)
     with running_daemon(tmp_path, "run", "-c", str(config)) as (daemon, manager):
         manager.wait_for("READY", "1")
