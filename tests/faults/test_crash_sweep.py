@@ -118,9 +118,7 @@ def test_a_crash_at_any_point_ends_in_the_exact_state_with_single_requests(
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_crash_at_any_point_ends_in_the_exact_state_with_bulk_and_removals(
-    folder: Path, workspaced: RecordedWorkspaced
-) -> None:
+def test_a_crash_at_any_point_ends_in_the_exact_state_with_bulk(folder: Path, workspaced: RecordedWorkspaced) -> None:
     assert sweep(folder, workspaced, (MASS, BAD), (MASS_SHORT,), deletes="remove") > 150
 
 

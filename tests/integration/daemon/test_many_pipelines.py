@@ -104,12 +104,12 @@ async def running(configuration: Configuration, work: Work) -> AsyncIterator[Ass
 
     def emit(event: Event) -> None:
         if isinstance(event, PartitionSettled):
-            work.add(f"acknowledged {event.pipeline}")
+            work.add(f"completed {event.pipeline}")
 
     pipelines = len(configuration.settings.pipelines)
     async with assemble(configuration, emit=emit) as assembly:
         tasks = [asyncio.create_task(assembly.supervisor.run()), asyncio.create_task(assembly.dispatcher.run())]
-        await work.reached("acknowledged", pipelines)
+        await work.reached("completed", pipelines)
         yield assembly
         for task in tasks:
             task.cancel()
@@ -126,7 +126,7 @@ async def cost_of_files(base: Path, work: Work, pipelines: int) -> Counter[str]:
             for number in range(10):
                 staged.write_text(f"part,mass\nB{number},1\n")
                 staged.rename(base / "drop3" / f"{number}.csv")
-                await work.reached("acknowledged p3", number + 1)
+                await work.reached("completed p3", number + 1)
             return Counter(work.counts)
 
 

@@ -72,13 +72,13 @@ SITUATIONS = {
     "nothing-listens": Situation(url=lambda _: "http://127.0.0.1:1"),
     "host-unknown": Situation(url=lambda _: "http://no-such-host.invalid"),
     "no-tls-there": Situation(url=lambda server: server.url.replace("http:", "https:")),
-    "answers-too-late": Situation(fault=Delay(seconds=0.5), read_seconds=0.05),
-    "closes-instead-of-answering": Situation(fault=DropAfter(), when=_writes),
-    "answer-cut-off": Situation(fault=Truncate()),
+    "response-too-late": Situation(fault=Delay(seconds=0.5), read_seconds=0.05),
+    "connection-closed": Situation(fault=DropAfter(), when=_writes),
+    "response-truncated": Situation(fault=Truncate()),
     "proxy-page-as-success": Situation(fault=Garbage()),
     "proxy-page-500": Situation(fault=Garbage(status=500)),
     "proxy-page-502": Situation(fault=Garbage(status=502)),
-    "answer-about-another-key": Situation(
+    "response-about-another-key": Situation(
         prepare=_sink,
         fault=Garbage(status=201, body=OTHER_KEY, content_type="application/json"),
         when=_writes,

@@ -1,6 +1,6 @@
 """Each failure and each event of the 32 operations of the interface document (contract G12, G13, H7).
 
-The successes are in `test_interface_rows`. A failure changes nothing, so one sample serves all of them, and is looked at in the
+The successes are in `test_interface_rows`. A failure changes nothing, so one sample serves all of them, and is compared at the
 end.
 """
 
@@ -25,7 +25,7 @@ from workspaced.storage.factory import transact
 ABSENT: Final = "9c5b94b1-35ad-49bb-b118-8e8fc24abf80"
 UNSAFE: Final = "http://127.0.0.1/hook"
 
-# The table's last column, as it is there. V: 400. V*: 400 in the document's words. N: 404, or (files) 403. K: ClientId.
+# The last column of the table. V: 400. V*: 400 in the document's words. N: 404, or (files) 403. K: ClientId.
 # T: 413 and 415. I: 412. Y: 422 for another body under the key.
 MARKS: Final = {
     "DS1": "N 304", "DS2": "V* N", "DS3": "V* N", "DS4": "N V 304", "DS5": "K V T Y 409", "DS6": "V* K T N I",
@@ -36,7 +36,7 @@ MARKS: Final = {
     "WH1": "V", "WH2": "V T Y 409 422", "WH3": "N 304", "WH4": "N I", "WH5": "V T N I 422", "WH6": "V N Y",
 }  # fmt: skip
 
-# What is well-formed and can't be: the body, or the query, and the problem's code.
+# Well-formed values that are impossible: the body, or the query, and the problem's code.
 STATES: Final[dict[str, tuple[tuple[dict[str, Any], int, str], ...]]] = {
     "DS5": (({"json": {"label": "x", "id": "{sink}"}}, 409, "id_in_use"),),
     "DS8": (
@@ -64,7 +64,7 @@ STATES: Final[dict[str, tuple[tuple[dict[str, Any], int, str], ...]]] = {
     "WH5": (({"json": {"url": UNSAFE}}, 422, "unsafe_url"),),
 }
 
-# Rows that no other body than none, or the one of `ROWS`, would change.
+# Rows that only no body, or the one of `ROWS`, changes.
 CHANGING: Final = {"CS2": {"fileName": "other.bin"}}
 EVENTS: Final = {
     "DS5": ["data_sink.created"],
@@ -92,9 +92,7 @@ def test_every_row_of_the_document_has_its_failures() -> None:
     assert {row for row, marks in MARKS.items() if {"409", "422"} & set(marks.split())} <= set(STATES)
 
 
-async def test_the_failures_that_are_common_to_all_rows(
-    http: httpx.AsyncClient, transport: httpx.ASGITransport
-) -> None:
+async def test_the_failures_common_to_all_rows(http: httpx.AsyncClient, transport: httpx.ASGITransport) -> None:
     # contract G13
     sample = await create_sample_workspace(http)
     made = await http.post("/v1/api-keys", json={"name": "svc:narrow", "role": "owner", "scopes": ["audit:read"]})
@@ -115,7 +113,7 @@ async def test_the_failures_that_are_common_to_all_rows(
 async def test_each_failure_of_each_row(http: httpx.AsyncClient, settings: WorkspacedSettings) -> None:
     # contract G13
     sample = await create_sample_workspace(http)
-    await _converted(http, sample)  # or the file's ETag would be another from one moment to the next
+    await _converted(http, sample)  # otherwise the file's ETag would change during the test
     before = await _state(http, sample)
     wrong: list[tuple[object, ...]] = []
     for row in ROWS:
@@ -134,7 +132,7 @@ async def test_each_failure_of_each_row(http: httpx.AsyncClient, settings: Works
     assert await _state(http, sample) == before
 
 
-async def test_the_same_key_of_idempotency_with_another_body_is_422_and_nothing_is_done(
+async def test_the_same_idempotency_key_with_another_body_is_422_and_nothing_is_applied(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     for row in ROWS:
@@ -150,10 +148,12 @@ async def test_the_same_key_of_idempotency_with_another_body_is_422_and_nothing_
             assert second.status_code == 422, (row.id, second.text)
 
 
-async def test_every_row_is_429_once_its_caller_has_come_too_often(
+async def test_every_row_is_429_for_a_caller_beyond_its_rate(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
-    limits = dataclasses.replace(settings.limits, requests_per_minute=1, request_burst=10)  # none comes back meanwhile
+    limits = dataclasses.replace(
+        settings.limits, requests_per_minute=1, request_burst=10
+    )  # no token is refilled meanwhile
     async with _service(dataclasses.replace(settings, limits=limits), make_key()) as (http, _):
         sample = await create_sample_workspace(http)
         for _ in range(10):
@@ -164,7 +164,7 @@ async def test_every_row_is_429_once_its_caller_has_come_too_often(
             assert int(response.headers["Retry-After"]) > 0
 
 
-async def test_every_row_is_503_while_the_database_is_away(settings: WorkspacedSettings) -> None:
+async def test_every_row_is_503_while_the_database_is_unavailable(settings: WorkspacedSettings) -> None:
     away = dataclasses.replace(settings, postgres=postgres_address("postgresql://unknown@127.0.0.1:1/nowhere"))
     sample = SampleWorkspace(**{field.name: ABSENT for field in dataclasses.fields(SampleWorkspace)})
     async with _service(away, "edw_any") as (http, _):
@@ -183,7 +183,7 @@ async def test_every_row_is_503_while_the_database_is_away(settings: WorkspacedS
         ("WH2", "webhooks_per_owner"),
     ],
 )
-async def test_a_quota_that_is_used_up_is_409(
+async def test_an_exhausted_quota_is_409(
     settings: WorkspacedSettings, make_key: Callable[..., str], row: str, quota: str
 ) -> None:
     # contract G35
@@ -224,7 +224,9 @@ async def test_the_other_rows_emit_no_event(http: httpx.AsyncClient, settings: W
         if row.id not in EVENTS:
             response = await http.request(row.method, **_sound(row, sample))
             assert response.is_success, (row.id, response.text)
-    assert [one for one in _reported(settings) if "conversion" not in one] == []  # that of the file goes its own way
+    assert [
+        one for one in _reported(settings) if "conversion" not in one
+    ] == []  # the event of the file is emitted independently
 
 
 async def _subscribe(http: httpx.AsyncClient, sample: SampleWorkspace) -> None:
@@ -244,9 +246,9 @@ async def _service(settings: WorkspacedSettings, key: str) -> AsyncIterator[tupl
 def _attempts(
     row: Row, mark: str, sample: SampleWorkspace, limits: Limits
 ) -> list[tuple[dict[str, Any], tuple[int, str]]]:
-    """Requests with one thing wrong each, and the status and code that they must have; an empty code: any."""
+    """Return requests with one mistake each, and their expected status and code; an empty code: any."""
     sound = _sound(row, sample)
-    found: list[tuple[dict[str, Any], tuple[int, str]]] = []  # none for Y, which has a test of its own
+    found: list[tuple[dict[str, Any], tuple[int, str]]] = []  # no case for Y, which has its own test
     if mark in {"V", "V*"}:
         found = [(one, (400, "")) for one in _invalid(row, sample)]
     elif mark == "K":
@@ -310,7 +312,7 @@ def _path(row: Row, sample: SampleWorkspace) -> str:
 
 
 def _filled(value: Any, sample: SampleWorkspace) -> Any:
-    """With the sample's ids in their places."""
+    """Return the value with the sample's ids in its placeholders."""
     if value is None:
         return None
     text = json.dumps(value)
@@ -326,7 +328,7 @@ def _reported(settings: WorkspacedSettings) -> list[str]:
 
 async def _converted(http: httpx.AsyncClient, sample: SampleWorkspace) -> None:
     while (await http.get(f"/v1/cloud-storage/{sample.file}")).json()["conversion"]["state"] != "succeeded":
-        pass  # it asks the database, so others have their turn
+        pass  # it polls the database, so it lets other tasks run
 
 
 async def _state(http: httpx.AsyncClient, sample: SampleWorkspace) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What holds for every operation there is, asked of each of them as the table has it (contract G11, G14, G15, G21)."""
+"""Rules for every operation, tested for each operation of the table (contract G11, G14, G15, G21)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def test_a_key_of_one_workspace_gets_nothing_of_another_by_any_operation(
     got: list[str] = []
     for operation in OPERATIONS:
         if operation.scope is None and operation.take is None:
-            continue  # open to every caller, and shows no caller's data
+            continue  # open to every caller, without data of callers
         request = request_to(operation, theirs, api_key=owners_key)
         response = await _sent(http, request, foreign)
         named = "{" in operation.path or "workspaceId" in request.query
@@ -40,7 +40,7 @@ async def test_a_key_of_one_workspace_gets_nothing_of_another_by_any_operation(
 
 
 async def test_the_same_requests_of_the_owner_succeed(http: httpx.AsyncClient) -> None:
-    """So that the refusals above are about the key, and not about the requests."""
+    """Show that the rejections above are caused by the key, and not by the requests."""
     kept = await create_sample_workspace(http, tried=True)
     for operation in sorted(OPERATIONS, key=lambda one: one.method == "DELETE"):
         if operation.name in {"cloud_storage.receive", "cloud_storage.upload_complete"}:
@@ -74,7 +74,7 @@ async def test_the_four_rows_with_a_documented_400_return_exactly_that(http: htt
     [one for one in OPERATIONS if DESCRIBED[one.name].success.schema is None],
     ids=lambda operation: operation.name,
 )
-async def test_no_content_is_zero_bytes_and_no_type(http: httpx.AsyncClient, operation: Operation) -> None:
+async def test_a_204_has_zero_bytes_and_no_content_type(http: httpx.AsyncClient, operation: Operation) -> None:
     # contract G11
     response = await _sent(http, request_to(operation, await create_sample_workspace(http)), {})
     assert response.status_code == DESCRIBED[operation.name].success.status
@@ -82,7 +82,7 @@ async def test_no_content_is_zero_bytes_and_no_type(http: httpx.AsyncClient, ope
     assert "Content-Type" not in response.headers
 
 
-async def test_every_refusal_of_every_operation_has_a_json_body_with_error_and_its_request_id(
+async def test_every_rejection_of_every_operation_has_a_json_body_with_error_and_its_request_id(
     http: httpx.AsyncClient,
 ) -> None:
     # contract G14
@@ -113,13 +113,13 @@ async def _state(http: httpx.AsyncClient, sample: SampleWorkspace) -> list[Any]:
     paths = (base, f"{base}/data-sink", f"{base}/blocks", f"/v1/webhooks/{sample.webhook}")
     files = (f"/v1/cloud-storage/{sample.file}", f"/v1/cloud-storage/metadata/{sample.file}")
     state = [(await http.get(path)).json() for path in (*paths, *files)]
-    for moving in ("conversion", "updatedAt", "updatedBy"):  # a conversion runs by itself meanwhile
+    for moving in ("conversion", "updatedAt", "updatedBy"):  # a conversion runs concurrently
         state[len(paths)].pop(moving)
     return state
 
 
 def _wrong(request: Request) -> Iterator[dict[str, Any]]:
-    """Requests to the same operation that each have one thing wrong."""
+    """Return requests to the same operation with one mistake each."""
     sound: dict[str, Any] = {"url": request.path, "params": request.query, "content": request.body}
     if request.operation.method == "GET":
         for query in ("take=0", "take=x", "skip=-1", "sortOrder=UP", "sortedBy=colour"):
@@ -131,7 +131,7 @@ def _wrong(request: Request) -> Iterator[dict[str, Any]]:
 
 
 def _refused(request: Request) -> Iterator[dict[str, Any]]:
-    """Requests around the same operation, most of which are refused, each for another reason."""
+    """Return requests to the same operation, most of which are rejected, each for another reason."""
     sound: dict[str, Any] = {"url": request.path, "params": request.query, "content": request.body}
     yield {**sound, "headers": {"x-api-key": "edw_wrong"}}
     yield {**sound, "method": "TRACE"}

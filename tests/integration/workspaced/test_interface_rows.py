@@ -1,4 +1,4 @@
-"""The document's 32 rows, read by a client that was made from the document's tables and knows nothing else."""
+"""The document's 32 rows, decoded by a client that is made from the tables of the document only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ def test_there_are_thirty_two_rows() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
-async def test_a_client_made_of_the_documents_tables_decodes_the_success(http: httpx.AsyncClient, row: Row) -> None:
+async def test_a_client_made_from_the_tables_of_the_document_decodes_the_success(
+    http: httpx.AsyncClient, row: Row
+) -> None:
     # contract G22
     sample = await create_sample_workspace(http)
     names = dataclasses.asdict(sample)

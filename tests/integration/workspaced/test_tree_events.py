@@ -1,4 +1,4 @@
-"""Events of blocks and workspaces, as they are written with the change (contract BL2, BL4, BL5, WS2, WS4, WS5, H7)."""
+"""Events of blocks and workspaces, stored with the change (contract BL2, BL4, BL5, WS2, WS4, WS5, H7)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from workspaced.settings.model import WorkspacedSettings
 
 @pytest.fixture
 def settings(settings: WorkspacedSettings) -> WorkspacedSettings:
-    """Webhooks may point to this machine, where no server listens."""
+    """Permit webhooks to this machine, where no server listens."""
     return dataclasses.replace(settings, egress=EgressRules.from_environment({}, dev=True))
 
 
 @pytest.fixture
 async def everything(http: httpx.AsyncClient) -> None:
-    """A webhook subscribes to all events."""
+    """Subscribe a webhook to all events."""
     made = await http.post("/v1/webhooks", json={"url": "http://127.0.0.1:1024/"})
     assert made.status_code == 201, made.text
 

@@ -103,9 +103,14 @@ def test_a_record_is_published_with_its_nested_records() -> None:
     assert record_schemas(_OuterRecord) == {
         "_Outer": {
             "type": "object",
-            "description": "Outside.",
+            "description": "The outer record.",
             "properties": {"firstInner": {"$ref": "#/components/schemas/_Inner"}, "title": {"type": "string"}},
             "required": ["firstInner"],
         },
-        "_Inner": {"type": "object", "description": "Inside.", "properties": {"at": instant}, "required": ["at"]},
+        "_Inner": {
+            "type": "object",
+            "description": "The inner record.",
+            "properties": {"at": instant},
+            "required": ["at"],
+        },
     }
