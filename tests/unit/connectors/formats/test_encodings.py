@@ -17,7 +17,7 @@ WORDS = {
     "koi8-r": "деталь масса примечание болт гайка шайба корпус крышка подшипник давление температура",
     "iso-8859-2": "część śruba łożysko nakrętka żółty ciśnienie źródło ćwiczenie próba łącznik wał",
     "windows-1250": "díl šroub ložisko těsnění kryt hřídel tlak měření zkouška číslo příruba žlutý",
-    "windows-1252": "Größe Länge Höhe 5µm °C m² Ø8 ½ ±0.1 Gehäuse Übermaß Müller weiß",
+    "windows-1252": "Größe Länge Höhe 5µm °C m² Ø8 ½ ±0.1 Gehäuse Übermaß Müller weiß",  # codespell:ignore he
     "euc-kr": "부품 질량 비고 볼트 너트 강철 아연도금 압력 온도 시험 번호 하우징 베어링 측정값",
     "big5": "零件 質量 備註 螺栓 螺帽 鋼 鍍鋅 壓力 溫度 測試 編號 外殼 軸承 數值 台北",
     "gb18030": "零件 质量 备注 螺栓 螺母 钢 镀锌 压力 温度 测试 编号 外壳 轴承 数值 北京",

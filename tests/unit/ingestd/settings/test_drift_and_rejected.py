@@ -40,7 +40,7 @@ def test_by_default_a_sink_is_read_back_only_on_request(tmp_path: Path) -> None:
     [
         ("repiar", "Did you mean 'repair'?"),
         ("3", "Expected report, repair, adopt or {mode: repair, every: 6h}"),
-        ("{mode: mend}", "repair"),
+        ("{mode: fix}", "repair"),
         ("{every: 5}", "Expected a duration with its unit"),
         ("{every: 2 weeks}", "Expected a duration such as 15m"),
         ("{mode: repair, addded: remove}", "added"),
