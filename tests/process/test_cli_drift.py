@@ -54,7 +54,8 @@ def test_drift_is_reported_and_repaired_by_the_running_daemon(tmp_path: Path, se
         delivered = sum(event["event"] == "entries_delivered" for event in daemon.events)
         repaired = folder.here("drift", "--repair", "--format", "json")
         assert repaired.returncode == 6
-        actions = {one["key"]: one["answer"] for one in map(json.loads, repaired.stdout.splitlines())}  # codespell:ignore answer
+        findings = [json.loads(line) for line in repaired.stdout.splitlines()]
+        actions = {one["key"]: one["answer"] for one in findings}  # codespell:ignore answer
         assert actions == {"00417.mass": "sent again", "00418.mass": "sent again", "note by Ada": ""}
         assert daemon.wait_for("drift_repaired")["entries"] == 2
         daemon.wait_for("entries_delivered", nth=delivered + 1)

@@ -175,7 +175,7 @@ async def _connected(target: Target, address: str) -> Wire:
     try:
         raw.setblocking(False)
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)  # codespell:ignore LINGER
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)  # codespell:ignore linger
         raw.bind((address, 0))
         await asyncio.get_running_loop().sock_connect(raw, (target.host, target.port))
     except BaseException:

@@ -267,7 +267,7 @@ import ctypes, os, sys, threading
 from pathlib import Path
 from connectors.directory import DirectoryConnector, DirectoryOptions
 from ingestd.sdk import SourceContext
-from tests.integration.connectors.directory.test_hard_places import asked
+from tests.integration.connectors.directory.test_inaccessible_folders import asked
 base, folder = Path(sys.argv[1]), Path(sys.argv[2])
 reported = []
 context = SourceContext(pipeline="t", base=base, now=lambda: 4e9, log=reported.append)
