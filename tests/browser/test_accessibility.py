@@ -164,7 +164,7 @@ def test_a_bidirectional_control_character_is_shown_and_has_no_effect(signed_in:
         "range.setStart(last, index); range.setEnd(last, index + 1); return range.getBoundingClientRect().left; });"
     )
     assert len(places) == 3
-    assert places == sorted(places), "the characters after it go on from left to right"
+    assert places == sorted(places), "the characters after it are displayed from left to right"
     assert signed_in.find(".direction").get_attribute("data-code") == "U+202E"
 
 

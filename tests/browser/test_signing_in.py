@@ -13,7 +13,7 @@ def test_a_key_signs_in_and_signing_out_ends_the_session(browser: Browser, servi
     browser.press(service.key, Keys.ENTER)
     browser.until(lambda: browser.path == "/ui/workspaces")
     assert "anna.lind" in browser.text
-    assert browser.run("return document.cookie") == "", "no script sees the session"
+    assert browser.run("return document.cookie") == "", "no script can read the session"
     browser.click("Sign out")
     browser.until(lambda: browser.path == "/ui/sign-in")
     browser.go("/ui/workspaces")

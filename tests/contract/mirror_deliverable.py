@@ -190,7 +190,9 @@ class DeliverableSuite:
         stage.desire(scalars(k="2", other="1"))
         stage.desire(scalars(k="3"))
         meanwhile = await stage.deliverable.claim(lane, max_items=100, max_bytes=100_000)
-        assert meanwhile is None or [item["key"] for item in items(meanwhile)] == ["other"], "neighbours may go or wait"
+        assert meanwhile is None or [item["key"] for item in items(meanwhile)] == ["other"], (
+            "other entries may be sent or wait"
+        )
         assert await stage.nothing_to_claim(lane)
         await stage.deliverable.settle(first)
         if meanwhile is not None:

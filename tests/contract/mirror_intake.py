@@ -217,7 +217,7 @@ class IntakeSuite:
             summary = stage.read(*rows, version=version)
             if summary.collided:
                 summary = stage.read(*rows, version=version, whole=True)
-            assert await stage.deliver_all() == [], "nothing has changed, so no older value passes by the service"
+            assert await stage.deliver_all() == [], "nothing has changed, so no older value is sent to the service"
             assert stage.open().repeats
 
     async def test_vanished_rows_are_removed_if_configured(self, stage: IntakeStage) -> None:

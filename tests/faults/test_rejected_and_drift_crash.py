@@ -90,18 +90,18 @@ def die_at(
     template: Path, place: Path, point: int, work: Callable[[SqliteMirror], Coroutine[Any, Any, None]]
 ) -> CrashPoint:
     """Do ``work`` until the crash point. The state that a new process would find is in ``place``."""
-    life = place.parents[1] / "state.db"
-    life.parent.mkdir()
-    shutil.copyfile(template, life)
+    crashed = place.parents[1] / "state.db"
+    crashed.parent.mkdir()
+    shutil.copyfile(template, crashed)
     crash_point = CrashPoint(point)
     factory = crashing(crash_point)
     mirror: SqliteMirror | None = None
     try:
-        mirror = SqliteMirror.open(life, factory=factory)
+        mirror = SqliteMirror.open(crashed, factory=factory)
         asyncio.run(work(mirror))
     except ProcessDied:
         pass
-    copy_database(life, place)
+    copy_database(crashed, place)
     if mirror is not None:
         for side in (mirror.delivery._reads, mirror.delivery._writes, mirror.rejected._thread, mirror.drift._thread):
             side.shutdown()
@@ -133,7 +133,7 @@ def test_after_a_crash_at_any_statement_the_next_process_ends_in_the_exact_state
             assert (mirror.status.pending(), mirror.status.rejected()) == (0, 0), reported
         finally:
             mirror.close()
-    assert point > 50, "the crash_point saw the work"
+    assert point > 50, "the crash points cover the work"
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +178,7 @@ def test_after_a_crash_at_any_statement_the_next_process_resolves_the_doubt(
             assert (mirror.status.doubts(), mirror.status.pending()) == ([], 0), where
         finally:
             mirror.close()
-    assert point > first + 50, "the crash_point saw the work"
+    assert point > first + 50, "the crash points cover the work"
 
 
 def _is_read(path: Path) -> bool:

@@ -32,18 +32,18 @@ def read(mirror: SqliteMirror, script: Script) -> None:
 
 def die_at(template: Path, place: Path, point: int, script: Script) -> CrashPoint:
     """Read until the crash point; the state that a new process would find is in ``place``."""
-    life = place.parents[1] / "state.db"
-    life.parent.mkdir()
-    shutil.copyfile(template, life)
+    crashed = place.parents[1] / "state.db"
+    crashed.parent.mkdir()
+    shutil.copyfile(template, crashed)
     crash_point = CrashPoint(point)
     factory = crashing(crash_point)
     mirror: SqliteMirror | None = None
     try:
-        mirror = SqliteMirror.open(life, factory=factory)
+        mirror = SqliteMirror.open(crashed, factory=factory)
         read(mirror, script)
     except ProcessDied:
         pass
-    copy_database(life, place)
+    copy_database(crashed, place)
     if mirror is not None:
         os.close(mirror._state._lock)
     for connection in factory.opened:
@@ -76,4 +76,4 @@ def test_records_that_return_after_a_crash_are_rejected_again(tmp_path: Path, mo
             assert mirror.status.count(Selection()) == len(BAD), (point, crash_point.statement)
         finally:
             mirror.close()
-    assert gone == {0, 1, 2, 3}, "it died between two pieces, too"
+    assert gone == {0, 1, 2, 3}, "it also died between two transactions"

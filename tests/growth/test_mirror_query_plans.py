@@ -177,7 +177,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
 def test_a_statement_reads_only_its_own_rows(name: str, state: sqlite3.Connection) -> None:
     found = list(_mistakes(state, SQL[name]))
     worst = [mistake for mistake in found if mistake.startswith("again")]
-    assert not worst, f"{name} looks through a table once for each row of another: {worst}"
+    assert not worst, f"{name} scans a table for each row of another: {worst}"
     if name not in READS_ALL:
         assert not found, f"{name} reads more than it needs: {found}. Its plan: {plan(state, SQL[name])}"
 

@@ -36,9 +36,9 @@ _WALK: Final = "it sorts what a page passed over, which a limit bounds"
 _CHECK: Final = "it is the check of a reference: the first row ends it, and there is none"
 _OPERATOR: Final = "an operator's command or the start asks it, no request"
 _STAGED: Final = "it passes over the items of one request"
-_SMALL_SINKS: Final = "it is asked for sinks of bounded size only (`entry_pages.read_entries`)"
+_SMALL_SINKS: Final = "it is executed for sinks of bounded size only (`entry_pages.read_entries`)"
 _FIRST: Final = "LIMIT 1 ends it at the first row"
-_PARTIAL: Final = "the index is partial and has nothing but what waits"
+_PARTIAL: Final = "the index is partial and has only waiting rows"
 
 ALLOWED: Final[Mapping[str, str]] = {
     "security/key_store.sql:grants_of_guest": "a guest's grant on all workspaces is one on each of them",
@@ -83,7 +83,7 @@ ALLOWED: Final[Mapping[str, str]] = {
     "storage/idempotency.sql:drop_expired": "LIMIT 2 ends it",
     "telemetry/levels.sql:open_conversions": _PARTIAL,
     "telemetry/levels.sql:waiting_deliveries": _PARTIAL,
-    "telemetry/levels.sql:waiting_events": "the table has nothing but what waits",
+    "telemetry/levels.sql:waiting_events": "the table has only waiting rows",
     "telemetry/levels.sql:webhooks": "it counts webhooks, of which an owner has 50 at the most",
     "resources/webhooks/deliveries.sql:next_due": _OF_WEBHOOKS,
     "resources/webhooks/deliveries.sql:webhooks_due_again": _OF_WEBHOOKS,
@@ -91,7 +91,7 @@ ALLOWED: Final[Mapping[str, str]] = {
     "resources/webhooks/queries.sql:any_deleted_webhook": _FIRST,
     "resources/webhooks/queries.sql:deleted_webhook": _FIRST,
     "resources/webhooks/deliveries.sql:list_deliveries": _WALK,
-    "resources/webhooks/queries.sql:drop_fan_outs": "the table has nothing but what waits",
+    "resources/webhooks/queries.sql:drop_fan_outs": "the table has only waiting rows",
     "resources/webhooks/queries.sql:insert_webhook": _CHECK,
     "resources/webhooks/queries.sql:list_webhooks": "it returns the webhooks of an owner, at most 50; an admin gets all",
     "resources/webhooks/queries.sql:remove_webhook": _CHECK,

@@ -179,7 +179,7 @@ class MirrorModel(RuleBasedStateMachine):
         rejected = self.mirror.status.count(EVERYTHING)
         done = self.run(self.mirror.rejected.retry(EVERYTHING))
         assert done.entries <= rejected
-        assert self.mirror.status.count(EVERYTHING) == 0, "only entries are rejected here"
+        assert self.mirror.status.count(EVERYTHING) == 0, "this mirror rejects only entries"
 
     @rule(key=KEYS)
     def drop(self, key: str) -> None:
@@ -200,11 +200,11 @@ class MirrorModel(RuleBasedStateMachine):
         if sink is None:
             return
         found = self.compare(sink, between=between)
-        assert found <= self.strange | self.left, "nothing that we did ourselves is drift"
+        assert found <= self.strange | self.left, "our own writes are no drift"
         if not between and not self.claims and self.mirror.status.pending() == 0:
             excused = self.refused | self.dropped | self.adopted | self.left
             differ = {key for key, value in self.wanted.items() if self.service.get(key) != value}
-            assert differ - excused <= found, "and changes of other programs to our entries are found"
+            assert differ - excused <= found, "changes by other programs to our entries are found"
         if mode == "adopt":
             self.run(self.mirror.drift.adopt_drift(sink, [self.pipeline]))
             self.adopted |= found
@@ -274,7 +274,7 @@ class MirrorModel(RuleBasedStateMachine):
             return
         self.run(self.mirror.delivery.adopt(sink, self.held_by_service()))
         unexplained = self.mirror.status.unexplained([self.pipeline], limit=100).entries
-        assert {one.key for one in unexplained} == self.left, "what no source names is listed"
+        assert {one.key for one in unexplained} == self.left, "entries that no source names are listed"
 
     def mirror_starts_over(self) -> None:
         """Expect only the sources' present content; all other entries in the service are unexplained."""

@@ -11,4 +11,4 @@ OWN = ("database", "directory", "file", "log")
 
 def test_the_committed_schema_equals_the_generated_one() -> None:
     expected = schema_text({name: connector_class(name) for name in OWN})
-    assert COMMITTED.read_text() == expected, "`make schema` writes it anew"
+    assert COMMITTED.read_text() == expected, "`make schema` rewrites it"

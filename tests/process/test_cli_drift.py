@@ -62,7 +62,7 @@ def test_drift_is_reported_and_repaired_by_the_running_daemon(tmp_path: Path, se
         while folder.here("status").stdout.splitlines()[1] != "0 pending, 0 rejected.":
             delivered += 1
             daemon.wait_for("entries_delivered", nth=delivered + 1)
-        assert service.values() == {**DELIVERED, "note by Ada": "9"}, "what others added is left alone"
+        assert service.values() == {**DELIVERED, "note by Ada": "9"}, "entries that others added are kept"
         assert daemon.stop() == 0
 
 
@@ -120,7 +120,7 @@ def test_an_unreadable_sink_is_reported_and_earlier_findings_are_kept(tmp_path: 
     away = folder.here("drift")
     assert away.returncode == 7
     assert "Budget in Bench: not compared. Nothing listens at the service's address." in away.stdout
-    assert "00417.mass changed by others" in away.stdout, "by the last reading that came to its end"
+    assert "00417.mass changed by others" in away.stdout, "by the last completed reading"
     assert "Nothing listens" in folder.here("status").stdout
 
 
@@ -151,4 +151,4 @@ def test_a_check_that_is_interrupted_by_the_end_of_the_daemon_is_reported(tmp_pa
                 output, errors = command.communicate(timeout=30)
         assert (command.returncode, output) == (75, "")
         assert errors.startswith("The daemon is stopping")
-        assert folder.here("drift", "--format", "json").returncode in {0, 7}, "the state file is free, and whole"
+        assert folder.here("drift", "--format", "json").returncode in {0, 7}, "the state file is unlocked and undamaged"

@@ -105,7 +105,7 @@ def test_a_record_is_mapped_again_immediately_by_the_daemon_that_watches_its_fil
         assert "1 record is mapped again when budget is read next." in retried.stdout
         again = daemon.wait_for("partition_read", rejected=1)
         assert daemon.events.index(again) > before
-        assert (again["created"], again["unchanged"]) == (0, 0), "nothing but what was asked for is mapped"
+        assert (again["created"], again["unchanged"]) == (0, 0), "only the retried record is mapped"
         rejection = json.loads(folder.here("rejected", "list", "--format", "json").stdout.splitlines()[0])
         assert (rejection["times"], rejection["retried"]) == (2, False)
         assert daemon.stop() == 0

@@ -98,6 +98,6 @@ def test_an_upload_to_a_killed_process_leaves_nothing_after_another_process_clea
     with WorkspaceService(data) as service, service.client(key) as http:
         deadline = time.monotonic() + DEADLINE_SECONDS
         while any(incoming.iterdir()):
-            assert time.monotonic() < deadline, "what was left is not swept"
+            assert time.monotonic() < deadline, "unfinished files are not deleted"
             time.sleep(0.01)  # maintenance sends no signal
         assert http.get(FILES, params={"workspaceId": workspace}).json() == []

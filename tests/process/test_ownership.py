@@ -87,7 +87,7 @@ def test_rows_that_vanish_while_all_state_is_lost_are_listed_and_removed_if_conf
     folder.lose_state(everything=True)
     folder.save("part,mass\n00417,0.10\n00419,1e-7\n")
     folder.sync()
-    assert service.values() == DELIVERED, "nothing says that this daemon wrote them"
+    assert service.values() == DELIVERED, "no evidence shows that this daemon wrote them"
     code, output = folder.drift()
     assert code == 0
     assert "as delivered" not in output
@@ -252,7 +252,7 @@ def test_values_that_changed_twice_after_a_backup_are_repaired_once_it_is_restor
     assert "replaced by an older copy" in run.stderr
     assert service.values() == DELIVERED
     assert folder.drift() == (0, "Budget in Bench: 3 entries, as delivered.\n")
-    assert "older copy" not in folder.here("sync").stderr, "once is enough"
+    assert "older copy" not in folder.here("sync").stderr, "a second one has no effect"
 
 
 def test_a_restored_state_file_is_reported_until_its_sinks_are_repaired(tmp_path: Path, service: OtherProgram) -> None:

@@ -72,7 +72,7 @@ def test_of_a_thousand_rows_three_are_rejected_two_corrected_and_one_rejected_ag
         assert len(held) == 999
         assert (held["Teil-10"], held["Teil-500"]) == (("10,5", "scalar"), ("500,5", "scalar"))
         assert (tmp_path / "done" / QUARANTINED).read_bytes().decode("cp1252") == corrected
-        assert len(path.read_bytes().splitlines()) == 2, "one row is left, and is here again"
+        assert len(path.read_bytes().splitlines()) == 2, "one row is left, and is rejected again"
         assert daemon.stop() == 0
 
     trace = ingestd(tmp_path, "trace", "Teil-500", "-c", str(config))

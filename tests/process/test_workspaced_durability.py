@@ -117,7 +117,7 @@ def test_a_bulk_update_interrupted_by_sigkill_is_applied_completely_or_not_at_al
             entries = http.get(sink).json()["entries"]
         values = {int(entry["value"]) for entry in entries}
         assert len(entries) in {0, size}
-        assert len(values) <= 1, "a bulk was written in part"
+        assert len(values) <= 1, "a bulk was written partly"
         assert max(values, default=-1) in {acknowledged, acknowledged + 1}
         acknowledged = max(values, default=-1)
     assert acknowledged > 0

@@ -48,5 +48,5 @@ def test_mounting_and_unmounting_the_share_changes_no_result(tmp_path: Path) -> 
         ["unshare", "-m", "sh", "-c", probe], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     if tried.returncode:
-        pytest.skip(f"this account may not mount in a namespace of its own: {tried.stderr.strip()}")
+        pytest.skip(f"this account may not mount in a private namespace: {tried.stderr.strip()}")
     assert "unmount" in play(tmp_path, "mount", "unshare", "-m")

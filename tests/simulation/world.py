@@ -142,7 +142,7 @@ class World:
             raise
         except NeverIdle as error:
             self._fail(str(error))
-        except Exception:  # noqa: BLE001 - whatever it is, the trace is needed to understand it
+        except Exception:  # noqa: BLE001 - any exception needs the trace to be understood
             self._fail(traceback.format_exc())
         finally:
             self._kill()
@@ -334,7 +334,7 @@ class World:
         for sink in store.by_label(pipeline.sink.name):
             store.delete_sink(pipeline.sink.workspace, sink)
 
-    # ---------------------------------------------------------------------------------------------- lives
+    # ---------------------------------------------------------------------------------------------- runs
 
     def _start(self) -> None:
         if self._daemon is not None:

@@ -86,8 +86,8 @@ def tree(folder: Path) -> dict[str, str]:
 
 def main() -> None:
     how, drop, archive = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
-    at, life = 0, "killed"
-    while life == "killed":
+    at, outcome = 0, "killed"
+    while outcome == "killed":
         at += 1
         here, there = drop / str(at), archive / str(at)
         here.mkdir(parents=True)
@@ -98,10 +98,10 @@ def main() -> None:
                 (there / older).parent.mkdir(parents=True)
                 (there / older).write_bytes(OLDER)
         identity = Identity.from_status(path.stat())
-        life = run_child(how, path, there, identity, at)
+        outcome = run_child(how, path, there, identity, at)
         between = [tree(here), tree(there)]
         run_child(how, path, there, identity)
-        print(json.dumps({"life": life, "between": between, "drop": tree(here), "archive": tree(there)}))  # noqa: T201
+        print(json.dumps({"outcome": outcome, "between": between, "drop": tree(here), "archive": tree(there)}))  # noqa: T201
 
 
 if __name__ == "__main__":

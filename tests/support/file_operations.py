@@ -183,7 +183,7 @@ class RandomRound:
             mirror.on_pending = running.dispatcher.wake
             reader.acknowledge_settled()
             if not self.mounted:
-                assert reader.read_pass().away, "an unmounted folder was taken for an empty one"
+                assert reader.read_pass().away, "an unmounted folder was read as an empty one"
                 self.mount()
             if self.died:  # The current work ends before anything else happens.
                 await self._finish(reader, running.drained)
@@ -237,7 +237,7 @@ class RandomRound:
         self._pass(reader)
         self.unmount()
         report = reader.read_pass()
-        assert report.away, "an unmounted folder was taken for an empty one"
+        assert report.away, "an unmounted folder was read as an empty one"
         assert report.read == ()
         self.mount()
 

@@ -90,7 +90,9 @@ def test_a_record_that_is_rejected_again_keeps_its_number_and_its_first_time(rec
     assert (after[7].at, after[7].times) == (before[7].at, 3), "three times it could not be read"
     assert after[7].last_at > after[7].at
     moved = after[4]
-    assert (moved.id, moved.at, moved.times) == (before[3].id, before[3].at, 2), "it has moved, and is the same record"
+    assert (moved.id, moved.at, moved.times) == (before[3].id, before[3].at, 2), (
+        "it has another position, and is the same record"
+    )
 
 
 def test_equal_rejected_records_are_separate(records: RecordPipeline) -> None:

@@ -65,7 +65,7 @@ async def test_a_file_is_uploaded_by_a_link_in_three_steps(files: CloudFiles) ->
     assert await files.content(link["id"]) == b"abc"
     again = await files.http.post(f"{FILES}/upload-complete/{link['id']}")
     assert again.status_code == 200
-    assert again.json()["version"] == 1, "asking twice is harmless"
+    assert again.json()["version"] == 1, "a repeated request is harmless"
 
 
 async def test_uploaded_bytes_must_match_their_announcement(files: CloudFiles) -> None:
@@ -83,7 +83,7 @@ async def test_uploaded_bytes_must_match_their_announcement(files: CloudFiles) -
     done = await files.http.post(f"{FILES}/upload-complete/{link['id']}", json={"sha256": "0" * 64})
     assert (done.status_code, done.json()["code"]) == (422, "sha256_mismatch")
     done = await files.http.post(f"{FILES}/upload-complete/{link['id']}")
-    assert done.status_code == 200, "the caller's mistake does not spoil the upload"
+    assert done.status_code == 200, "the caller's mistake does not affect the upload"
     params = {"workspaceId": files.workspace, "fileName": "a.bin", "sha256": "0" * 64}
     assert (await files.http.post(FILES, params=params, content=b"abc")).status_code == 422
 
@@ -101,7 +101,9 @@ async def test_a_link_accepts_bytes_once_and_no_more_than_announced(files: Cloud
     link = await files.link(size=3)
     too_much = await files.http.put(link["uploadUrl"], content=b"abcd")
     assert too_much.status_code == 413
-    assert (await files.http.put(link["uploadUrl"], content=b"abc")).status_code == 200, "an attempt is no use"
+    assert (await files.http.put(link["uploadUrl"], content=b"abc")).status_code == 200, (
+        "an attempt is not a use of the link"
+    )
     second = await files.http.put(link["uploadUrl"], content=b"xyz")
     assert (second.status_code, second.json()["code"]) == (409, "upload_link_used")
     forged = link["uploadUrl"].replace(link["uploadId"], ABSENT)
@@ -117,7 +119,9 @@ async def test_an_upload_to_an_existing_id_is_another_version(files: CloudFiles)
     second = await files.upload("b.bin", b"two!", id=first["id"])
     assert (second["id"], second["version"], second["fileName"], second["size"]) == (first["id"], 2, "b.bin", 4)
     link = await files.link("c.bin", id=first["id"])
-    assert (await files.record(first["id"]))["status"] == "available", "the old version stays until the new one is here"
+    assert (await files.record(first["id"]))["status"] == "available", (
+        "the old version exists until the new one is complete"
+    )
     await files.http.put(link["uploadUrl"], content=b"three")
     await files.http.post(f"{FILES}/upload-complete/{first['id']}")
     listed = await files.http.get(f"{FILES}/version-list/{first['id']}")
@@ -228,7 +232,7 @@ async def test_cs3_and_cs4_store_any_object(files: CloudFiles) -> None:
     assert kept.content == '{"a":{"b":[null,"é"]},"mass":1.10}'.encode()
     assert (await files.http.get(path, headers={"If-None-Match": kept.headers["ETag"]})).status_code == 304
     assert (await files.http.put(path)).status_code == 200
-    assert (await files.http.get(path)).content == kept.content, "no body leaves it"
+    assert (await files.http.get(path)).content == kept.content, "it sends no body"
     for bad, status in ((b"[]", 400), (b"{", 400), (b'{"a":"' + b"x" * 70_000 + b'"}', 400)):
         assert (await files.http.put(path, content=bad)).status_code == status
     assert (await files.http.put(path, json={}, headers={"If-Match": '"0"'})).status_code == 412

@@ -341,7 +341,7 @@ async def test_unreferenced_bytes_are_deleted_after_the_time_to_restore(
             await files.http.delete(f"{FILES}/{file['id']}", params={"workspaceId": files.workspace})
         await files.upload(content=b"kept")
         await app.keep_up()
-        assert _stored(settings) == {kept, dropped}, "deleted, but it could be restored"
+        assert _stored(settings) == {kept, dropped}, "deleted, but it can be restored"
     soon = dataclasses.replace(settings, limits=Limits(requests_per_minute=0, deleted_days=0))
     async with _another(soon, make_key) as (files, app):
         await app.keep_up()
@@ -398,7 +398,7 @@ async def test_a_clean_up_waits_for_a_transaction_that_will_refer_to_bytes(blobs
             assert blobs.as_file(incoming.sha256).read_bytes() == b"abc"
             committed.add(incoming.sha256)
         assert await sweeping == 0
-        assert asked.is_set(), "it asked once more when it held the lock"
+        assert asked.is_set(), "it checked again when it held the lock"
     assert blobs.as_file(incoming.sha256).exists()
     committed.clear()
     assert await blobs.sweep(referenced) == 1

@@ -85,7 +85,7 @@ async def test_an_upload_is_converted_and_the_results_can_be_downloaded(
         later = await files.http.get(f"{FILES}/download/{file}?output=preview.json")
         assert later.json()["rowCount"] == 2
         former = await files.http.get(f"{FILES}/download/{file}?output=preview.json&versionId={first}")
-        assert former.json()["rowCount"] == 1, "the outputs of older versions stay"
+        assert former.json()["rowCount"] == 1, "the outputs of older versions are kept"
 
 
 async def test_a_type_without_a_converter_needs_none_until_a_conversion_is_requested(
@@ -109,7 +109,7 @@ async def test_a_type_without_a_converter_needs_none_until_a_conversion_is_reque
         await files.http.patch(f"{FILES}/{file}", json={"fileName": "a.csv"})
         await files.http.post(f"{FILES}/retry-conversion/{file}")
         conversion = await files.conversion(file, attempt=2)
-        assert conversion["errorClass"] != "unsupported", "it goes by the name that the file has by now"
+        assert conversion["errorClass"] != "unsupported", "it uses the current name of the file"
 
 
 async def test_cs5_repeats_a_successful_conversion(settings: WorkspacedSettings, make_key: MakeKey) -> None:
@@ -177,7 +177,7 @@ async def test_a_conversion_stops_when_its_file_or_workspace_is_deleted(
         await _ended(running_now)
     row = transact(settings.database, lambda tx: tx.one("SELECT state, lease FROM conversion"))
     assert row is not None
-    assert tuple(row) == ("pending", None), "given back, should it be restored"
+    assert tuple(row) == ("pending", None), "returned in case of a restore"
 
 
 async def test_a_stopping_service_releases_its_conversions(settings: WorkspacedSettings, make_key: MakeKey) -> None:
@@ -262,7 +262,7 @@ async def test_an_expired_lease_is_taken_over(settings: WorkspacedSettings, make
         assert held is not None
         assert (await files.record(file))["conversion"]["state"] == "in_progress"
     async with _service(settings, key, clock) as files:
-        assert (await files.record(file))["conversion"]["state"] == "in_progress", "as long as the lease lasts"
+        assert (await files.record(file))["conversion"]["state"] == "in_progress", "until the lease ends"
         await clock.advance(limits.lease_seconds)
         done = await files.conversion(file)
         assert (done["state"], done["attempt"]) == ("succeeded", 2)

@@ -177,7 +177,7 @@ async def test_a_thumbnail_is_upright_and_has_no_camera_metadata(tmp_path: Path)
     top, bottom = thumbnail.getpixel((128, 10)), thumbnail.getpixel((128, 500))
     assert isinstance(top, tuple)
     assert isinstance(bottom, tuple)
-    assert top[2] > 200 > top[0], "the left side is up now"
+    assert top[2] > 200 > top[0], "the left side is now at the top"
     assert bottom[0] > 200 > bottom[2]
 
 
@@ -197,7 +197,7 @@ async def test_a_pdf_gives_its_text_and_its_first_page(tmp_path: Path) -> None:
     page = made.image("page-1.png").convert("L")
     assert page.size == (1_024, 683)
     darkest, lightest = page.getextrema()
-    assert darkest == 0, "something is written on it"
+    assert darkest == 0, "the page has text"
     assert lightest == 255
 
 

@@ -91,7 +91,7 @@ async def test_a_name_that_resolves_to_loopback_after_the_check_is_never_connect
     async with EgressClient(harmless, bounds=Bounds(), resolve=resolver) as client:
         with pytest.raises(ReceiverUnreachable) as first:
             await client.post(f"http://rebinding.example:{port}/", headers=(), body=b"")
-        assert resolver.asked == 1, "the address that was checked is the one that is connected to"
+        assert resolver.asked == 1, "the client connects to the checked address"
         assert first.value.code == "connection_failed"
         with pytest.raises(ReceiverUnreachable) as second:
             await client.post(f"http://rebinding.example:{port}/", headers=(), body=b"")

@@ -32,7 +32,7 @@ def test_deliveries_that_require_order_keep_it(resources: list[str], finishing: 
         assert len(chosen) + len(under_way) <= most
         assert not set(chosen) & set(under_way)
         under_way += chosen
-        assert under_way, "something can always go"
+        assert under_way, "a request can always be sent"
         done = under_way.pop(next(picks) % len(under_way))
         finished.append(done)
         del waiting[done]

@@ -125,7 +125,7 @@ def archive_folder(request: pytest.FixtureRequest, drop: Any) -> Iterator[Path]:
         return
     memory = Path("/dev/shm")
     if not memory.is_dir() or memory.stat().st_dev == drop.folder.stat().st_dev:
-        pytest.skip("no second file system: /dev/shm is not a tmpfs of its own here")
+        pytest.skip("no second file system: /dev/shm is not a separate tmpfs here")
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         yield Path(folder) / "deep" / "done"
 
@@ -213,5 +213,5 @@ def test_a_folder_contains_a_file_until_it_is_removed_even_while_the_folder_is_u
     connector.settled(Partition(name="a.csv"), cursor, settlement())
     assert not connector.holds("a.csv")
     drop.folder.rename(drop.folder.with_name("elsewhere"))
-    assert connector.holds("a.csv"), "nothing in a folder that is not there is taken for gone"
+    assert connector.holds("a.csv"), "files in a missing folder do not count as removed"
     assert connector.holds("b.csv")

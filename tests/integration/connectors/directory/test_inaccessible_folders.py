@@ -135,7 +135,7 @@ def test_a_read_only_mount_keeps_its_files_until_it_can_be_written(tmp_path: Pat
     (tmp_path / "drop").mkdir()
     (tmp_path / "drop" / "a.csv").write_text("part\nA\n")
     if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
-        pytest.skip("this account may not mount in a namespace of its own")
+        pytest.skip("this account may not mount in a private namespace")
     command = ["unshare", "-m", sys.executable, "-c", READ_ONLY, str(tmp_path), after]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert run.returncode == 0, run.stderr
@@ -302,7 +302,7 @@ def dead_mount(base: Path, folder: Path) -> list[str]:
         not os.access("/dev/fuse", os.R_OK | os.W_OK)
         or subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode
     ):
-        pytest.skip("this account may not mount in a namespace of its own, or there is no FUSE")
+        pytest.skip("this account may not mount in a private namespace, or there is no FUSE")
     command = ["unshare", "-m", sys.executable, "-c", DEAD_MOUNT, str(base), str(folder)]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert run.returncode == 0, run.stderr

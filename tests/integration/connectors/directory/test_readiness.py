@@ -148,7 +148,7 @@ def test_a_truncated_file_waits_until_it_is_complete_or_its_time_has_expired(
     for name in files:
         assert f"{name} is stable, but it is not complete: " in why(connector, name)
     drop.now += 300
-    assert sorted(ready_names(connector)) == sorted(files), "read now, so that it is rejected with what is wrong"
+    assert sorted(ready_names(connector)) == sorted(files), "read now, so that it is rejected with its reason"
     for name, content in files.items():
         (drop.folder / name).write_bytes(content)
     assert sorted(ready_names(connector)) == sorted(files)

@@ -125,7 +125,7 @@ def test_a_deletion_waits_for_its_grace_period_and_for_an_unchanged_file(open_fl
     path.write_text("part;mass\nA;7\n")
     flow.now += 2
     flow.reader.acknowledge_settled()
-    assert path.exists(), "it has changed, so what is there now is still to be read"
+    assert path.exists(), "it has changed, so its present content is still unread"
     flow.pass_once()
     flow.now += 61
     flow.pass_once()

@@ -78,7 +78,9 @@ def test_unchanged_rejected_rows_that_are_dropped_again_change_nothing(open_flow
     assert all("The row was resubmitted without a change: " in row for row in rows[1:])
     correct(flow, REJECTED, lambda text: text)
     flow.pass_once()
-    assert (flow.done / "rejected" / REJECTED).read_text().count("resubmitted without") == 4, "not once more each time"
+    assert (flow.done / "rejected" / REJECTED).read_text().count("resubmitted without") == 4, (
+        "not once more in each run"
+    )
 
 
 def test_an_entry_that_the_service_rejected_can_be_corrected_as_a_row(open_flow: Open) -> None:
@@ -105,8 +107,8 @@ def test_a_file_of_corrected_rows_does_not_replace_the_original_content(open_flo
         flow, REJECTED, lambda text: text.replace("\n,2", "\nB,2").rpartition("\r\n,4")[0] + "\r\n", as_name="a.csv"
     )
     flow.pass_once()
-    assert flow.held == {"A": "1", "B": "2", "C": "3"}, "nothing was removed, though it came under the original's name"
-    assert flow.rejected() == [("a.csv", 5)], "what was not sent back is still rejected"
+    assert flow.held == {"A": "1", "B": "2", "C": "3"}, "nothing was removed, although it has the original's name"
+    assert flow.rejected() == [("a.csv", 5)], "rows that were not dropped again are still rejected"
     flow.write("a.csv", "part,mass\nA,1\nB,2\n")
     flow.pass_once()
     assert flow.held == {"A": "1", "B": "2"}
@@ -240,7 +242,7 @@ def test_rows_that_a_user_added_or_removed_are_read_unchanged(open_flow: Open) -
     correct(flow, REJECTED, lambda text: "\r\n".join([*text.splitlines()[:1], "N,9,,,,", ""]))
     flow.pass_once()
     assert flow.held == {"N": "9"}
-    assert len(flow.rejected()) == 2, "what did not come back is still rejected"
+    assert len(flow.rejected()) == 2, "rows that were not dropped again are still rejected"
 
 
 def test_rejections_of_other_pipelines_are_unaffected_by_a_lost_state_file(open_flow: Open, tmp_path: Path) -> None:

@@ -252,13 +252,13 @@ async def test_different_keys_do_not_wait_for_each_other_and_one_key_keeps_its_o
         await rig.push(sink, "k0", "again")
         assert (await rig.http.delete(sink)).status_code == 200
         first = {(await arrival(receiver)).event["data"]["object"]["key"] for _ in keys}
-        assert first == set(keys), "the first of every key is under way at the same time"
+        assert first == set(keys), "the first deliveries of all keys are in flight together"
         assert len(receiver.received) == len(keys)
         gate.set()
         await rig.until(webhook, lambda log: all(one["status"] == "succeeded" for one in log))
         events = [one.event for one in receiver.received]
     reported = [(event["type"].rpartition(".")[2], event["data"]["object"]) for event in events[:-1]]
-    assert events[-1]["type"] == "data_sink.deleted", "what happens to the sink comes after its entries"
+    assert events[-1]["type"] == "data_sink.deleted", "events of the sink follow those of its entries"
     for key in keys[1:]:
         assert [entry["value"] for _, entry in reported if entry["key"] == key] == ["1", "2", "3"]
     verbs = [verb for verb, entry in reported if entry["key"] == "k0"]

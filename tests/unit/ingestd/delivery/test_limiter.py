@@ -227,7 +227,7 @@ async def test_while_access_is_denied_one_request_probes_for_all_within_ten_seco
     assert limiter.request_turn(first, "w") is None
     waiting = limiter.request_turn(second, "v")
     assert waiting is not None
-    assert waiting.seconds is None, "until the first knows"
+    assert waiting.seconds is None, "until the first process has noticed"
     limiter.record_response(response(401))
     limiter.end_turn(first)
     limiter.record_denial("service", "w", "The key is not known.")
