@@ -1,4 +1,4 @@
-"""Names of the packages: a class name occurs once, and a module is a noun unless the gerund is the standard term."""
+"""Names in the packages: a class name occurs once, and a module is a noun unless the gerund is the standard term."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STANDARD_TERMS = {
 STILL_REPEATED = {
     *("Connection", "Content", "Home", "Icon", "Invalid", "Known", "Mistake", "Place", "_HalfDone", "_Item"),
 }
-"""To be renamed; no name is added."""
+"""Class names to be renamed; none is added."""
 
 
 def modules() -> list[PurePosixPath]:

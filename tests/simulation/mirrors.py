@@ -1,4 +1,4 @@
-"""The two mirrors of the simulation: the real one in a file, and the one in memory behind threads of its own."""
+"""The two mirrors of the simulation: the real one in a file, and the one in memory with threads as those of the real one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class NotDurable(sqlite3.Connection):
-    """A connection that does not wait for the disk: nobody cuts the power here."""
+    """A connection that does not wait for the disk, because no simulation includes a power failure."""
 
     def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
         if sql == "PRAGMA synchronous = FULL":
@@ -36,7 +36,7 @@ class NotDurable(sqlite3.Connection):
 
 @cache
 def _empty_state_file() -> bytes:
-    """A state file as it is after its migrations, which take longer than a whole simulation."""
+    """Return a state file as it is after its migrations, which take longer than a whole simulation."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state.db"
         SqliteMirror.open(path).close()
@@ -44,7 +44,7 @@ def _empty_state_file() -> bytes:
 
 
 class StateFolder:
-    """A folder for one state file and its socket, in memory where the system has such a place."""
+    """A folder for one state file and its socket, in memory if the system supports it."""
 
     def __init__(self) -> None:
         in_memory = Path("/dev/shm")
@@ -52,7 +52,7 @@ class StateFolder:
         self.path = self._folder / "state.db"
 
     def fill(self) -> None:
-        """Write a state file that has nothing in it yet."""
+        """Write an empty state file."""
         self.path.write_bytes(_empty_state_file())
 
     def open(self, now: Callable[[], float]) -> SqliteMirror:
@@ -63,7 +63,7 @@ class StateFolder:
 
 
 class ThreadedMirror(Deliverable):
-    """Carries calls to a mirror in memory out as the one in a file does: in threads, shielded, each at one moment."""
+    """Executes calls to a mirror in memory as the one in a file does: in threads, shielded, each atomically."""
 
     def __init__(self, inner: MemoryMirror) -> None:
         self._inner = inner
@@ -123,9 +123,9 @@ class ThreadedMirror(Deliverable):
 
 
 class ThreadedCommands(RejectionKeeper, DriftKeeper):
-    """What commands do with a mirror in memory, in one thread as the one in a file does it.
+    """Executes commands on a mirror in memory, in one thread as the one in a file does.
 
-    A mirror in memory has one pipeline for all sinks, so the pipelines that are asked for mean that one.
+    A mirror in memory has one pipeline for all sinks, so every requested pipeline means that one.
     """
 
     def __init__(self, inner: MemoryMirror, on_pending: Callable[[int], None]) -> None:
@@ -173,7 +173,7 @@ class ThreadedCommands(RejectionKeeper, DriftKeeper):
 
 
 class NoFailedParts:
-    """Keeps nothing: the simulation counts a failed part as a failure anyway."""
+    """Stores nothing: the simulation reports every failed part as a failure."""
 
     def record(self, failed: FailedPart) -> None:
         """See `FailedPartKeeper.record`."""

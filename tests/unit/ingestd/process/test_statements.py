@@ -19,7 +19,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_a_statement_is_the_same_everywhere_unless_a_variant_says_otherwise(package: Path) -> None:
+def test_a_statement_is_the_same_for_all_databases_unless_it_has_a_variant(package: Path) -> None:
     (package / "q.sql").write_text("-- what\n\n-- name: one\n-- why\nSELECT 1\n\n-- name: two\nSELECT 2\n")
     (package / "q.postgres.sql").write_text("-- name: two\nSELECT 2::bigint\n\n-- hold: two\nFOR UPDATE\n")
     found = load_statements("spoken", "q.sql")
@@ -29,13 +29,13 @@ def test_a_statement_is_the_same_everywhere_unless_a_variant_says_otherwise(pack
     assert found["two"].holding == "SELECT 2::bigint\nFOR UPDATE"
 
 
-def test_a_name_that_stands_twice_is_a_mistake(package: Path) -> None:
+def test_a_repeated_name_is_a_mistake(package: Path) -> None:
     (package / "q.sql").write_text("-- name: one\nSELECT 1\n-- name: one\nSELECT 2\n")
     with pytest.raises(ValueError, match=r"q\.sql names 'one' twice"):
         load_statements("spoken", "q.sql")
 
 
-def test_a_variant_of_nothing_is_a_mistake(package: Path) -> None:
+def test_a_variant_of_an_unknown_statement_is_a_mistake(package: Path) -> None:
     (package / "q.sql").write_text("-- name: one\nSELECT 1\n")
     (package / "q.postgres.sql").write_text("-- hold: onne\nFOR UPDATE\n")
     with pytest.raises(ValueError, match=r"q\.postgres\.sql of spoken names onne"):

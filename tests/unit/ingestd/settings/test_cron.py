@@ -96,7 +96,7 @@ def test_a_mistake_names_its_field(text: str, position: int, words: str) -> None
 
 
 @given(st.lists(_FIELDS, min_size=5, max_size=5).map(" ".join))
-def test_whatever_passes_can_be_scheduled(text: str) -> None:
+def test_every_accepted_expression_can_be_scheduled(text: str) -> None:
     try:
         check_cron(text)
     except CronError:

@@ -58,12 +58,12 @@ def refusal(text: str) -> tuple[int, int, str]:
         ("9" * 5000, "9" * 5000),
     ],
 )
-def test_a_value_without_quotes_is_what_yaml_1_2_says(text: str, value: object) -> None:
+def test_a_value_without_quotes_is_read_as_in_yaml_1_2(text: str, value: object) -> None:
     assert resolve(text) == value
     assert type(resolve(text)) is type(value)
 
 
-def test_a_not_a_number_is_one() -> None:
+def test_not_a_number_is_read() -> None:
     found = resolve(".nan")
     assert isinstance(found, float)
     assert found != found  # noqa: PLR0124 - that is what it is
@@ -73,11 +73,11 @@ def test_quotes_and_a_text_tag_keep_text() -> None:
     assert plain(read_document("[\"007\", '1', !!str 0755, ! true, 7]").root) == ["007", "1", "0755", "true", 7]
 
 
-def test_aliases_stand_for_what_their_anchors_name() -> None:
+def test_aliases_have_the_value_of_their_anchors() -> None:
     assert plain(read_document("a: &x {b: 1}\nc: [*x, *x]").root) == {"a": {"b": 1}, "c": [{"b": 1}, {"b": 1}]}
 
 
-def test_aliases_that_blow_up_are_refused_before_they_do() -> None:
+def test_exponential_aliases_are_rejected_before_they_are_expanded() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
     line, _, sentence = refusal("\n".join(lines))
@@ -106,7 +106,7 @@ def test_deep_nesting_is_refused() -> None:
         ('a: "\\UFFFFFFFF"', 1, 1, "This is not valid YAML"),
     ],
 )
-def test_text_that_is_no_yaml_is_a_sentence_with_a_place(text: str, line: int, column: int, words: str) -> None:
+def test_invalid_yaml_is_reported_with_its_location(text: str, line: int, column: int, words: str) -> None:
     found = refusal(text)
     assert found[:2] == (line, column)
     assert words in found[2]
@@ -134,9 +134,7 @@ def test_every_duplicate_key_is_a_fault_and_the_first_one_counts() -> None:
         ("%YAML 1.1\n---\na: 1\n", (2, 1, "", "The file declares YAML 1.1")),
     ],
 )
-def test_what_a_configuration_may_not_hold_is_a_fault_and_reading_goes_on(
-    text: str, expected: tuple[int, int, str, str]
-) -> None:
+def test_invalid_content_is_a_fault_and_reading_continues(text: str, expected: tuple[int, int, str, str]) -> None:
     [found] = faults(text)
     assert found[:3] == expected[:3]
     assert found[3].startswith(expected[3])
@@ -161,7 +159,7 @@ def test_a_character_of_a_value_has_its_column(text: str, position: int, column:
     assert found.location_of(position) == ConfigLocation(line=1, column=column)
 
 
-def test_a_character_of_a_text_on_several_lines_has_the_place_of_the_text() -> None:
+def test_a_character_of_a_multi_line_text_has_the_location_of_the_text() -> None:
     found = find(read_document("k: |\n  a\n  {b\n").root, ["k"]).node
     assert isinstance(found, Scalar)
     assert found.location_of(2) == ConfigLocation(line=1, column=4)
@@ -179,6 +177,6 @@ def test_a_path_is_followed_as_far_as_the_file_has_it() -> None:
     assert dotted(("pipelines", 0, "source", "path")) == "pipelines[0].source.path"
 
 
-def test_only_a_near_name_is_suggested() -> None:
+def test_only_a_similar_name_is_suggested() -> None:
     assert nearest("pth", ["path", "pattern"]) == " Did you mean 'path'?"
     assert nearest("zzz", ["path", "pattern"]) == ""

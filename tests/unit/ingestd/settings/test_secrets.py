@@ -18,15 +18,15 @@ def refusal(text: str, base: Path, **environment: str) -> tuple[int, str]:
     return caught.value.position, str(caught.value)
 
 
-def test_a_variable_is_filled_in_anywhere_in_a_text(tmp_path: Path) -> None:
+def test_a_variable_is_replaced_at_any_position_of_a_text(tmp_path: Path) -> None:
     assert fill("pg://${env:U}:${env:P}@h", tmp_path, U="me", P="x") == "pg://me:x@h"
 
 
-def test_what_is_filled_in_is_not_looked_through_again(tmp_path: Path) -> None:
+def test_placeholders_in_a_replacement_are_not_replaced(tmp_path: Path) -> None:
     assert fill("${env:A}", tmp_path, A="${env:B}", B="b") == "${env:B}"
 
 
-def test_two_dollars_keep_the_characters(tmp_path: Path) -> None:
+def test_a_doubled_dollar_sign_escapes_a_placeholder(tmp_path: Path) -> None:
     filled = Placeholders(environment={}, base=tmp_path).fill("$${env:A} and $5 and {b}")
     assert (filled.text, filled.secret) == ("${env:A} and $5 and {b}", False)
 
@@ -47,7 +47,7 @@ def test_a_credential_is_a_file_in_the_credentials_directory(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["../key", "/etc/passwd", "..", ".", "a/b"])
-def test_a_credential_never_leaves_its_directory(name: str, tmp_path: Path) -> None:
+def test_a_credential_outside_its_directory_is_rejected(name: str, tmp_path: Path) -> None:
     (tmp_path / "key").write_text("k")
     (tmp_path / "credentials").mkdir()
     _, sentence = refusal(f"${{credential:{name}}}", tmp_path, CREDENTIALS_DIRECTORY=str(tmp_path / "credentials"))
@@ -62,7 +62,7 @@ def test_a_large_file_is_refused_and_not_read_to_its_end(tmp_path: Path) -> None
     assert "it is not a regular file" in refusal("${file:/dev/zero}", tmp_path)[1]
 
 
-def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_is_rejected_without_waiting_for_it(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert "it is not a regular file" in refusal("${file:pipe}", tmp_path)[1]
 
@@ -83,7 +83,7 @@ def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
         ("${file:bytes}", 0, "is not UTF-8 text"),
     ],
 )
-def test_a_placeholder_that_cannot_be_filled_is_a_sentence(
+def test_a_placeholder_that_cannot_be_replaced_is_reported(
     text: str, position: int, words: str, tmp_path: Path
 ) -> None:
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
@@ -92,6 +92,6 @@ def test_a_placeholder_that_cannot_be_filled_is_a_sentence(
     assert words in sentence
 
 
-def test_nothing_that_was_filled_in_shows_in_a_repr(tmp_path: Path) -> None:
+def test_no_repr_shows_a_replaced_value(tmp_path: Path) -> None:
     placeholders = Placeholders(environment={"A": "hunter22"}, base=tmp_path)
     assert "hunter22" not in repr(placeholders) + repr(placeholders.fill("${env:A}"))
