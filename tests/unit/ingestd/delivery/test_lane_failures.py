@@ -13,7 +13,7 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.errors import MirrorCorrupt, MirrorFull
 from ingestd.daemon.part_supervisor import PartSupervisor
 from ingestd.mirror.failed_parts import FailedPart
-from ingestd.mirror.port import Claim, DeliveryAttempt, LaneState, RejectedEntry
+from ingestd.mirror.port import Claim, DeliveryAttempt, LaneBlocker, LaneState, RejectedEntry
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.daemon import PartFailed
 from tests.support.bulk_service import BulkService
@@ -64,7 +64,7 @@ class FailingMirror(MemoryMirror):
         return await super().claim(sink, max_items=max_items, max_bytes=max_bytes)
 
     async def acknowledge(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
-        self._fail_if_due("settle")
+        self._fail_if_due("acknowledge")
         await super().acknowledge(claim, attempt=attempt)
 
     async def acknowledge_some(
