@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from ingestd.core.address import SinkAddress
-from ingestd.mirror.port import Claim, Deliverable, DeliveryAttempt, Parked
+from ingestd.mirror.port import Claim, Deliverable, DeliveryAttempt, RejectedEntry
 from tests.support.memory_mirror import Desired
 
 SINK = SinkAddress(workspace="bench", by="label", name="Mass budget")
@@ -46,7 +46,7 @@ class Stage(ABC):
         sent = []
         while (claim := await self.deliverable.claim(lane, max_items=100, max_bytes=100_000)) is not None:
             sent += work(claim)
-            await self.deliverable.settle(claim)
+            await self.deliverable.acknowledge(claim)
         return sorted(sent)
 
     async def pending(self, lane: int) -> int:
@@ -91,7 +91,7 @@ class DeliverableSuite:
     async def test_an_acknowledged_claim_leaves_nothing_pending(self, stage: Stage) -> None:
         lane = stage.desire(scalars(a="1", b="2"))
         assert await stage.pending(lane) == 2
-        await stage.deliverable.settle(await stage.claim(lane), attempt=ATTEMPT)
+        await stage.deliverable.acknowledge(await stage.claim(lane), attempt=ATTEMPT)
         assert await stage.pending(lane) == 0
         assert await stage.nothing_to_claim(lane)
 
@@ -139,7 +139,7 @@ class DeliverableSuite:
         held = {}
         for claim in in_flight:
             held.update({key: value for _, key, value in work(claim)})
-            await stage.deliverable.settle(claim)
+            await stage.deliverable.acknowledge(claim)
         held.update({key: value for _, key, value in await stage.deliver(lane)})
         assert held == {key: value for key, (value, _) in wanted.items()}
 
@@ -150,11 +150,11 @@ class DeliverableSuite:
         await stage.deliverable.release(claim)
         claim = await stage.claim(lane, size=10)
         assert claim.items == 1
-        await stage.deliverable.settle(claim)
+        await stage.deliverable.acknowledge(claim)
         claim = await stage.claim(lane, size=400)
         assert 1 <= claim.items <= 3
         assert sum(len(part.body) for part in claim.parts) <= 400 + 2
-        await stage.deliverable.settle(claim)
+        await stage.deliverable.acknowledge(claim)
         sent = await stage.deliver(lane)
         assert len(sent) == 4 - claim.items
 
@@ -180,7 +180,7 @@ class DeliverableSuite:
         first = await stage.claim(lane)
         stage.desire(scalars(k="2"))
         assert await stage.nothing_to_claim(lane)
-        await stage.deliverable.settle(first)
+        await stage.deliverable.acknowledge(first)
         assert await stage.pending(lane) == 1
         assert [item["value"] for item in items(await stage.claim(lane))] == ["2"]
 
@@ -194,7 +194,7 @@ class DeliverableSuite:
             "other entries may be sent or wait"
         )
         assert await stage.nothing_to_claim(lane)
-        await stage.deliverable.settle(first)
+        await stage.deliverable.acknowledge(first)
         if meanwhile is not None:
             await stage.deliverable.release(meanwhile)
         assert {(key, value) for _, key, value in await stage.deliver(lane)} == {("k", "3"), ("other", "1")}
@@ -206,7 +206,7 @@ class DeliverableSuite:
         removal = await stage.claim(lane)
         stage.desire(scalars(k="2"))
         assert await stage.nothing_to_claim(lane)
-        await stage.deliverable.settle(removal)
+        await stage.deliverable.acknowledge(removal)
         assert [item["value"] for item in items(await stage.claim(lane))] == ["2"]
 
     async def test_a_replaced_value_that_is_released_is_not_sent_again(self, stage: Stage) -> None:
@@ -226,31 +226,31 @@ class DeliverableSuite:
     async def test_releasing_an_acknowledged_claim_has_no_effect(self, stage: Stage) -> None:
         lane = stage.desire(scalars(a="1"))
         claim = await stage.claim(lane)
-        await stage.deliverable.settle(claim)
+        await stage.deliverable.acknowledge(claim)
         await stage.deliverable.release(claim)
         assert await stage.nothing_to_claim(lane)
 
     async def test_keys_of_a_claim_that_are_not_acknowledged_stay_in_flight_until_released(self, stage: Stage) -> None:
         lane = stage.desire(scalars(a="1", b="2", c="3"))
         claim = await stage.claim(lane)
-        await stage.deliverable.settle_some(claim, delivered=["a"], attempt=ATTEMPT)
+        await stage.deliverable.acknowledge_some(claim, delivered=["a"], attempt=ATTEMPT)
         assert await stage.pending(lane) == 2
         assert await stage.nothing_to_claim(lane)
-        await stage.deliverable.settle_some(claim, delivered=["c"])
+        await stage.deliverable.acknowledge_some(claim, delivered=["c"])
         await stage.deliverable.release(claim)
         assert await stage.deliver(lane) == [("create", "b", "2")]
 
     async def test_the_rest_of_a_partly_acknowledged_claim_can_be_acknowledged(self, stage: Stage) -> None:
         lane = stage.desire(scalars(a="1", b="2"))
         claim = await stage.claim(lane)
-        await stage.deliverable.settle_some(claim, delivered=["a"])
-        await stage.deliverable.settle(claim)
+        await stage.deliverable.acknowledge_some(claim, delivered=["a"])
+        await stage.deliverable.acknowledge(claim)
         assert await stage.pending(lane) == 0
 
     async def test_acknowledging_a_limited_claim_leaves_the_rest_of_its_segment_pending(self, stage: Stage) -> None:
         lane = stage.desire(scalars(a="1", b="2", c="3"))
         claim = await stage.claim(lane, items=2)
-        await stage.deliverable.settle(claim)
+        await stage.deliverable.acknowledge(claim)
         assert await stage.pending(lane) == 1
         assert len(await stage.deliver(lane)) == 1
 
@@ -258,15 +258,15 @@ class DeliverableSuite:
         lane = stage.desire(scalars(a="1", b="1"))
         claim = await stage.claim(lane)
         stage.desire(scalars(a="2"))
-        await stage.deliverable.settle_some(claim, delivered=["a", "b"])
+        await stage.deliverable.acknowledge_some(claim, delivered=["a", "b"])
         await stage.deliverable.release(claim)
         assert [(key, value) for _, key, value in await stage.deliver(lane)] == [("a", "2")]
 
     async def test_a_rejected_entry_is_not_pending_until_it_changes(self, stage: Stage) -> None:
         lane = stage.desire(scalars(a="1", b="bad"))
         claim = await stage.claim(lane)
-        rejection = Parked(key="b", reason="The service takes no bad values.", status=400)
-        await stage.deliverable.settle_some(claim, delivered=["a"], parked=[rejection])
+        rejection = RejectedEntry(key="b", reason="The service takes no bad values.", status=400)
+        await stage.deliverable.acknowledge_some(claim, delivered=["a"], rejected=[rejection])
         await stage.deliverable.release(claim)
         assert await stage.pending(lane) == 0
         stage.desire(scalars(b="good"))

@@ -7,7 +7,7 @@ from abc import abstractmethod
 import pytest
 
 from ingestd.mirror.drift import START, DriftKeeper, DriftReader, DriftStatus, RemoveUnexplained
-from ingestd.mirror.port import Parked
+from ingestd.mirror.port import RejectedEntry
 from ingestd.mirror.rejections import Selection
 from tests.contract.mirror_deliverable import held, items, scalars
 from tests.contract.mirror_rejections import RejectionStage
@@ -84,7 +84,7 @@ class DriftSuite:
         claim = await stage.claim(lane)
         stage.desire(scalars(b="2"))
         assert (await stage.check(lane, *rows(a="1", b="elsewhere"))).found == 0
-        await stage.deliverable.settle(claim)
+        await stage.deliverable.acknowledge(claim)
 
     async def test_an_entry_that_is_delivered_during_a_check_is_no_drift(self, stage: DriftStage) -> None:
         lane = stage.desire(scalars(a="1", b="1"))
@@ -93,8 +93,8 @@ class DriftSuite:
         claim = await stage.claim(lane)
         check = await stage.checker.begin_check(lane)
         await stage.checker.show(check, held(*rows(a="1", b="1")))
-        await stage.deliverable.settle_some(claim, delivered=["a"])
-        await stage.deliverable.settle(claim)
+        await stage.deliverable.acknowledge_some(claim, delivered=["a"])
+        await stage.deliverable.acknowledge(claim)
         assert (await stage.checker.end_check(check)).found == 0
 
     async def test_an_entry_written_between_reading_and_comparing_is_no_drift(self, stage: DriftStage) -> None:
@@ -117,8 +117,8 @@ class DriftSuite:
         stage.desire({"a": None})
         claim = await stage.claim(lane)
         if one_by_one:
-            await stage.deliverable.settle_some(claim, delivered=["a"])
-        await stage.deliverable.settle(claim)
+            await stage.deliverable.acknowledge_some(claim, delivered=["a"])
+        await stage.deliverable.acknowledge(claim)
         assert (await stage.checker.end_check(check)).found == 0
         assert (await stage.check(lane, *rows(a="1", b="1"))).added == 1, "another program has added it since"
 
@@ -273,12 +273,12 @@ class DriftSuite:
         claim = await stage.claim(lane)
         stage.desire(scalars(a="2"))
         assert await stage.nothing_to_claim(lane), "the repair is in flight"
-        await stage.deliverable.settle(claim)
+        await stage.deliverable.acknowledge(claim)
         assert [item["value"] for item in items(await stage.claim(lane))] == ["2"]
 
     async def test_a_rejected_key_of_a_claim_in_flight_is_no_drift(self, stage: DriftStage) -> None:
         lane = stage.desire(scalars(a="1", b="1"))
         claim = await stage.claim(lane)
-        await stage.deliverable.settle_some(claim, delivered=[], parked=[Parked(key="a", reason="No.")])
+        await stage.deliverable.acknowledge_some(claim, delivered=[], rejected=[RejectedEntry(key="a", reason="No.")])
         assert (await stage.check(lane)).found == 0
-        await stage.deliverable.settle(claim)
+        await stage.deliverable.acknowledge(claim)

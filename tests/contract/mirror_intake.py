@@ -11,7 +11,7 @@ import pytest
 
 from ingestd.core.address import SinkAddress
 from ingestd.core.record import Cursor, Deletes, Reject, Rejected
-from ingestd.mirror.port import Deliverable, Intake, Observable, Parked, PartitionState, RunSummary
+from ingestd.mirror.port import Deliverable, Intake, Observable, PartitionState, RejectedEntry, RunSummary
 from tests.contract.mirror_deliverable import SINK, work
 
 Row = tuple[str, str]
@@ -78,7 +78,7 @@ class IntakeStage(ABC):
         for lane in await self.deliverable.lanes():
             while (claim := await self.deliverable.claim(lane.id, max_items=100, max_bytes=100_000)) is not None:
                 sent += work(claim)
-                await self.deliverable.settle(claim)
+                await self.deliverable.acknowledge(claim)
         return sorted(sent)
 
 
@@ -315,16 +315,16 @@ class IntakeSuite:
         self, stage: IntakeStage
     ) -> None:
         stage.read([("a", "1"), ("b", "1")], version=5)
-        assert stage.intake.settled_partitions("pipe") == []
+        assert stage.intake.acknowledged_partitions("pipe") == []
         await stage.deliver_all()
         identity = stage.open().id
-        assert stage.intake.settled_partitions("pipe") == [(identity, "p", {"version": 5})]
-        assert stage.intake.settled_partitions("other") == []
+        assert stage.intake.acknowledged_partitions("pipe") == [(identity, "p", {"version": 5})]
+        assert stage.intake.acknowledged_partitions("other") == []
         stage.restart()
         assert stage.open().awaiting == {"version": 5}
-        assert stage.intake.settled_partitions("pipe") == [(identity, "p", {"version": 5})]
+        assert stage.intake.acknowledged_partitions("pipe") == [(identity, "p", {"version": 5})]
         stage.intake.acknowledge(identity, {"version": 5})
-        assert stage.intake.settled_partitions("pipe") == []
+        assert stage.intake.acknowledged_partitions("pipe") == []
         assert stage.open().awaiting is None
 
     async def test_an_acknowledgement_of_an_older_reading_has_no_effect(self, stage: IntakeStage) -> None:
@@ -334,20 +334,20 @@ class IntakeSuite:
         identity = stage.open().id
         stage.intake.acknowledge(identity, {"version": 1})
         await stage.deliver_all()
-        assert stage.intake.settled_partitions("pipe") == [(identity, "p", {"version": 2})]
+        assert stage.intake.acknowledged_partitions("pipe") == [(identity, "p", {"version": 2})]
 
     def test_a_partition_without_changes_is_delivered_immediately(self, stage: IntakeStage) -> None:
         stage.read([], rejects=[(reject(2), None)])
-        assert [name for _, name, _ in stage.intake.settled_partitions("pipe")] == ["p"]
+        assert [name for _, name, _ in stage.intake.acknowledged_partitions("pipe")] == ["p"]
 
     async def test_a_partition_waits_for_an_equal_value_that_is_pending_for_another_partition(
         self, stage: IntakeStage
     ) -> None:
         stage.read([("a", "1")], name="p")
         stage.read([("a", "1")], name="q")
-        assert stage.intake.settled_partitions("pipe") == []
+        assert stage.intake.acknowledged_partitions("pipe") == []
         await stage.deliver_all()
-        assert sorted(name for _, name, _ in stage.intake.settled_partitions("pipe")) == ["p", "q"]
+        assert sorted(name for _, name, _ in stage.intake.acknowledged_partitions("pipe")) == ["p", "q"]
 
     async def test_the_result_of_a_reading_lists_its_rejections_in_order(self, stage: IntakeStage) -> None:
         stage.intake.activate(["other", "pipe"])
@@ -357,11 +357,13 @@ class IntakeSuite:
         (lane,) = await stage.deliverable.lanes()
         while (claim := await stage.deliverable.claim(lane.id, max_items=100, max_bytes=100_000)) is not None:
             kept = [key for _, key, _ in work(claim) if key != "b"]
-            refused = [Parked(key=key, reason="Too heavy.", status=422) for _, key, _ in work(claim) if key == "b"]
-            await stage.deliverable.settle_some(claim, delivered=kept, parked=refused)
+            refused = [
+                RejectedEntry(key=key, reason="Too heavy.", status=422) for _, key, _ in work(claim) if key == "b"
+            ]
+            await stage.deliverable.acknowledge_some(claim, delivered=kept, rejected=refused)
             await stage.deliverable.release(claim)
         stage.restart()
-        ((identity, _, _),) = stage.intake.settled_partitions("pipe")
+        ((identity, _, _),) = stage.intake.acknowledged_partitions("pipe")
         result = stage.intake.settlement(identity)
         assert (result.pipeline, result.sink, result.digest) == ("pipe", str(SINK), "d")
         assert (result.records, result.created, result.updated, result.unchanged, result.removed) == (3, 2, 0, 0, 0)
@@ -447,7 +449,7 @@ class IntakeSuite:
         (lane,) = await stage.deliverable.lanes()
         claim = await stage.deliverable.claim(lane.id, max_items=100, max_bytes=100_000)
         assert claim is not None
-        await stage.deliverable.settle_some(claim, delivered=["a"])
+        await stage.deliverable.acknowledge_some(claim, delivered=["a"])
         stage.restart()
         assert await stage.deliver_all() == [("create", "b", "1")]
 

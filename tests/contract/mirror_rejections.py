@@ -6,7 +6,7 @@ from abc import abstractmethod
 
 import pytest
 
-from ingestd.mirror.port import Parked
+from ingestd.mirror.port import RejectedEntry
 from ingestd.mirror.rejections import RejectionKeeper, RejectionReader, Selection
 from tests.contract.mirror_deliverable import Stage, items, scalars
 
@@ -28,8 +28,10 @@ class RejectionStage(Stage):
         """Acknowledge everything pending except these keys, which the service rejects."""
         claim = await self.claim(lane)
         delivered = [item["key"] for item in items(claim) if item["key"] not in keys]
-        parked = [Parked(key=key, reason=reason, status=422, operation="mass", request_id=f"r-{key}") for key in keys]
-        await self.deliverable.settle_some(claim, delivered=delivered, parked=parked)
+        rejected = [
+            RejectedEntry(key=key, reason=reason, status=422, operation="mass", request_id=f"r-{key}") for key in keys
+        ]
+        await self.deliverable.acknowledge_some(claim, delivered=delivered, rejected=rejected)
         await self.deliverable.release(claim)
 
     def keys(self, selection: Selection = ALL) -> list[str]:
@@ -126,9 +128,9 @@ class RejectionSuite:
     async def test_a_retry_of_a_key_in_flight_sends_it_once(self, stage: RejectionStage) -> None:
         lane = stage.desire(scalars(a="1", b="2"))
         claim = await stage.claim(lane)
-        await stage.deliverable.settle_some(claim, delivered=[], parked=[Parked(key="a", reason="No.")])
+        await stage.deliverable.acknowledge_some(claim, delivered=[], rejected=[RejectedEntry(key="a", reason="No.")])
         await stage.keeper.retry(ALL)
-        await stage.deliverable.settle_some(claim, delivered=["b"])
+        await stage.deliverable.acknowledge_some(claim, delivered=["b"])
         await stage.deliverable.release(claim)
         assert [(key, value) for _, key, value in await stage.deliver(lane)] == [("a", "1")]
         assert await stage.pending(lane) == 0

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 
 from ingestd.core.errors import MirrorCorrupt, MirrorError, MirrorFull
-from ingestd.mirror.port import Parked
+from ingestd.mirror.port import RejectedEntry
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.mirror.sqlite.failures import failure_of
 from tests.contract.mirror_deliverable import SINK
@@ -53,13 +53,13 @@ async def test_deliveries_on_a_full_disk_are_not_claimed_again_and_are_recorded_
         def on_recorded() -> None:
             loop.call_soon_threadsafe(recorded.set)
 
-        mirror.on_settled = on_recorded
+        mirror.on_acknowledged = on_recorded
         mirror.on_unwritable = reports.append
         mirror.on_writable = lambda: reports.append("writable")
         claim = await mirror.delivery.claim(1, max_items=10, max_bytes=10_000)
         assert claim is not None
         disk.full = True
-        await mirror.delivery.settle(claim)
+        await mirror.delivery.acknowledge(claim)
         assert mirror.status.pending() == 3  # the file is unchanged
         assert await mirror.delivery.claim(1, max_items=10, max_bytes=10_000) is None
         with pytest.raises(MirrorFull):
@@ -79,8 +79,8 @@ async def test_the_rest_of_a_claim_is_claimable_only_after_its_acknowledged_part
         claim = await mirror.delivery.claim(1, max_items=10, max_bytes=10_000)
         assert claim is not None
         disk.full = True
-        rejected = [Parked(key="K-1", reason="It is refused.")]
-        await mirror.delivery.settle_some(claim, delivered=["K-0"], parked=rejected)
+        rejected = [RejectedEntry(key="K-1", reason="It is refused.")]
+        await mirror.delivery.acknowledge_some(claim, delivered=["K-0"], rejected=rejected)
         await mirror.delivery.release(claim)
         assert await mirror.delivery.claim(1, max_items=10, max_bytes=10_000) is None
         disk.full = False
@@ -97,7 +97,7 @@ async def test_deliveries_that_were_never_recorded_are_pending_after_a_restart(t
         claim = await mirror.delivery.claim(1, max_items=10, max_bytes=10_000)
         assert claim is not None
         disk.full = True
-        await mirror.delivery.settle(claim)
+        await mirror.delivery.acknowledge(claim)
     observer = SqliteMirror.observe(path)
     assert observer.pending() == 3
     observer.close()

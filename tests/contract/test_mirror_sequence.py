@@ -59,7 +59,7 @@ async def drained(mirror: SqliteMirror) -> list[tuple[str, str, str | None]]:
     sent = []
     while (claim := await mirror.delivery.claim(1, max_items=100, max_bytes=100_000)) is not None:
         sent += work(claim)
-        await mirror.delivery.settle(claim)
+        await mirror.delivery.acknowledge(claim)
     return sorted(sent)
 
 

@@ -178,7 +178,7 @@ async def test_a_full_disk_loses_nothing_and_delivery_continues(path: Path) -> N
         assert mirror.status.pending() == 1
         claim = await mirror.delivery.claim(1, max_items=10, max_bytes=10_000)
         assert claim is not None
-        await mirror.delivery.settle(claim)
+        await mirror.delivery.acknowledge(claim)
         assert mirror.status.pending() == 0
     finally:
         mirror.close()

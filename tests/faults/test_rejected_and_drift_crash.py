@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Coroutine, Mapping
@@ -16,11 +14,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from ingestd.mirror.port import Parked
+from ingestd.mirror.port import RejectedEntry
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.contract.mirror_deliverable import SINK
-from tests.support.crashing_sqlite import CrashPoint, ProcessDied, copy_database, crashing
+from tests.support.crashing_sqlite import die_at
 from tests.support.desired_entries import desire_all
 from tests.support.memory_mirror import Desired
 
@@ -44,9 +42,9 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def refuse(mirror: SqliteMirror) -> None:
     claim = await mirror.delivery.claim(1, max_items=100, max_bytes=100_000)
     assert claim is not None
-    rejected = [Parked(key=key, reason="Not today.", status=422) for key in REFUSED]
+    rejected = [RejectedEntry(key=key, reason="Not today.", status=422) for key in REFUSED]
     delivered = [key for key in WANTED if key not in REFUSED]
-    await mirror.delivery.settle_some(claim, delivered=delivered, parked=rejected)
+    await mirror.delivery.acknowledge_some(claim, delivered=delivered, rejected=rejected)
     await mirror.delivery.release(claim)
 
 
@@ -69,7 +67,7 @@ async def deliver(mirror: SqliteMirror, service: dict[str, str]) -> None:
                     service.pop(item["key"], None)
                 else:
                     service[item["key"]] = item["value"]
-        await mirror.delivery.settle(claim)
+        await mirror.delivery.acknowledge(claim)
 
 
 async def read_the_source(mirror: SqliteMirror) -> None:
@@ -86,29 +84,9 @@ async def check_in_doubt(mirror: SqliteMirror) -> None:
     await mirror.drift.end_check(check, doubt=True)
 
 
-def die_at(
-    template: Path, place: Path, point: int, work: Callable[[SqliteMirror], Coroutine[Any, Any, None]]
-) -> CrashPoint:
-    """Do ``work`` until the crash point. The state that a new process would find is in ``place``."""
-    crashed = place.parents[1] / "state.db"
-    crashed.parent.mkdir()
-    shutil.copyfile(template, crashed)
-    crash_point = CrashPoint(point)
-    factory = crashing(crash_point)
-    mirror: SqliteMirror | None = None
-    try:
-        mirror = SqliteMirror.open(crashed, factory=factory)
-        asyncio.run(work(mirror))
-    except ProcessDied:
-        pass
-    copy_database(crashed, place)
-    if mirror is not None:
-        for side in (mirror.delivery._reads, mirror.delivery._writes, mirror.rejected._thread, mirror.drift._thread):
-            side.shutdown()
-        os.close(mirror._state._lock)
-    for connection in factory.opened:
-        sqlite3.Connection.close(connection)
-    return crash_point
+def run(work: Callable[[SqliteMirror], Coroutine[Any, Any, None]]) -> Callable[[SqliteMirror], None]:
+    """Return a function that runs the coroutine in a loop of its own."""
+    return lambda mirror: asyncio.run(work(mirror))
 
 
 @pytest.mark.parametrize("page", [1, 5_000])
@@ -121,7 +99,7 @@ def test_after_a_crash_at_any_statement_the_next_process_ends_in_the_exact_state
     while reached:
         point += 1
         place = tmp_path / str(point) / "disk" / "state.db"
-        crash_point = die_at(template, place, point, work)
+        crash_point = die_at(template, place, point, run(work))
         reached = crash_point.reached
         mirror = SqliteMirror.open(place)
         service = dict(MEDDLED)
@@ -157,13 +135,15 @@ def test_after_a_crash_at_any_statement_the_next_process_resolves_the_doubt(
     older_state_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ingestd.mirror.sqlite.drift_store._PAGE", 1)
-    # Opening the file and reading the source have their own sweeps.
-    first = point = die_at(older_state_file, tmp_path / "0" / "disk" / "state.db", 1_000_000, read_the_source).count
+    # Opening the file and reading the source have sweeps of their own.
+    first = point = die_at(
+        older_state_file, tmp_path / "0" / "disk" / "state.db", 1_000_000, run(read_the_source)
+    ).count
     reached = True
     while reached:
         point += 1
         place = tmp_path / str(point) / "disk" / "state.db"
-        crash_point = die_at(older_state_file, place, point, check_in_doubt)
+        crash_point = die_at(older_state_file, place, point, run(check_in_doubt))
         reached = crash_point.reached
         mirror = SqliteMirror.open(place)
         service = dict(MEDDLED)

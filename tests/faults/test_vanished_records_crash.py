@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -14,7 +11,7 @@ from ingestd.intake import Reader
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.contract.mirror_deliverable import SINK
-from tests.support.crashing_sqlite import CrashPoint, ProcessDied, copy_database, crashing
+from tests.support.crashing_sqlite import die_at
 from tests.support.scripted_source import Row, Script, ScriptedConnector
 
 BAD: list[Row] = [{"k": "", "v": str(number)} for number in range(3)]
@@ -30,29 +27,10 @@ def read(mirror: SqliteMirror, script: Script) -> None:
     ).read_pass()
 
 
-def die_at(template: Path, place: Path, point: int, script: Script) -> CrashPoint:
-    """Read until the crash point; the state that a new process would find is in ``place``."""
-    crashed = place.parents[1] / "state.db"
-    crashed.parent.mkdir()
-    shutil.copyfile(template, crashed)
-    crash_point = CrashPoint(point)
-    factory = crashing(crash_point)
-    mirror: SqliteMirror | None = None
-    try:
-        mirror = SqliteMirror.open(crashed, factory=factory)
-        read(mirror, script)
-    except ProcessDied:
-        pass
-    copy_database(crashed, place)
-    if mirror is not None:
-        os.close(mirror._state._lock)
-    for connection in factory.opened:
-        sqlite3.Connection.close(connection)
-    return crash_point
-
-
-def test_records_that_return_after_a_crash_are_rejected_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ingestd.mirror.sqlite.intake_store._PAGE", 1)
+def test_records_that_come_back_after_a_crash_are_rejected_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ingestd.mirror.sqlite.run_finisher._PAGE", 1)
     template = tmp_path / "template.db"
     script = Script(deletes="remove")
     script.write("p", GOOD + BAD)
@@ -66,7 +44,7 @@ def test_records_that_return_after_a_crash_are_rejected_again(tmp_path: Path, mo
         point += 1
         script.write("p", GOOD)
         place = tmp_path / str(point) / "disk" / "state.db"
-        crash_point = die_at(template, place, point, script)
+        crash_point = die_at(template, place, point, lambda mirror: read(mirror, script))
         reached = crash_point.reached
         mirror = SqliteMirror.open(place)
         try:

@@ -148,7 +148,7 @@ async def unaddressed(pipeline: CountedPipeline, count: int) -> None:
 
 async def retry_of_records(pipeline: CountedPipeline, count: int) -> None:
     await pipeline.mirror.rejected.retry(Selection())
-    pipeline.reader.again()
+    pipeline.reader.remap()
     await asyncio.to_thread(pipeline.read)
     assert pipeline.mirror.status.rejected() == count
 
@@ -208,7 +208,7 @@ async def acknowledged_one_by_one(pipeline: CountedPipeline, count: int) -> None
     await asyncio.to_thread(pipeline.read)
     (lane,) = await pipeline.mirror.delivery.lanes()
     while claim := await pipeline.mirror.delivery.claim(lane.id, max_items=1, max_bytes=1000):
-        await pipeline.mirror.delivery.settle(claim)
+        await pipeline.mirror.delivery.acknowledge(claim)
         pipeline.acknowledge()
         await pipeline.mirror.delivery.lanes()
     assert len(pipeline.script.acknowledged) == count
@@ -287,11 +287,12 @@ CASES = [
 async def test_four_times_the_data_causes_at_most_4_6_times_the_work(
     case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ingestd.intake.run._WORTH_A_COMMIT", case.piece)
+    monkeypatch.setattr("ingestd.intake.run._ENTRIES_IN_COMMIT", case.piece)
     monkeypatch.setattr("ingestd.mirror.sqlite.segments.ITEMS", case.piece)
     monkeypatch.setattr("ingestd.mirror.sqlite.intake_store._PAGE", case.piece)
+    monkeypatch.setattr("ingestd.mirror.sqlite.run_finisher._PAGE", case.piece)
     monkeypatch.setattr("ingestd.mirror.sqlite.intake_store._PARTITIONS", FILES // 2)
-    monkeypatch.setattr("ingestd.mirror.sqlite.intake_store.RUNS_APART", FILES // 16)
+    monkeypatch.setattr("ingestd.mirror.sqlite.run_finisher.RUNS_APART", FILES // 16)
     monkeypatch.setattr("ingestd.mirror.sqlite.snapshots.KEPT", FILES // 8)
     monkeypatch.setattr("ingestd.mirror.sqlite.delivery_store._PAGE", case.piece)
     monkeypatch.setattr("ingestd.mirror.sqlite.rejected_store._PAGE", case.piece)

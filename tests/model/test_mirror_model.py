@@ -25,7 +25,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.intake import Reader
-from ingestd.mirror.port import Claim, Parked
+from ingestd.mirror.port import Claim, RejectedEntry
 from ingestd.mirror.rejections import Selection
 from ingestd.mirror.sqlite import SqliteMirror
 from tests.support.scripted_source import Script, ScriptedConnector
@@ -101,7 +101,7 @@ class MirrorModel(RuleBasedStateMachine):
     def read(self) -> None:
         report = self.reader.read_pass()
         assert not report.broken
-        assert not report.parked
+        assert not report.rejected
         assert not report.away
 
     @rule(limit=st.integers(1, 3))
@@ -141,7 +141,7 @@ class MirrorModel(RuleBasedStateMachine):
     def deliver(self, which: int) -> None:
         claim = self.claims.pop(which % len(self.claims))
         self.apply(claim)
-        self.run(self.mirror.delivery.settle(claim))
+        self.run(self.mirror.delivery.acknowledge(claim))
 
     @precondition(lambda self: self.claims)
     @rule(which=st.integers(0, 9))
@@ -157,7 +157,7 @@ class MirrorModel(RuleBasedStateMachine):
         keys = sorted(self.held(claim))
         some = set(data.draw(st.lists(st.sampled_from(keys), unique=True))) if keys else set()
         self.apply(claim, some)
-        self.run(self.mirror.delivery.settle_some(claim, delivered=sorted(some)))
+        self.run(self.mirror.delivery.acknowledge_some(claim, delivered=sorted(some)))
         self.acknowledged[claim] = self.acknowledged.get(claim, set()) | some
         if first:
             self.claims.remove(claim)
@@ -169,8 +169,8 @@ class MirrorModel(RuleBasedStateMachine):
         claim = self.claims[which % len(self.claims)]
         keys = sorted(self.held(claim))
         some = data.draw(st.lists(st.sampled_from(keys), unique=True)) if keys else []
-        rejected = [Parked(key=key, reason="The service rejects it.", status=422) for key in some]
-        self.run(self.mirror.delivery.settle_some(claim, delivered=[], parked=rejected))
+        rejected = [RejectedEntry(key=key, reason="The service rejects it.", status=422) for key in some]
+        self.run(self.mirror.delivery.acknowledge_some(claim, delivered=[], rejected=rejected))
         self.acknowledged[claim] = self.acknowledged.get(claim, set()) | set(some)
         self.refused.update(some)
 
@@ -229,7 +229,7 @@ class MirrorModel(RuleBasedStateMachine):
     @rule(name=st.integers(0, 1))
     def remove_file_and_prune(self, name: int) -> None:
         """Archive or delete a delivered file; unreferenced rows are pruned, and nothing else changes."""
-        self.reader.acknowledge_settled()
+        self.reader.acknowledge_partitions()
         partition = self.names[name % len(self.names)]
         content = self.script.contents.get(partition)
         if content is not None and (partition, content.version) in self.script.acknowledged:
@@ -375,7 +375,7 @@ class MirrorModel(RuleBasedStateMachine):
         sink = self.sink_id()
         while sink and (claim := self.run(self.mirror.delivery.claim(sink, max_items=2, max_bytes=10_000))):
             self.apply(claim)
-            self.run(self.mirror.delivery.settle(claim))
+            self.run(self.mirror.delivery.acknowledge(claim))
         assert self.mirror.status.pending() == 0
 
     def sweep(self, sink: int) -> None:
@@ -404,7 +404,7 @@ class MirrorModel(RuleBasedStateMachine):
             if self.script.deletes == "remove":
                 self.sweep(sink)
         self.compare_but(self.dropped | self.adopted | self.left)
-        self.reader.acknowledge_settled()
+        self.reader.acknowledge_partitions()
         for name, content in self.script.contents.items():
             assert (name, content.version) in self.script.acknowledged, "a delivered partition was not acknowledged"
         self.mirror.close()

@@ -108,7 +108,7 @@ def test_an_undecodable_name_is_reported_with_and_without_a_daemon(tmp_path: Pat
     folder = Folder(tmp_path, server)
     name = os.fsdecode(b"m\xfcller.csv")
     folder.write(GOOD, name)
-    said = "m\\xfcller.csv is not taken: its name is not UTF-8; rename it."
+    said = "m\\xfcller.csv is skipped: its name is not UTF-8; rename it."
     assert folder.run("why", str(folder.drop / name)).stdout == f"{said} No daemon runs, so nothing is read.\n"
     gone = folder.run("why", os.fsdecode(b"\xff.csv"))
     assert (gone.returncode, gone.stderr.count("Traceback")) == (1, 0)
@@ -146,9 +146,9 @@ def test_files_that_match_no_pattern_are_counted_by_status_and_check(tmp_path: P
     folder = Folder(tmp_path, server)
     folder.write(GOOD, "RUN01.CSV")
     folder.write("notes", "readme.txt")
-    sentence = "1 file is not taken because no pattern matches (readme.txt). Set pattern, and format if needed, to have"
+    sentence = "1 file is skipped because no pattern matches (readme.txt). Set pattern, and format if needed, to have"
     check = folder.here("check").stdout
-    assert f"not taken: {sentence}" in check
+    assert f"skipped files: {sentence}" in check
     assert "1 files match the suffixes of the known formats; 0 are still empty." in check
     with folder.daemon() as daemon:
         daemon.wait_for("partition_settled", partition="RUN01.CSV")

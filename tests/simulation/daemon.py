@@ -118,7 +118,7 @@ class Daemon:
                 emit=self._emit,
                 now=now,
                 random=self._random_numbers.random,
-                on_acknowledged=supervisor.settled,
+                on_acknowledged=supervisor.on_acknowledged,
                 keep_running=supervise,
                 limits=self._limits,
                 clock=self._loop.time,
@@ -151,7 +151,7 @@ class Daemon:
             pipelines=[one for one in running.settings.pipelines if one.name in connectors],
             rejected=self._rejected,
             checker=DriftChecker(mirror=self._mirror, drift=self._drift, client=client, emit=self._emit),
-            request_reading=lambda name: supervisor.again(name, now=True),
+            request_reading=lambda name: supervisor.remap(name, now=True),
             explain=lambda request: explain(connectors, request),
             notices=supervisor.notices,
             reloader=Reloader(

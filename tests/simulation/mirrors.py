@@ -15,7 +15,7 @@ import polars as pl
 
 from ingestd.mirror.drift import DriftKeeper, DriftStatus, RemoveUnexplained
 from ingestd.mirror.failed_parts import FailedPart
-from ingestd.mirror.port import Claim, Deliverable, DeliveryAttempt, LaneState, Parked, Trouble
+from ingestd.mirror.port import Claim, Deliverable, DeliveryAttempt, LaneBlocker, LaneState, RejectedEntry
 from ingestd.mirror.rejections import RejectionKeeper, Retried, Selection
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.mirror.sqlite.threads import in_thread
@@ -94,20 +94,20 @@ class ThreadedMirror(Deliverable):
     async def adopt(self, sink: int, entries: pl.DataFrame) -> int:
         return await self._in(self._writes, lambda: self._inner.adopt(sink, entries))
 
-    async def settle(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
-        await self._in(self._writes, lambda: self._inner.settle(claim, attempt=attempt))
+    async def acknowledge(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
+        await self._in(self._writes, lambda: self._inner.acknowledge(claim, attempt=attempt))
 
-    async def settle_some(
+    async def acknowledge_some(
         self,
         claim: Claim,
         *,
         delivered: Sequence[str],
-        parked: Sequence[Parked] = (),
+        rejected: Sequence[RejectedEntry] = (),
         attempt: DeliveryAttempt | None = None,
     ) -> None:
         await self._in(
             self._writes,
-            lambda: self._inner.settle_some(claim, delivered=delivered, parked=parked, attempt=attempt),
+            lambda: self._inner.acknowledge_some(claim, delivered=delivered, rejected=rejected, attempt=attempt),
         )
 
     async def release(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
@@ -118,8 +118,8 @@ class ThreadedMirror(Deliverable):
     async def note_attempt(self, sink: int, attempt: DeliveryAttempt) -> None:
         await self._in(self._writes, lambda: self._inner.note_attempt(sink, attempt))
 
-    async def note_trouble(self, sink: int, trouble: Trouble | None) -> None:
-        await self._in(self._writes, lambda: self._inner.note_trouble(sink, trouble))
+    async def note_blocker(self, sink: int, blocker: LaneBlocker | None) -> None:
+        await self._in(self._writes, lambda: self._inner.note_blocker(sink, blocker))
 
 
 class ThreadedCommands(RejectionKeeper, DriftKeeper):

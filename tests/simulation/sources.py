@@ -99,7 +99,7 @@ class DirectReader:
                     self.on_pending(self._lane)
         return PassReport(pipeline=self.pipeline)
 
-    def acknowledge_settled(self) -> int:
+    def acknowledge_partitions(self) -> int:
         if self._lane is None or self._mirror.pending(self._lane):
             return 0
         acknowledged = 0

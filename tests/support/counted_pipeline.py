@@ -60,13 +60,13 @@ class CountedPipeline:
     def read(self) -> None:
         """Read the source once."""
         report = self.reader.read_pass()
-        if report.away or report.broken or report.parked:
+        if report.away or report.broken or report.rejected:
             raise AssertionError(report)
         self.acknowledge()
 
     def acknowledge(self) -> None:
         """Acknowledge what is delivered to the source."""
-        self.work.add("acknowledged", self.reader.acknowledge_settled())
+        self.work.add("acknowledged", self.reader.acknowledge_partitions())
 
     @asynccontextmanager
     async def delivering(self) -> AsyncIterator[Rig]:

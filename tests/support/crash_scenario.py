@@ -151,10 +151,10 @@ class CrashScenario:
                 self._drop()
                 report = reader.read_pass()
                 assert not report.broken, report
-                assert not report.parked, report
+                assert not report.rejected, report
                 assert not report.away, report
                 assert await running.drained() == []
-                reader.acknowledge_settled()
+                reader.acknowledge_partitions()
                 self.done += 1
 
     def _connector(self) -> DirectoryConnector:

@@ -6,12 +6,15 @@ process would find: the database and its log as they are, not as a clean close w
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
+
+from ingestd.mirror.sqlite import SqliteMirror
 
 T = TypeVar("T")
 
@@ -88,6 +91,29 @@ def copy_database(path: Path, to: Path) -> None:
         file = path.with_name(path.name + end)
         if file.exists():
             shutil.copyfile(file, to.with_name(to.name + end))
+
+
+def die_at(template: Path, place: Path, point: int, work: Callable[[SqliteMirror], None]) -> CrashPoint:
+    """Do ``work`` on a copy of a state file until the crash point. A new process finds the state in ``place``."""
+    crashed = place.parents[1] / "state.db"
+    crashed.parent.mkdir()
+    shutil.copyfile(template, crashed)
+    crash_point = CrashPoint(point)
+    factory = crashing(crash_point)
+    mirror: SqliteMirror | None = None
+    try:
+        mirror = SqliteMirror.open(crashed, factory=factory)
+        work(mirror)
+    except ProcessDied:
+        pass
+    copy_database(crashed, place)
+    if mirror is not None:
+        for thread in (mirror.delivery._reads, mirror.delivery._writes, mirror.rejected._thread, mirror.drift._thread):
+            thread.shutdown()
+        os.close(mirror._state._lock)
+    for connection in factory.opened:
+        sqlite3.Connection.close(connection)
+    return crash_point
 
 
 def _statements(script: str) -> list[str]:

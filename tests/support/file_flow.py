@@ -15,7 +15,7 @@ from connectors.directory import DirectoryConnector, DirectoryOptions
 from ingestd.core.address import SinkAddress
 from ingestd.core.mapping import EntrySpec, Mapping
 from ingestd.intake import PassReport, Reader
-from ingestd.mirror.port import Parked
+from ingestd.mirror.port import RejectedEntry
 from ingestd.mirror.sqlite import SqliteMirror
 from ingestd.sdk import SourceContext
 from ingestd.telemetry import Event
@@ -64,7 +64,7 @@ class FileFlow:
         """Read, deliver, and acknowledge what is delivered."""
         report = self.reader.read_pass()
         asyncio.run(self._deliver())
-        self.reader.acknowledge_settled()
+        self.reader.acknowledge_partitions()
         return report
 
     async def _deliver(self) -> None:
@@ -79,10 +79,12 @@ class FileFlow:
                         del self.held[item["key"]]
                     elif item["key"] not in refused:
                         self.held[item["key"]] = item["value"]
-                await self.mirror.delivery.settle_some(
+                await self.mirror.delivery.acknowledge_some(
                     claim,
                     delivered=[item["key"] for item in items if item["key"] not in refused],
-                    parked=[Parked(key=key, reason="Too heavy, says the service.", status=422) for key in refused],
+                    rejected=[
+                        RejectedEntry(key=key, reason="Too heavy, says the service.", status=422) for key in refused
+                    ],
                 )
                 await self.mirror.delivery.release(claim)
 

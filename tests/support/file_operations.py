@@ -181,7 +181,7 @@ class RandomRound:
             transport=httpx.AsyncHTTPTransport(verify=False),
         ) as running:
             mirror.on_pending = running.dispatcher.wake
-            reader.acknowledge_settled()
+            reader.acknowledge_partitions()
             if not self.mounted:
                 assert reader.read_pass().away, "an unmounted folder was read as an empty one"
                 self.mount()
@@ -205,7 +205,7 @@ class RandomRound:
     async def _finish(self, reader: Reader, drained: Callable[[], Awaitable[object]]) -> None:
         self._calm(reader)
         await drained()
-        reader.acknowledge_settled()
+        reader.acknowledge_partitions()
         for name, identity, entries in self.pending:
             self.read[name] = identity
             self.wanted.update(entries)

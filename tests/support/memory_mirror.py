@@ -26,7 +26,16 @@ from ingestd.mirror.drift import (
     Unexplained,
     UnexplainedPage,
 )
-from ingestd.mirror.port import Claim, ClaimPart, Deliverable, DeliveryAttempt, Kind, LaneState, Parked, Trouble
+from ingestd.mirror.port import (
+    Claim,
+    ClaimPart,
+    Deliverable,
+    DeliveryAttempt,
+    Kind,
+    LaneBlocker,
+    LaneState,
+    RejectedEntry,
+)
 from ingestd.mirror.rejections import (
     Forgotten,
     Refusal,
@@ -93,9 +102,9 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
         self._versions = itertools.count(1)
         self._segments = itertools.count(1)
         self._in_flight: dict[tuple[ClaimPart, ...], dict[str, tuple[int, Kind]]] = {}
-        self.blockers: dict[int, Trouble | None] = {}
+        self.blockers: dict[int, LaneBlocker | None] = {}
         self.attempts: list[tuple[int, DeliveryAttempt]] = []
-        self.rejected_entries: dict[str, Parked] = {}
+        self.rejected_entries: dict[str, RejectedEntry] = {}
         self._rejected: dict[int, tuple[int, Rejection]] = {}
         self._numbers = itertools.count(1)
         self._clock = itertools.count(1)
@@ -216,23 +225,23 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
             row.in_flight = True
         return claim
 
-    async def settle(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
+    async def acknowledge(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
         self._note(claim.sink, attempt)
         self._acknowledge(claim, list(self._in_flight.get(_token(claim), ())))
         self._in_flight.pop(_token(claim), None)
 
-    async def settle_some(
+    async def acknowledge_some(
         self,
         claim: Claim,
         *,
         delivered: Sequence[str],
-        parked: Sequence[Parked] = (),
+        rejected: Sequence[RejectedEntry] = (),
         attempt: DeliveryAttempt | None = None,
     ) -> None:
         self._note(claim.sink, attempt)
         self._acknowledge(claim, delivered)
         held, rows = self._in_flight[_token(claim)], self._sinks[claim.sink].rows
-        for entry in parked:
+        for entry in rejected:
             version, _ = held.pop(entry.key)
             self.rejected_entries[entry.key] = entry
             self._reject(claim.sink, entry)
@@ -250,8 +259,8 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
     async def note_attempt(self, sink: int, attempt: DeliveryAttempt) -> None:
         self._note(sink, attempt)
 
-    async def note_trouble(self, sink: int, trouble: Trouble | None) -> None:
-        self.blockers[sink] = trouble
+    async def note_blocker(self, sink: int, blocker: LaneBlocker | None) -> None:
+        self.blockers[sink] = blocker
 
     def _note(self, sink: int, attempt: DeliveryAttempt | None) -> None:
         if attempt is not None:
@@ -316,7 +325,7 @@ class MemoryMirror(Deliverable, RejectionReader, RejectionKeeper, DriftReader, D
             self._forgotten = Forgotten(count=before + len(chosen), at=now)
         return len(chosen)
 
-    def _reject(self, sink: int, entry: Parked) -> None:
+    def _reject(self, sink: int, entry: RejectedEntry) -> None:
         self._remove_rejection(sink, entry.key)
         known, at = self._sinks[sink], float(next(self._clock))
         row, refusals = known.rows[entry.key], known.refusals.setdefault(entry.key, [])

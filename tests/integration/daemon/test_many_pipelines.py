@@ -65,14 +65,14 @@ class Work:
 def work(monkeypatch: pytest.MonkeyPatch) -> Work:
     """Count passes and acknowledgements by pipeline, and SQL statements."""
     found = Work()
-    read, acknowledge = Reader.read_pass, Reader.acknowledge_settled
+    read, acknowledge = Reader.read_pass, Reader.acknowledge_partitions
 
     def read_pass(reader: Reader) -> PassReport:
         report = read(reader)
         found.add(f"pass {reader.pipeline}")
         return report
 
-    def acknowledge_settled(reader: Reader) -> int:
+    def acknowledge_partitions(reader: Reader) -> int:
         done = acknowledge(reader)
         found.add(f"acknowledge {reader.pipeline}")
         return done
@@ -83,7 +83,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
             return super().execute(sql, *parameters)
 
     monkeypatch.setattr(Reader, "read_pass", read_pass)
-    monkeypatch.setattr(Reader, "acknowledge_settled", acknowledge_settled)
+    monkeypatch.setattr(Reader, "acknowledge_partitions", acknowledge_partitions)
     monkeypatch.setattr(SqliteMirror, "open", partial(SqliteMirror.open, factory=Counting))
     return found
 

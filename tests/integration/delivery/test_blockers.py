@@ -290,7 +290,7 @@ async def test_a_broken_mirror_ends_the_dispatcher_with_its_exception(server: Do
         async def broken(*_: object, **__: object) -> None:
             raise OSError("disk gone")
 
-        running.mirror.settle = broken  # type: ignore[method-assign]
+        running.mirror.acknowledge = broken  # type: ignore[method-assign]
         running.desire(to, {"a": ("1", "scalar")})
         assert running.task is not None
         await asyncio.wait({running.task}, timeout=5)

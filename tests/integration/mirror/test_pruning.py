@@ -75,8 +75,8 @@ class ArchivingPipeline:
         self.reader.read_pass()
         for lane in await self.mirror.delivery.lanes():
             while claim := await self.mirror.delivery.claim(lane.id, max_items=100, max_bytes=1_000_000):
-                await self.mirror.delivery.settle(claim)
-        self.reader.acknowledge_settled()
+                await self.mirror.delivery.acknowledge(claim)
+        self.reader.acknowledge_partitions()
 
     def counts(self) -> dict[str, int]:
         with closing(sqlite3.connect(self.path)) as connection:
@@ -89,7 +89,7 @@ class ArchivingPipeline:
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., ArchivingPipeline]]:
     monkeypatch.setattr("ingestd.mirror.sqlite.snapshots.KEPT", KEPT)
-    monkeypatch.setattr("ingestd.mirror.sqlite.intake_store.RUNS_APART", 1)
+    monkeypatch.setattr("ingestd.mirror.sqlite.run_finisher.RUNS_APART", 1)
     monkeypatch.setattr("ingestd.mirror.sqlite.pruner.KEPT", KEPT)
     monkeypatch.setattr("ingestd.mirror.sqlite.pruner.RUNS_KEPT", RUNS_KEPT)
     monkeypatch.setattr("ingestd.mirror.sqlite.pruner.RUNS_APART", RUNS_APART)

@@ -211,7 +211,7 @@ def test_an_unreadable_file_is_reported_with_its_first_time(records: RecordPipel
     records.script.contents["m.csv"].error = SourceBroken("There is no column 'k'.")
     records.script.contents["m.csv"].fails_after = 0
     for _ in range(2):
-        assert records.reader.read_pass().parked
+        assert records.reader.read_pass().rejected
     (one,) = records.rejected()
     assert (one.subject, one.times) == ("partition", 2)
     assert one.last_at > one.at
@@ -224,9 +224,9 @@ def test_a_file_that_waits_for_its_archiving_is_archived_after_the_retry_is_read
     records.script.write("m.csv", [BAD])
     records.read()
     records.retry()
-    assert records.reader.acknowledge_settled() == 0, "a file that is read again must not be archived"
+    assert records.reader.acknowledge_partitions() == 0, "a file that is read again must not be archived"
     records.read()
-    assert records.reader.acknowledge_settled() == 1
+    assert records.reader.acknowledge_partitions() == 1
 
 
 def test_a_dropped_record_is_ignored_until_it_changes_or_the_file_is_read_whole(records: RecordPipeline) -> None:

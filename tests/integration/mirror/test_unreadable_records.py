@@ -85,7 +85,7 @@ def test_an_unreadable_record_is_rejected_with_its_position_and_the_others_becom
     lines = desk(snapshot=snapshot)
     report = lines.read("a;1", "b", "c;3", "d;4", "e")
     assert not report.broken
-    assert not report.parked
+    assert not report.rejected
     assert lines.rejected() == [(2, "The line has no semicolon."), (5, "The line has no semicolon.")]
     assert lines.pending() == 3
 
@@ -102,7 +102,7 @@ def test_an_error_that_is_raised_instead_of_yielded_rejects_the_partition_and_na
     desk: Callable[..., LinesPipeline],
 ) -> None:
     lines = desk(snapshot=True, raises=True)
-    (sentence,) = lines.read("a;1", "b", "c;3").parked
+    (sentence,) = lines.read("a;1", "b", "c;3").rejected
     assert sentence == (
         "lines: The connector stopped at record 2, because it raised RecordUnreadable instead of yielding it. "
         "The line has no semicolon."

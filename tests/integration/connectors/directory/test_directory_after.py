@@ -88,7 +88,7 @@ def test_if_the_archive_cannot_be_written_the_file_is_kept_and_retried(drop: Any
     connector = drop.connector(after="archive", archive="done")
     drop.write("a.csv")
     cursor = read_all(connector, "a.csv")[-1].cursor
-    with pytest.raises(SourceUnavailable, match=r"can't be archived in .*done: .* stays until it can"):
+    with pytest.raises(SourceUnavailable, match=r"can't be archived in .*done: .* stays until that is possible"):
         connector.settled(Partition(name="a.csv"), cursor, settlement())
     assert tree(drop.folder) == {"a.csv": TEXT}
     drop.done.unlink()

@@ -214,7 +214,7 @@ def test_patterns_ignore_case_unless_configured_otherwise(drop: Any, ready_names
     exact = drop.connector(**taken, case_sensitive=True)
     assert ready_names(exact) == ["run02.csv"]
     (sentence,) = exact.notices()
-    assert sentence.startswith("2 files are not taken because no pattern matches (")
+    assert sentence.startswith("2 files are skipped because no pattern matches (")
 
 
 def test_files_that_match_no_pattern_are_counted_without_companions_and_hidden_files(
@@ -225,7 +225,7 @@ def test_files_that_match_no_pattern_are_counted_without_companions_and_hidden_f
     connector = drop.connector(ready=["marker"])
     assert ready_names(connector) == ["a.csv"]
     (sentence,) = connector.notices()
-    assert sentence.startswith("8 files are not taken")
+    assert sentence.startswith("8 files are skipped")
     assert "and 3 more)" in sentence
 
 

@@ -193,4 +193,4 @@ def test_a_hanging_parser_does_not_delay_the_shutdown(
             with suppress(psutil.NoSuchProcess):
                 process.resume()
     assert report.read == ()
-    assert report.parked == ()
+    assert report.rejected == ()

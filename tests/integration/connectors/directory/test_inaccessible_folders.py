@@ -196,7 +196,7 @@ def test_a_link_to_itself_is_rejected_and_other_files_are_read(drop: Any, ready_
     assert "its status can't be read: Too many levels of symbolic links" in connector.explain("loop.csv")
     assert connector.locate(drop.folder / "loop.csv") == "loop.csv"
     (refused,) = [step for step in connector.verify() if step.name == "refused"]
-    assert "3 are not taken" in refused.sentence
+    assert "3 are skipped" in refused.sentence
 
 
 def test_a_folder_that_is_a_link_to_itself_is_unavailable(drop: Any, ready_names: ReadyNames) -> None:

@@ -124,7 +124,7 @@ def test_a_deletion_waits_for_its_grace_period_and_for_an_unchanged_file(open_fl
     assert path.exists()
     path.write_text("part;mass\nA;7\n")
     flow.now += 2
-    flow.reader.acknowledge_settled()
+    flow.reader.acknowledge_partitions()
     assert path.exists(), "it has changed, so its present content is still unread"
     flow.pass_once()
     flow.now += 61
@@ -166,7 +166,7 @@ def test_an_unwritable_folder_is_reported_once_and_its_files_stay_read(
     with monkeypatch.context() as patched:
         patched.setattr(os, "access", lambda _, mode: mode != os.W_OK | os.X_OK)  # root may write everywhere
         flow.pass_once()
-        flow.reader.acknowledge_settled()
+        flow.reader.acknowledge_partitions()
         flow.restart()
         assert flow.pass_once().read == ()
         assert path.exists()
@@ -200,7 +200,7 @@ def test_an_unreadable_file_is_moved_to_its_folder_with_its_reason(open_flow: Op
     assert flow.files(flow.drop) == []
     assert flow.files(flow.done) == ["failed/a.csv", "failed/a.csv.reason.txt"]
     reason = (flow.done / "failed" / "a.csv.reason.txt").read_text()
-    assert report.parked[0].removeprefix("a.csv: ") in reason
+    assert report.rejected[0].removeprefix("a.csv: ") in reason
     assert reason.startswith("a.csv could not be read.")
     assert flow.rejected() == [("a.csv", None)]
     flow.write("a.csv", "part,mass\nA,1\n")
@@ -250,7 +250,7 @@ def test_records_before_an_error_in_xml_are_delivered(open_flow: Open) -> None:
     flow = open_flow()
     flow.write("a.xml", "<r><row><part>A</part><mass>1</mass></row><row><part>B</part><mass>2</mass></row><row><part>")
     report = flow.pass_once()
-    assert report.parked == (
+    assert report.rejected == (
         "a.xml: a.xml is not well-formed XML: no element found: line 1, column 92. The records before that (2) were read.",
     )
     assert flow.held == {"A": "1", "B": "2"}

@@ -11,7 +11,7 @@ from ingestd.intake import PassReport
 GOOD = PassReport(pipeline="a")
 AWAY = PassReport(pipeline="a", away="gone")
 BROKEN = PassReport(pipeline="a", broken="The folder may not be listed.")
-WITH_REJECTED_PARTITION = PassReport(pipeline="a", parked=("a.csv: no such column",))
+WITH_REJECTED_PARTITION = PassReport(pipeline="a", rejected=("a.csv: no such column",))
 STUCK = LaneReport(sink=SinkAddress(workspace="w", by="label", name="s"), status="paused", since=0.0, sentence="key")
 
 

@@ -13,15 +13,24 @@ from ingestd.core.address import SinkAddress
 from ingestd.core.errors import MirrorCorrupt, MirrorFull
 from ingestd.daemon.part_supervisor import PartSupervisor
 from ingestd.mirror.failed_parts import FailedPart
-from ingestd.mirror.port import Claim, DeliveryAttempt, LaneState, Parked, Trouble
+from ingestd.mirror.port import Claim, DeliveryAttempt, LaneBlocker, LaneState, RejectedEntry
 from ingestd.telemetry import Event
 from ingestd.telemetry.catalogue.daemon import PartFailed
 from tests.support.bulk_service import BulkService
 from tests.support.delivery_rig import rig
 from tests.support.memory_mirror import MemoryMirror
 
-METHODS = ("lanes", "remember_sink", "claim", "settle", "settle_some", "release", "note_attempt", "note_trouble")
-WRITES = ("remember_sink", "settle", "settle_some", "release", "note_attempt", "note_trouble")
+METHODS = (
+    "lanes",
+    "remember_sink",
+    "claim",
+    "acknowledge",
+    "acknowledge_some",
+    "release",
+    "note_attempt",
+    "note_blocker",
+)
+WRITES = ("remember_sink", "acknowledge", "acknowledge_some", "release", "note_attempt", "note_blocker")
 
 
 class FailingMirror(MemoryMirror):
@@ -54,20 +63,20 @@ class FailingMirror(MemoryMirror):
         self._fail_if_due("claim")
         return await super().claim(sink, max_items=max_items, max_bytes=max_bytes)
 
-    async def settle(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
-        self._fail_if_due("settle")
-        await super().settle(claim, attempt=attempt)
+    async def acknowledge(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
+        self._fail_if_due("acknowledge")
+        await super().acknowledge(claim, attempt=attempt)
 
-    async def settle_some(
+    async def acknowledge_some(
         self,
         claim: Claim,
         *,
         delivered: Sequence[str],
-        parked: Sequence[Parked] = (),
+        rejected: Sequence[RejectedEntry] = (),
         attempt: DeliveryAttempt | None = None,
     ) -> None:
-        self._fail_if_due("settle_some")
-        await super().settle_some(claim, delivered=delivered, parked=parked, attempt=attempt)
+        self._fail_if_due("acknowledge_some")
+        await super().acknowledge_some(claim, delivered=delivered, rejected=rejected, attempt=attempt)
 
     async def release(self, claim: Claim, *, attempt: DeliveryAttempt | None = None) -> None:
         if attempt is not None:
@@ -78,9 +87,9 @@ class FailingMirror(MemoryMirror):
         self._fail_if_due("note_attempt")
         await super().note_attempt(sink, attempt)
 
-    async def note_trouble(self, sink: int, trouble: Trouble | None) -> None:
-        self._fail_if_due("note_trouble")
-        await super().note_trouble(sink, trouble)
+    async def note_blocker(self, sink: int, blocker: LaneBlocker | None) -> None:
+        self._fail_if_due("note_blocker")
+        await super().note_blocker(sink, blocker)
 
 
 class Hiccups(httpx.AsyncBaseTransport):

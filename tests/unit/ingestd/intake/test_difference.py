@@ -17,20 +17,20 @@ def series(values: list[int]) -> pl.Series:
 def test_fresh_rows_are_those_that_the_last_reading_lacked(before: list[int], now: list[int], shared: int) -> None:
     now = now + before[:shared]
     difference = Difference(lambda: series(sorted(before)))
-    assert difference.fresh(series(now)).to_list() == [value not in before for value in now]
+    assert difference.mask_new(series(now)).to_list() == [value not in before for value in now]
     assert difference.seen().to_list() == sorted(now)
 
 
 def test_without_a_last_reading_all_rows_are_fresh() -> None:
     difference = Difference(None)
-    assert difference.fresh(series([1, 1, 2])).to_list() == [True, True, True]
+    assert difference.mask_new(series([1, 1, 2])).to_list() == [True, True, True]
 
 
 def test_seen_rows_are_collected_over_batches() -> None:
     difference = Difference(lambda: series([5]))
-    difference.fresh(series([9, 5]))
-    difference.fresh(series([]))
-    difference.fresh(series([1]))
+    difference.mask_new(series([9, 5]))
+    difference.mask_new(series([]))
+    difference.mask_new(series([1]))
     assert difference.seen().to_list() == [1, 5, 9]
 
 

@@ -223,23 +223,23 @@ async def test_delivered_partitions_are_acknowledged_at_the_signal_of_delivery(
     script.write("a", [{"k": "x", "v": "1"}])
     connector = WatchedConnector(script)
     looks: asyncio.Queue[int] = asyncio.Queue()
-    loop, look = asyncio.get_running_loop(), Reader.acknowledge_settled
+    loop, look = asyncio.get_running_loop(), Reader.acknowledge_partitions
 
     def acknowledge(reader: Reader) -> int:
         done = look(reader)
         loop.call_soon_threadsafe(looks.put_nowait, done)
         return done
 
-    monkeypatch.setattr(Reader, "acknowledge_settled", acknowledge)
+    monkeypatch.setattr(Reader, "acknowledge_partitions", acknowledge)
     async with supervised(tmp_path, connector) as (supervisor, events, mirror):
         async with asyncio.timeout(DEADLINE):
             assert await looks.get() == 0  # after the first pass
         sink = (await mirror.delivery.lanes())[0].id
         claim = await mirror.delivery.claim(sink, max_items=10, max_bytes=1000)
         assert claim is not None
-        await mirror.delivery.settle(claim)
+        await mirror.delivery.acknowledge(claim)
         assert script.acknowledged == []
-        supervisor.settled(SINK)
+        supervisor.on_acknowledged(SINK)
         await events.next(PartitionSettled)
         assert script.acknowledged == [("a", 1)]
 
@@ -297,10 +297,10 @@ async def test_a_source_that_fails_to_acknowledge_is_called_again(tmp_path: Path
         sink = (await mirror.delivery.lanes())[0].id
         claim = await mirror.delivery.claim(sink, max_items=10, max_bytes=1000)
         assert claim is not None
-        await mirror.delivery.settle(claim)
-        supervisor.settled(SINK)
+        await mirror.delivery.acknowledge(claim)
+        supervisor.on_acknowledged(SINK)
         await events.next(SettlingFailed)
-        supervisor.settled(SINK)
+        supervisor.on_acknowledged(SINK)
         await events.next(PartitionSettled)
 
 
@@ -345,20 +345,20 @@ async def test_an_acknowledgement_of_a_sink_wakes_only_the_pipelines_of_that_sin
         for name, connector in connectors.items()
     ]
     for reader in readers:
-        look = reader.acknowledge_settled
+        look = reader.acknowledge_partitions
 
         def acknowledge(name: str = reader.pipeline, look: Callable[[], int] = look) -> int:
             loop.call_soon_threadsafe(looks.put_nowait, name)
             return look()
 
-        reader.acknowledge_settled = acknowledge  # type: ignore[method-assign]
+        reader.acknowledge_partitions = acknowledge  # type: ignore[method-assign]
     supervisor = SourceSupervisor(readers, emit=ignored, random=lambda: 0.0, keep_running=supervise(ignored))
     running = asyncio.create_task(supervisor.run())
     async with asyncio.timeout(DEADLINE):
         assert {await looks.get() for _ in range(3)} == {"a", "b", "c"}
-        supervisor.settled(SinkAddress(workspace="w", by="label", name="one"))
+        supervisor.on_acknowledged(SinkAddress(workspace="w", by="label", name="one"))
         assert {await looks.get() for _ in range(2)} == {"a", "b"}
-        supervisor.settled(SinkAddress(workspace="w", by="label", name="of an earlier configuration"))
+        supervisor.on_acknowledged(SinkAddress(workspace="w", by="label", name="of an earlier configuration"))
         assert {await looks.get() for _ in range(3)} == {"a", "b", "c"}
     running.cancel()
     await asyncio.wait([running])

@@ -73,10 +73,10 @@ def test_messages_of_libraries_are_logged_from_warning_with_the_name_of_the_libr
     stream = io.StringIO()
     configure_logs(stream=stream, level="debug")
     logging.getLogger("httpx").info("HTTP Request: GET /")
-    logging.getLogger("apscheduler.scheduler").warning("job %s was late", "mass")
+    logging.getLogger("watchdog.observers").warning("job %s was late", "mass")
     (line,) = lines(stream)
     assert (line["level"], line["event"]) == ("warning", "library_log")
-    assert (line["library"], line["message"]) == ("apscheduler.scheduler", "job mass was late")
+    assert (line["library"], line["message"]) == ("watchdog.observers", "job mass was late")
 
 
 def test_secrets_are_masked_in_fields_texts_and_tracebacks() -> None:

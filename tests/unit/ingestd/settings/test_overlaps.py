@@ -80,5 +80,5 @@ def test_pipelines_with_separate_files_are_no_mistake(tmp_path: Path, first: str
 
 def test_the_message_has_an_example_and_the_next_step(tmp_path: Path) -> None:
     (sentence,) = mistakes(tmp_path, ARCHIVE + ", pattern: '*.csv'", KEEP + ", pattern: 'run*'")
-    assert f"both read files such as {tmp_path}/drop/run.csv, and 'mass' takes away what it has read" in sentence
-    assert "Give each a folder or a pattern of its own, or set after: keep in both." in sentence
+    assert f"both read files such as {tmp_path}/drop/run.csv, and 'mass' removes files that it has read" in sentence
+    assert "Give each pipeline a different folder or pattern, or set after: keep in both." in sentence
