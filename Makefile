@@ -40,7 +40,8 @@ lint: $(STAMP)
 	@$(BIN)/codespell --config tests/language/codespell.cfg $(CLEAN_WORDED)
 
 # What is free of them, and stays so: `make lint` refuses them here.
-CLEAN_WORDED := README.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md docs config bench examples connectors ingestd
+CLEAN_WORDED := README.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md docs config bench examples scripts connectors ingestd \
+                tests/conftest.py tests/browser tests/process tests/property tests/unit/connectors
 
 words: $(STAMP) ## refuse the words of tests/language/deprecated_words.txt
 	@$(BIN)/codespell --config tests/language/codespell.cfg $(WORDED)

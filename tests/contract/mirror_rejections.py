@@ -28,10 +28,10 @@ class RejectionStage(Stage):
         """Acknowledge everything pending except these keys, which the service rejects."""
         claim = await self.claim(lane)
         delivered = [item["key"] for item in items(claim) if item["key"] not in keys]
-        parked = [
+        rejected = [
             RejectedEntry(key=key, reason=reason, status=422, operation="mass", request_id=f"r-{key}") for key in keys
         ]
-        await self.deliverable.acknowledge_some(claim, delivered=delivered, rejected=parked)
+        await self.deliverable.acknowledge_some(claim, delivered=delivered, rejected=rejected)
         await self.deliverable.release(claim)
 
     def keys(self, selection: Selection = ALL) -> list[str]:

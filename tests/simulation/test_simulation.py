@@ -95,7 +95,7 @@ def test_a_lost_wake_up_is_found_within_two_hundred_seeds(monkeypatch: pytest.Mo
     monkeypatch.setattr(limiter, "ChangeSignal", ReplacedEvent)
     found = find_violation(range(1, 201))
     assert "not everything is delivered" in found
-    assert "waits in Limiter.wait_for_resumed" in found
+    assert "waits in Limiter.wait_for_turn" in found
 
 
 async def accept_when_it_runs(self: ControlServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -66,13 +66,13 @@ class RandomRound:
         self.read: dict[str, tuple[int, int, int]] = {}
         self.pending: list[tuple[str, tuple[int, int, int], dict[str, str]]] = []
         self.died = False
-        self.lives = 0
-        self.deaths = 0
+        self.runs = 0
+        self.crashes = 0
         self.did: list[str] = []
 
     @property
     def state(self) -> Path:
-        return self.folder / f"life-{self.deaths}" / "ingestd.db"
+        return self.folder / f"run-{self.crashes}" / "ingestd.db"
 
     # ---------------------------------------------------------------------------------------------- operations
 
@@ -129,18 +129,18 @@ class RandomRound:
             self.mounted = False
             self.did.append("unmount")
 
-    # --------------------------------------------------------------------------------------------------- living
+    # --------------------------------------------------------------------------------------------------- running
 
     async def play(self, steps: int) -> None:
         """Run until all steps are done; each run ends by a restart, or by a crash at a random statement of SQLite."""
         left = steps
         while left > 0:
             crash_point = CrashPoint(self.rng.randint(20, 400)) if self.rng.random() < 0.4 else None
-            left = await self._live(left, crash_point)
+            left = await self._run(left, crash_point)
         self.unmount()
 
-    async def _live(self, left: int, crash_point: CrashPoint | None) -> int:
-        self.lives += 1
+    async def _run(self, left: int, crash_point: CrashPoint | None) -> int:
+        self.runs += 1
         if self.canary and self.rng.random() < 0.3:
             self.unmount()  # Without a canary the daemon cannot find out at its start that something is missing.
         else:
@@ -150,26 +150,26 @@ class RandomRound:
         try:
             mirror = SqliteMirror.open(state, factory=factory)
         except ProcessDied:
-            return self._die(left, state)
+            return self._keep_crashed_state(left, state)
         try:
-            return await self._days(mirror, left)
+            return await self._deliver(mirror, left)
         except BaseException:  # A task group may have wrapped it.
             if crash_point is None or not crash_point.reached:
                 raise
-            return self._die(left, state)
+            return self._keep_crashed_state(left, state)
         finally:
             with contextlib.suppress(ProcessDied):
                 mirror.close()
 
-    def _die(self, left: int, state: Path) -> int:
+    def _keep_crashed_state(self, left: int, state: Path) -> int:
         self.did.append("killed")
-        self.deaths += 1
+        self.crashes += 1
         self.died = True
         if state.exists():
             copy_database(state, self.state)
         return left
 
-    async def _days(self, mirror: SqliteMirror, left: int) -> int:
+    async def _deliver(self, mirror: SqliteMirror, left: int) -> int:
         asyncio.get_running_loop().set_exception_handler(_unless_it_died)
         reader = self._reader(mirror)
         mirror.intake.activate(["play"])
@@ -177,7 +177,7 @@ class RandomRound:
             url=self.server.url,
             api_key=self.server.api_key,
             deliverable=mirror.delivery,
-            seed=self.lives,
+            seed=self.runs,
             transport=httpx.AsyncHTTPTransport(verify=False),
         ) as running:
             mirror.on_pending = running.dispatcher.wake

@@ -49,7 +49,7 @@ def test_postgresql_values_are_the_text_that_the_server_prints(postgresql: Any) 
     (batch,) = whole(postgresql.connector(url=elsewhere, query=query))
     assert batch.records.row(0, named=True) == {
         "n": "1.10",
-        "big": "1234567890123456789012345678901234567890",
+        "large": "1234567890123456789012345678901234567890",
         "f": "1e-07",
         "f4": "0.1",
         "yes": "true",
