@@ -41,7 +41,8 @@ lint: $(STAMP)
 
 # What is free of them, and stays so: `make lint` refuses them here.
 CLEAN_WORDED := README.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md docs config bench examples scripts connectors ingestd \
-                tests/conftest.py tests/browser tests/process tests/property tests/unit/connectors
+                tests/conftest.py tests/browser tests/process tests/property tests/unit/connectors workspaced/cli workspaced/http \
+                workspaced/security workspaced/server workspaced/storage workspaced/ui
 
 words: $(STAMP) ## refuse the words of tests/language/deprecated_words.txt
 	@$(BIN)/codespell --config tests/language/codespell.cfg $(WORDED)

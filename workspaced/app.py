@@ -144,7 +144,7 @@ class Application:
         )
         self._sessions = Sessions(self._store, self._authentication, hours=limits.page_session_hours, now=now_ms)
         self._pages = Pages(
-            answer=self._dispatch.answer,
+            respond=self._dispatch.respond,
             sessions=self._sessions,
             proxies=settings.proxies,
             live=LiveLimits(
@@ -290,7 +290,7 @@ class Application:
         prefix = await self._store.write(lambda tx: resolve_constant(tx, "visible_id_prefix", wanted, default="SNK"))
         kept = await self._store.write(lambda tx: kept_secret(tx, self._secret_box))
         self._upload_links.settle(lambda: opened_secret(kept, self._secret_box))
-        self._dispatch.settle(dataclasses.replace(self._settings, visible_id_prefix=prefix))
+        self._dispatch.configure(dataclasses.replace(self._settings, visible_id_prefix=prefix))
 
     async def _start_blobs(self) -> None:
         """Have a place for the bytes of files.
@@ -340,7 +340,7 @@ class Application:
             UnavailableProblem: it has not, or can't.
         """
         await self._store.check()
-        self._dispatch.require_settled()
+        self._dispatch.require_configured()
 
 
 def create_app(settings: WorkspacedSettings) -> Application:

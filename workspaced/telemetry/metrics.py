@@ -95,23 +95,23 @@ class Metrics:
             multiprocess_mode="max",
         )
         # Looking a labelled counter up costs more than counting.
-        self._by_answer: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        self._by_response: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self._by_outcome: dict[str, Counter] = {}
 
     def begun(self) -> None:
         """A request has come."""
         self._in_flight.inc()
 
-    def answered(self, operation: str, method: str, status: int, seconds: float) -> None:
+    def response_sent(self, operation: str, method: str, status: int, seconds: float) -> None:
         """A request has ended; ``operation`` is empty where none was found for it."""
         self._in_flight.dec()
         if method not in _METHODS:
             method = "other"
-        found = self._by_answer.get((operation, method, status))
+        found = self._by_response.get((operation, method, status))
         if found is None:
             name = operation or "none"
             found = self._requests.labels(name, method, str(status)), self._seconds.labels(name)
-            self._by_answer[operation, method, status] = found
+            self._by_response[operation, method, status] = found
         found[0].inc()
         found[1].observe(seconds)
 

@@ -16,7 +16,7 @@ from workspaced.http.operations import Call, Operation
 from workspaced.http.pagination import Cursor, read_page
 from workspaced.http.responses import Response, json_response
 from workspaced.security import audit_log
-from workspaced.security.audit_log import Place, StoredAuditRow, Wanted
+from workspaced.security.audit_log import AuditPosition, AuditQuery, StoredAuditRow
 from workspaced.security.permissions import AUDIT_READ
 
 _ACTION = re.compile(r"[a-z_]+(?:\.[a-z_]+)*(?:\.\*)?", re.ASCII)
@@ -47,7 +47,7 @@ async def read_log(call: Call) -> Response:
     limits = call.settings.limits
     query = {"sortOrder": "DESC", "take": str(_TAKE), **call.query}
     page = read_page(query, longest=limits.page_length, sortable=frozenset({"time"}), walk=limits.walked_rows)
-    wanted = Wanted(
+    wanted = AuditQuery(
         workspace_id=_workspace(call),
         action=_action(call.query),
         since=_instant(call.query, "from", 0),
@@ -64,7 +64,7 @@ async def read_log(call: Call) -> Response:
     return json_response([_record(row) for row in found.rows], headers=headers)
 
 
-def _place(cursor: Cursor) -> Place:
+def _place(cursor: Cursor) -> AuditPosition:
     """The row behind which the cursor begins.
 
     Raises:
@@ -73,7 +73,7 @@ def _place(cursor: Cursor) -> Place:
     if len(cursor.position) != 2 or not all(_NUMBER.fullmatch(part) for part in cursor.position):
         raise Cursor.refused()
     at, number = cursor.position
-    return Place(at=int(at), number=int(number))
+    return AuditPosition(at=int(at), number=int(number))
 
 
 def _workspace(call: Call) -> str | None:

@@ -16,7 +16,7 @@ from workspaced.core.text import as_uuid
 from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.pagination import Page, read_page
 from workspaced.http.responses import Response, etag, json_response
-from workspaced.http.streamed_response import Contents, sent
+from workspaced.http.streamed_response import Contents, stream_response
 from workspaced.resources.blocks import changes, events, store
 from workspaced.resources.blocks.records import BlockTypesRecord, record
 from workspaced.resources.blocks.tree import Place, Tree
@@ -49,7 +49,7 @@ async def list_blocks(call: Call) -> Response:
             parts=_parts(reader, tree, shown, call.workspace_id),
         )
 
-    return await sent(call, contents)
+    return await stream_response(call, contents)
 
 
 def create_block(call: Call) -> Work:

@@ -7,26 +7,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import ConflictProblem, NotFoundProblem, UnprocessableProblem
 from workspaced.resources.blocks.tree import Place, Tree
-from workspaced.resources.blocks.values import Content, NewBlock, Placed, StoredBlock
+from workspaced.resources.blocks.values import BlockContent, NewBlock, Placed, StoredBlock
 from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.blocks", "queries.sql")
-_CONTENT = tuple(field.name for field in dataclasses.fields(Content))
+_CONTENT = tuple(field.name for field in dataclasses.fields(BlockContent))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Home:
+class WorkspaceRoot:
     """The workspace that a tree is in: its number and its root block."""
 
     number: int
     root_block: str
 
 
-def get_home(reader: ReadTransaction, workspace_id: str) -> Home:
+def get_home(reader: ReadTransaction, workspace_id: str) -> WorkspaceRoot:
     """The workspace with this id.
 
     Raises:
@@ -35,7 +35,7 @@ def get_home(reader: ReadTransaction, workspace_id: str) -> Home:
     return _home(reader.one(_SQL["find_workspace"], {"workspace_id": workspace_id}))
 
 
-def get_tree(reader: ReadTransaction, home: Home) -> Tree:
+def get_tree(reader: ReadTransaction, home: WorkspaceRoot) -> Tree:
     """The shape of the whole tree."""
     return Tree(Place._make(row) for row in reader.all(_SQL["places"], {"workspace": home.number}))
 
@@ -212,7 +212,7 @@ def promote(tx: Transaction, workspace_id: str, block_id: str, *, actor: str, no
 
 
 def _require_place(
-    reader: ReadTransaction, home: Home, parent_id: str, *, below: str, height: int, limits: Limits
+    reader: ReadTransaction, home: WorkspaceRoot, parent_id: str, *, below: str, height: int, limits: Limits
 ) -> None:
     """Let a block, with ``height`` levels from itself down, go below a parent.
 
@@ -232,17 +232,17 @@ def _require_depth(depth: int, limits: Limits) -> None:
         raise UnprocessableProblem("too_deep", f"A tree of blocks may be {limits.block_depth} levels deep.")
 
 
-def _path(reader: ReadTransaction, home: Home, block_id: str) -> tuple[str, ...]:
+def _path(reader: ReadTransaction, home: WorkspaceRoot, block_id: str) -> tuple[str, ...]:
     return tuple(row[0] for row in reader.all(_SQL["path"], {"workspace": home.number, "id": block_id}))
 
 
-def _last(reader: ReadTransaction, home: Home, parent_id: str) -> float:
+def _last(reader: ReadTransaction, home: WorkspaceRoot, parent_id: str) -> float:
     """The orderIndex after the last child (contract B5)."""
     row = reader.one(_SQL["last_order_index"], {"workspace": home.number, "parent_id": parent_id})
     return 0.0 if row is None or row[0] is None else float(row[0]) + 1
 
 
-def _home(row: Sequence[object] | None) -> Home:
+def _home(row: Sequence[object] | None) -> WorkspaceRoot:
     if row is None:
         raise NotFoundProblem("workspace_not_found", "There is no such workspace.")
-    return Home(number=int(str(row[0])), root_block=str(row[1]))
+    return WorkspaceRoot(number=int(str(row[0])), root_block=str(row[1]))

@@ -46,7 +46,7 @@ _List: TypeAlias = Annotated[str, StringList(most="block_list_items", longest="b
 
 
 @dataclass(frozen=True, kw_only=True)
-class Content:
+class BlockContent:
     """What a block holds besides its place in the tree (contract G4, B5). Lists and ``multiplicity`` are JSON."""
 
     label: Annotated[str, Text(longest="label_length", one_line=True, trimmed=True)] = ""
@@ -79,12 +79,12 @@ class NewBlockPlace:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NewBlock(Content, NewBlockPlace):
+class NewBlock(BlockContent, NewBlockPlace):
     """A create body; the members of the place come first."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlockChanges(Content):
+class BlockChanges(BlockContent):
     """An update body; null gives a member its default again."""
 
     parent_id: _Parent = None

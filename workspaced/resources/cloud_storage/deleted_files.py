@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.security.audit_log import SYSTEM, AuditAction, note
 from workspaced.storage.port import ReadTransaction, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.cloud_storage", "deleted_files.sql")
 
 
-class Known(NamedTuple):
+class ListedFile(NamedTuple):
     """A file of whatever state, in the order of the SELECT. Instants are milliseconds since 1970, ``size`` is bytes."""
 
     id: str
@@ -24,9 +24,9 @@ class Known(NamedTuple):
     deleted_at: int | None
 
 
-def every_file(reader: ReadTransaction, *, workspace_id: str = "") -> list[Known]:
+def every_file(reader: ReadTransaction, *, workspace_id: str = "") -> list[ListedFile]:
     """All of them, or those of one workspace, the deleted ones too, oldest first."""
-    return [Known._make(row) for row in reader.all(_SQL["all_files"], {"workspace_id": workspace_id})]
+    return [ListedFile._make(row) for row in reader.all(_SQL["all_files"], {"workspace_id": workspace_id})]
 
 
 def restore(tx: Transaction, file_id: str, *, now: int) -> None:

@@ -16,7 +16,7 @@ _UNSIGNED: Final = re.compile(r"\?expires=(\d{1,20})$", re.ASCII)
 
 
 class UnsignedLinks:
-    """`workspaced.http.operations.Sealing` for the answers of upload-link; other answers are kept as they are."""
+    """`workspaced.http.operations.SecretCipher` for the answers of upload-link; other answers are kept as they are."""
 
     def __init__(self, signer: UploadLinks) -> None:
         self._signer = signer

@@ -6,7 +6,7 @@ from workspaced.core.problems import ForbiddenProblem, UnauthenticatedProblem
 from workspaced.core.text import as_uuid
 from workspaced.http.operations import Call
 from workspaced.resources.cloud_storage import store
-from workspaced.resources.cloud_storage.values import Home, StoredFile
+from workspaced.resources.cloud_storage.values import FileSpace, StoredFile
 from workspaced.security.permissions import FILES_READ, FILES_WRITE
 from workspaced.storage.port import ReadTransaction
 
@@ -42,7 +42,7 @@ def writable_file(reader: ReadTransaction, call: Call, *, uploading: bool = Fals
     return file
 
 
-def readable_home(reader: ReadTransaction, call: Call, workspace_id: str) -> Home:
+def readable_home(reader: ReadTransaction, call: Call, workspace_id: str) -> FileSpace:
     """The workspace, for who may read its files.
 
     Raises:

@@ -5,27 +5,27 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import ConflictProblem, ForbiddenProblem
 from workspaced.resources.cloud_storage.rules import NewUpload
 from workspaced.resources.cloud_storage.values import (
-    Content,
+    FileContent,
+    FileSpace,
     Given,
-    Home,
     StoredFile,
     StoredOutput,
     StoredVersion,
 )
 from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.cloud_storage", "queries.sql")
 
 
-def find_home(reader: ReadTransaction, workspace_id: str) -> Home | None:
+def find_home(reader: ReadTransaction, workspace_id: str) -> FileSpace | None:
     """The workspace, unless it is deleted."""
     row = reader.one(_SQL["find_home"], {"workspace_id": workspace_id})
-    return Home._make(row) if row else None
+    return FileSpace._make(row) if row else None
 
 
 def find_file(reader: ReadTransaction, file_id: str) -> StoredFile | None:
@@ -34,7 +34,7 @@ def find_file(reader: ReadTransaction, file_id: str) -> StoredFile | None:
     return StoredFile._make(row) if row else None
 
 
-def list_files(reader: ReadTransaction, home: Home) -> list[StoredFile]:
+def list_files(reader: ReadTransaction, home: FileSpace) -> list[StoredFile]:
     """The available files of a workspace, oldest first."""
     return [StoredFile._make(row) for row in reader.all(_SQL["list_files"], {"workspace": home.number})]
 
@@ -57,7 +57,7 @@ def list_outputs(reader: ReadTransaction, version: int | None) -> list[StoredOut
     return [StoredOutput._make(row) for row in reader.all(_SQL["outputs_of_version"], {"version": version})]
 
 
-def locked_home(tx: Transaction, workspace_id: str) -> Home:
+def locked_home(tx: Transaction, workspace_id: str) -> FileSpace:
     """The workspace, held against others who add to it.
 
     Raises:
@@ -66,7 +66,7 @@ def locked_home(tx: Transaction, workspace_id: str) -> Home:
     row = tx.one(_SQL["lock_home"], {"workspace_id": workspace_id})
     if row is None:
         raise ForbiddenProblem
-    return Home._make(row)
+    return FileSpace._make(row)
 
 
 def target(reader: ReadTransaction, new: NewUpload) -> StoredFile | None:
@@ -85,7 +85,9 @@ def target(reader: ReadTransaction, new: NewUpload) -> StoredFile | None:
     return file
 
 
-def require_room(reader: ReadTransaction, home: Home, file: StoredFile | None, *, size: int, limits: Limits) -> None:
+def require_room(
+    reader: ReadTransaction, home: FileSpace, file: StoredFile | None, *, size: int, limits: Limits
+) -> None:
     """Hold an upload back that would go over a quota (contract G35).
 
     Raises:
@@ -105,7 +107,7 @@ def require_room(reader: ReadTransaction, home: Home, file: StoredFile | None, *
             )
 
 
-def insert_file(tx: Transaction, home: Home, new: NewUpload, *, file_id: str, actor: str, now: int) -> StoredFile:
+def insert_file(tx: Transaction, home: FileSpace, new: NewUpload, *, file_id: str, actor: str, now: int) -> StoredFile:
     """A file of which nothing was uploaded yet."""
     values = {
         "id": file_id,
@@ -119,7 +121,9 @@ def insert_file(tx: Transaction, home: Home, new: NewUpload, *, file_id: str, ac
     return _there(tx, file_id)
 
 
-def add_version(tx: Transaction, file: StoredFile, content: Content, *, actor: str, now: int) -> tuple[StoredFile, int]:
+def add_version(
+    tx: Transaction, file: StoredFile, content: FileContent, *, actor: str, now: int
+) -> tuple[StoredFile, int]:
     """A version more, which is the current one from now on; the file as it is now, and the version's number."""
     stamped = {"file_name": content.file_name, "content_type": content.content_type, "actor": actor, "now": now}
     taken = tx.one(_SQL["next_version"], {"number": file.number, **stamped})

@@ -18,7 +18,7 @@ from workspaced.resources.cloud_storage.kept_links import UnsignedLinks
 from workspaced.resources.cloud_storage.links import UploadLinks
 from workspaced.resources.cloud_storage.records import UploadLinkRecord, UploadRecord
 from workspaced.resources.cloud_storage.rules import NewUpload, UploadCompletion, read_one_shot, read_upload_link
-from workspaced.resources.cloud_storage.values import Content, StoredFile, StoredUpload
+from workspaced.resources.cloud_storage.values import FileContent, StoredFile, StoredUpload
 from workspaced.security.permissions import FILES_WRITE
 from workspaced.settings.model import Limits
 from workspaced.storage.blobs.port import Blobs, Incoming
@@ -96,7 +96,7 @@ class _Uploads:
                 home = store.locked_home(tx, file.workspace_id)
                 size = upload.size or 0
                 store.require_room(tx, home, file, size=size, limits=limits)
-                content = Content(
+                content = FileContent(
                     file_name=upload.file_name, content_type=upload.content_type, sha256=upload.sha256 or "", size=size
                 )
                 file = _add(tx, call, file, content)
@@ -126,7 +126,7 @@ class _Uploads:
                 store.require_room(tx, home, file, size=incoming.size, limits=limits)
                 if file is None:
                     file = store.insert_file(tx, home, new, file_id=file_id, actor=call.actor, now=call.now)
-                content = Content(
+                content = FileContent(
                     file_name=new.file_name, content_type=new.content_type, sha256=incoming.sha256, size=incoming.size
                 )
                 file = _add(tx, call, file, content)
@@ -167,7 +167,7 @@ def _require_possible(reader: ReadTransaction, new: NewUpload, limits: Limits) -
     store.require_room(reader, home, store.target(reader, new), size=0, limits=limits)
 
 
-def _add(tx: Transaction, call: Call, file: StoredFile, content: Content) -> StoredFile:
+def _add(tx: Transaction, call: Call, file: StoredFile, content: FileContent) -> StoredFile:
     """A version more, told, and its conversion begun."""
     before = events.shown(tx, file) if file.available else None
     after, version = store.add_version(tx, file, content, actor=call.actor, now=call.now)

@@ -10,7 +10,7 @@ Given: TypeAlias = Mapping[str, str | None]
 """Some of a file's fields that can be changed, by name: file_name, content_type, description, tags."""
 
 
-class Home(NamedTuple):
+class FileSpace(NamedTuple):
     """The part of a workspace that its files need."""
 
     number: int
@@ -100,7 +100,7 @@ class StoredOutput(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class FileContent:
     """Stored bytes, with the name and the type of the file that they become."""
 
     file_name: str

@@ -19,7 +19,7 @@ from msgspec import UNSET, UnsetType
 from workspaced.core.fields import Fields
 from workspaced.core.json_body import MALFORMED, decode, without_bom
 from workspaced.core.members import Flag, Slot, read_members
-from workspaced.core.problems import Invalid, Mistake
+from workspaced.core.problems import FieldError, Invalid
 from workspaced.core.text import as_uuid, byte_length, normalised
 from workspaced.core.timestamps import microseconds
 from workspaced.resources.data_sinks.rules import MassRemoval, MassSetting, is_data_type, key_fault
@@ -29,7 +29,7 @@ from workspaced.settings.model import Limits
 _ENVELOPE = re.compile(rb'\s*\{\s*"entries"\s*:')
 
 
-class _Item(msgspec.Struct, forbid_unknown_fields=True, rename="camel", gc=False):
+class _MassItem(msgspec.Struct, forbid_unknown_fields=True, rename="camel", gc=False):
     """An item without anything that the careful way would have to report."""
 
     key: str
@@ -41,13 +41,13 @@ class _Item(msgspec.Struct, forbid_unknown_fields=True, rename="camel", gc=False
 
 
 class _Envelope(msgspec.Struct, forbid_unknown_fields=True):
-    entries: list[_Item]
+    entries: list[_MassItem]
 
 
 # A third of the time of ``Change(…)``, which is a Python function; there are thousands of items in a request.
 _new_change: Callable[[tuple[object, ...]], Change] = partial(tuple.__new__, Change)
-_ITEM = msgspec.json.Decoder(_Item)
-_ITEMS = msgspec.json.Decoder(list[_Item])
+_ITEM = msgspec.json.Decoder(_MassItem)
+_ITEMS = msgspec.json.Decoder(list[_MassItem])
 _ENVELOPED_ITEMS = msgspec.json.Decoder(_Envelope)
 
 
@@ -60,7 +60,7 @@ class Bulk:
 
     changes: Sequence[Change | None]
     enveloped: bool
-    faults: Mapping[int, Sequence[Mistake]] = field(default_factory=dict)
+    faults: Mapping[int, Sequence[FieldError]] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
 
 
@@ -131,7 +131,7 @@ def _quickly(text: bytes, limits: Limits) -> Bulk | None:
     return Bulk(changes=changes, enveloped=enveloped) if changes else None
 
 
-def _plain_changes(items: Sequence[_Item], limits: Limits) -> list[Change] | None:
+def _plain_changes(items: Sequence[_MassItem], limits: Limits) -> list[Change] | None:
     """The items as changes, if nothing is wrong with any."""
     try:
         changes = [_change_of(item) for item in items]
@@ -146,7 +146,7 @@ def _plain_changes(items: Sequence[_Item], limits: Limits) -> list[Change] | Non
     return changes if _short_values(values, limits) else None
 
 
-def _change_of(item: _Item) -> Change:
+def _change_of(item: _MassItem) -> Change:
     return _new_change(
         (
             item.key,
@@ -195,7 +195,7 @@ def _carefully(value: object, limits: Limits) -> Bulk:
     if len(items) > limits.bulk_items:
         raise Invalid("too_many_items", f"A mass update may have {limits.bulk_items} items at the most.")
     changes: list[Change | None] = []
-    faults: dict[int, Sequence[Mistake]] = {}
+    faults: dict[int, Sequence[FieldError]] = {}
     for index, item in enumerate(items):
         fields = Fields(item, pointer=f"/{pointer}{index}")
         change = _change(fields, limits)

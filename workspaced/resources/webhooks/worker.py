@@ -67,7 +67,7 @@ class Worker:
         bounds = Bounds(
             connect_seconds=self._pace.connect_seconds,
             total_seconds=self._pace.total_seconds,
-            answer_bytes=self._pace.answer_bytes,
+            response_bytes=self._pace.answer_bytes,
         )
         try:
             async with (

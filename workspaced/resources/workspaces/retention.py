@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.security.audit_log import SYSTEM, AuditAction, note
 from workspaced.storage.port import ReadTransaction, Store, Transaction, Values
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.workspaces", "queries.sql")
 _PORTION = 1_000
@@ -19,7 +19,7 @@ Step: TypeAlias = Callable[[Transaction, int, int], int]
 """Drops at most so many rows that belong to a workspace, by its number; how many they were, 0 when none is left."""
 
 
-class Known(NamedTuple):
+class ListedWorkspace(NamedTuple):
     """A workspace of whatever state, in the order of the SELECT. Instants are milliseconds since 1970."""
 
     id: str
@@ -35,9 +35,9 @@ class _Due:
     id: str
 
 
-def every_workspace(reader: ReadTransaction) -> list[Known]:
+def every_workspace(reader: ReadTransaction) -> list[ListedWorkspace]:
     """All of them, oldest first, the deleted ones too."""
-    return [Known._make(row) for row in reader.all(_SQL["all_workspaces"])]
+    return [ListedWorkspace._make(row) for row in reader.all(_SQL["all_workspaces"])]
 
 
 def restore(tx: Transaction, workspace_id: str, *, now: int) -> None:
