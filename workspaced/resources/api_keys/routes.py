@@ -13,6 +13,7 @@ from workspaced.http.pagination import read_page
 from workspaced.http.responses import Response, json_response
 from workspaced.resources.api_keys.records import ApiKeyRecord, ShownApiKeyRecord, key_members
 from workspaced.resources.api_keys.rules import KeyRotation, read_new_key
+from workspaced.resources.operation_rows import read_operation, write_operation
 from workspaced.security import key_store
 from workspaced.security.audit_log import AuditAction
 from workspaced.security.key_format import key_id_of
@@ -147,18 +148,9 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
     """The table's rows."""
     small = limits.body_bytes
     return (
-        Operation(name="api_keys.list", method="GET", path=_COLLECTION, scope=ADMIN, read=list_keys),
-        Operation(
-            name="api_keys.create", method="POST", path=_COLLECTION, scope=ADMIN, prepare=create_key, body_bytes=small
-        ),
-        Operation(name="api_keys.get", method="GET", path=_ONE, scope=ADMIN, read=get_key),
-        Operation(name="api_keys.revoke", method="DELETE", path=_ONE, scope=ADMIN, prepare=revoke_key),
-        Operation(
-            name="api_keys.rotate",
-            method="POST",
-            path=f"{_ONE}/rotate",
-            scope=ADMIN,
-            prepare=rotate_key,
-            body_bytes=small,
-        ),
+        read_operation("api_keys.list", _COLLECTION, ADMIN, list_keys),
+        write_operation("api_keys.create", "POST", _COLLECTION, ADMIN, create_key, body_bytes=small),
+        read_operation("api_keys.get", _ONE, ADMIN, get_key),
+        write_operation("api_keys.revoke", "DELETE", _ONE, ADMIN, revoke_key),
+        write_operation("api_keys.rotate", "POST", f"{_ONE}/rotate", ADMIN, rotate_key, body_bytes=small),
     )

@@ -15,6 +15,7 @@ from workspaced.core.timestamps import microseconds, stamp
 from workspaced.http.operations import Call, Operation
 from workspaced.http.pagination import Cursor, read_page
 from workspaced.http.responses import Response, json_response
+from workspaced.resources.operation_rows import read_operation
 from workspaced.security import audit_log
 from workspaced.security.audit_log import Place, StoredAuditRow, Wanted
 from workspaced.security.permissions import AUDIT_READ
@@ -129,8 +130,4 @@ def _record(row: StoredAuditRow) -> AuditRowRecord:
 
 def operations() -> tuple[Operation, ...]:
     """One row."""
-    return (
-        Operation(
-            name="audit.list", method="GET", path="/v1/audit-log", scope=AUDIT_READ, anywhere=True, read=read_log
-        ),
-    )
+    return (read_operation("audit.list", "/v1/audit-log", AUDIT_READ, read_log, anywhere=True),)

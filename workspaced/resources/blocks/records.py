@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from workspaced.core.json_schema import RawNumber, RawStrings, Timestamp, Uuid
-from workspaced.core.timestamps import stamp
+from workspaced.core.records import record_from
 from workspaced.resources.blocks.values import Placed
 
 
@@ -53,39 +53,16 @@ class BlockTypesRecord(msgspec.Struct):
 def record(placed: Placed) -> BlockRecord:
     """Return the block with what follows from the tree."""
     block = placed.block
-    return BlockRecord(
-        id=block.id,
-        label=block.label,
-        description=block.description,
+    return record_from(
+        BlockRecord,
+        block,
         parent_block=block.parent_id or "",
-        multiplicity=_raw(block.multiplicity),
         children=placed.children,
-        pdm_enabled=bool(block.pdm_enabled),
-        property_groups=_raw(block.property_groups),
-        preview_custom_link=block.preview_custom_link,
-        preview_source=block.preview_source,
-        figures=_raw(block.figures),
-        icon=block.icon,
         interfaces=(),
-        attachments=_raw(block.attachments),
-        external_links=_raw(block.external_links),
-        pdm_thumbnail=block.pdm_thumbnail,
-        block_statuses=_raw(block.block_statuses),
         order_index=_number(block.order_index),
         path="/" + "/".join(placed.path),
-        type=_raw(block.type),
-        part_number=block.part_number,
-        instances=_raw(block.instances),
         workspace=block.workspace_id,
-        created_at=stamp(block.created_at),
-        updated_at=stamp(block.updated_at),
-        created_by=block.created_by,
-        updated_by=block.updated_by,
     )
-
-
-def _raw(text: str) -> msgspec.Raw:
-    return msgspec.Raw(text.encode())
 
 
 def _number(value: float) -> int | float:

@@ -21,6 +21,7 @@ from workspaced.resources.blocks import changes, events, store
 from workspaced.resources.blocks.records import BlockTypesRecord, record
 from workspaced.resources.blocks.tree import Place, Tree
 from workspaced.resources.blocks.values import BlockChanges, NewBlock, Placed
+from workspaced.resources.operation_rows import read_operation, write_operation
 from workspaced.security.permissions import BLOCKS_READ, BLOCKS_WRITE
 from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Transaction
@@ -152,23 +153,9 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
     """The table's rows."""
     small = limits.body_bytes
     return (
-        Operation(name="blocks.list", method="GET", path=_COLLECTION, scope=BLOCKS_READ, read=list_blocks),
-        Operation(
-            name="blocks.create",
-            method="POST",
-            path=_COLLECTION,
-            scope=BLOCKS_WRITE,
-            prepare=create_block,
-            body_bytes=small,
-        ),
-        Operation(name="blocks.get", method="GET", path=_ONE, scope=BLOCKS_READ, read=get_block),
-        Operation(name="blocks.delete", method="DELETE", path=_ONE, scope=BLOCKS_WRITE, prepare=delete_block),
-        Operation(
-            name="blocks.update",
-            method="PATCH",
-            path=_ONE,
-            scope=BLOCKS_WRITE,
-            prepare=update_block,
-            body_bytes=small,
-        ),
+        read_operation("blocks.list", _COLLECTION, BLOCKS_READ, list_blocks),
+        write_operation("blocks.create", "POST", _COLLECTION, BLOCKS_WRITE, create_block, body_bytes=small),
+        read_operation("blocks.get", _ONE, BLOCKS_READ, get_block),
+        write_operation("blocks.delete", "DELETE", _ONE, BLOCKS_WRITE, delete_block),
+        write_operation("blocks.update", "PATCH", _ONE, BLOCKS_WRITE, update_block, body_bytes=small),
     )

@@ -8,6 +8,7 @@ from workspaced.http.responses import NO_CONTENT, Response
 from workspaced.resources.cloud_storage import conversion_store, events, permission
 from workspaced.resources.cloud_storage.rules import ConversionRetry
 from workspaced.resources.cloud_storage.upload_routes import COLLECTION
+from workspaced.resources.operation_rows import write_operation
 from workspaced.security.permissions import FILES_WRITE
 from workspaced.settings.model import Limits
 from workspaced.storage.port import Transaction
@@ -31,13 +32,13 @@ def retry_conversion(call: Call) -> Work:
 def operations(limits: Limits) -> tuple[Operation, ...]:
     """The table's row."""
     return (
-        Operation(
-            name="cloud_storage.retry_conversion",
-            method="POST",
-            path=f"{COLLECTION}/retry-conversion/{{file}}",
-            scope=FILES_WRITE,
+        write_operation(
+            "cloud_storage.retry_conversion",
+            "POST",
+            f"{COLLECTION}/retry-conversion/{{file}}",
+            FILES_WRITE,
+            retry_conversion,
             anywhere=True,
-            prepare=retry_conversion,
             body_bytes=limits.body_bytes,
         ),
     )

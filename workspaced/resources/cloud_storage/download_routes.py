@@ -15,6 +15,7 @@ from workspaced.resources.cloud_storage.disposition import attachment
 from workspaced.resources.cloud_storage.ranges import stretch
 from workspaced.resources.cloud_storage.upload_routes import COLLECTION
 from workspaced.resources.cloud_storage.values import StoredFile
+from workspaced.resources.operation_rows import read_operation
 from workspaced.security.permissions import FILES_READ
 from workspaced.storage.blobs.port import Blobs
 from workspaced.storage.port import ReadTransaction
@@ -122,13 +123,12 @@ def _version(reader: ReadTransaction, call: Call, file: StoredFile) -> tuple[int
 def operations(blobs: Blobs) -> tuple[Operation, ...]:
     """The table's row."""
     return (
-        Operation(
-            name="cloud_storage.download",
-            method="GET",
-            path=f"{COLLECTION}/download/{{file}}",
-            scope=FILES_READ,
+        read_operation(
+            "cloud_storage.download",
+            f"{COLLECTION}/download/{{file}}",
+            FILES_READ,
+            _Downloads(blobs).download,
             anywhere=True,
             anonymous=True,
-            read=_Downloads(blobs).download,
         ),
     )

@@ -16,6 +16,7 @@ from workspaced.resources.cloud_storage.records import FileRecord, FileVersionRe
 from workspaced.resources.cloud_storage.rules import FileChanges, read_metadata, read_workspace_id, type_of
 from workspaced.resources.cloud_storage.upload_routes import COLLECTION
 from workspaced.resources.cloud_storage.values import StoredFile, StoredVersion
+from workspaced.resources.operation_rows import read_operation, write_operation
 from workspaced.security.permissions import FILES_READ, FILES_WRITE
 from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Transaction
@@ -157,66 +158,30 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
     """The table's rows."""
     small = limits.body_bytes
     return (
-        Operation(
-            name="cloud_storage.delete",
-            method="DELETE",
-            path=_ONE,
-            scope=FILES_WRITE,
-            anywhere=True,
-            prepare=delete_file,
+        write_operation("cloud_storage.delete", "DELETE", _ONE, FILES_WRITE, delete_file, anywhere=True),
+        write_operation(
+            "cloud_storage.update", "PATCH", _ONE, FILES_WRITE, update_file, anywhere=True, body_bytes=small
         ),
-        Operation(
-            name="cloud_storage.update",
-            method="PATCH",
-            path=_ONE,
-            scope=FILES_WRITE,
+        read_operation(
+            "cloud_storage.get_metadata", _METADATA, FILES_READ, get_metadata, anywhere=True, anonymous=True
+        ),
+        write_operation(
+            "cloud_storage.replace_metadata",
+            "PUT",
+            _METADATA,
+            FILES_WRITE,
+            replace_metadata,
             anywhere=True,
-            prepare=update_file,
             body_bytes=small,
         ),
-        Operation(
-            name="cloud_storage.get_metadata",
-            method="GET",
-            path=_METADATA,
-            scope=FILES_READ,
+        read_operation("cloud_storage.get", _ONE, FILES_READ, get_file, anywhere=True, anonymous=True),
+        read_operation("cloud_storage.list", COLLECTION, FILES_READ, list_files, anywhere=True, anonymous=True),
+        read_operation(
+            "cloud_storage.list_versions",
+            f"{COLLECTION}/version-list/{{file}}",
+            FILES_READ,
+            list_versions,
             anywhere=True,
             anonymous=True,
-            read=get_metadata,
-        ),
-        Operation(
-            name="cloud_storage.replace_metadata",
-            method="PUT",
-            path=_METADATA,
-            scope=FILES_WRITE,
-            anywhere=True,
-            prepare=replace_metadata,
-            body_bytes=small,
-        ),
-        Operation(
-            name="cloud_storage.get",
-            method="GET",
-            path=_ONE,
-            scope=FILES_READ,
-            anywhere=True,
-            anonymous=True,
-            read=get_file,
-        ),
-        Operation(
-            name="cloud_storage.list",
-            method="GET",
-            path=COLLECTION,
-            scope=FILES_READ,
-            anywhere=True,
-            anonymous=True,
-            read=list_files,
-        ),
-        Operation(
-            name="cloud_storage.list_versions",
-            method="GET",
-            path=f"{COLLECTION}/version-list/{{file}}",
-            scope=FILES_READ,
-            anywhere=True,
-            anonymous=True,
-            read=list_versions,
         ),
     )

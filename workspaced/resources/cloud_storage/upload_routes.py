@@ -19,6 +19,7 @@ from workspaced.resources.cloud_storage.links import UploadLinks
 from workspaced.resources.cloud_storage.records import UploadLinkRecord, UploadRecord
 from workspaced.resources.cloud_storage.rules import NewUpload, UploadCompletion, read_one_shot, read_upload_link
 from workspaced.resources.cloud_storage.values import Content, StoredFile, StoredUpload
+from workspaced.resources.operation_rows import write_operation
 from workspaced.security.permissions import FILES_WRITE
 from workspaced.settings.model import Limits
 from workspaced.storage.blobs.port import Blobs, Incoming
@@ -182,13 +183,13 @@ def operations(limits: Limits, blobs: Blobs, signer: UploadLinks) -> tuple[Opera
     uploads = _Uploads(blobs, signer)
     small = limits.body_bytes
     return (
-        Operation(
-            name="cloud_storage.upload_link",
-            method="POST",
-            path=f"{COLLECTION}/upload-link",
-            scope=FILES_WRITE,
+        write_operation(
+            "cloud_storage.upload_link",
+            "POST",
+            f"{COLLECTION}/upload-link",
+            FILES_WRITE,
+            uploads.offer_link,
             anywhere=True,
-            prepare=uploads.offer_link,
             body_bytes=small,
         ),
         Operation(
@@ -199,13 +200,13 @@ def operations(limits: Limits, blobs: Blobs, signer: UploadLinks) -> tuple[Opera
             take=uploads.receive,
             body_bytes=limits.file_bytes,
         ),
-        Operation(
-            name="cloud_storage.upload_complete",
-            method="POST",
-            path=f"{COLLECTION}/upload-complete/{{file}}",
-            scope=FILES_WRITE,
+        write_operation(
+            "cloud_storage.upload_complete",
+            "POST",
+            f"{COLLECTION}/upload-complete/{{file}}",
+            FILES_WRITE,
+            uploads.complete,
             anywhere=True,
-            prepare=uploads.complete,
             body_bytes=small,
         ),
         Operation(

@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from workspaced.core.json_body import encode
 from workspaced.core.json_schema import Timestamp, Uuid, ref
+from workspaced.core.records import record_from
 from workspaced.core.timestamps import stamp
 from workspaced.resources.data_sinks.sink_address import visible_id
 from workspaced.resources.data_sinks.values import StoredEntry, StoredSink
@@ -70,20 +71,8 @@ def sink_record(sink: StoredSink, settings: WorkspacedSettings) -> DataSinkOnlyR
     icon: msgspec.Raw | str | None = sink.icon
     if sink.icon is not None and not settings.icon_as_text:
         icon = msgspec.Raw(sink.icon.encode())
-    return DataSinkOnlyRecord(
-        id=sink.id,
-        workspace_id=sink.workspace_id,
-        label=sink.label,
-        description=sink.description,
-        tags=sink.tags,
-        icon=icon,
-        visible_id=visible_id(sink.serial, prefix=settings.visible_id_prefix),
-        serial=sink.serial,
-        created_at=stamp(sink.created_at),
-        updated_at=stamp(sink.updated_at),
-        created_by=sink.created_by,
-        updated_by=sink.updated_by,
-    )
+    name = visible_id(sink.serial, prefix=settings.visible_id_prefix)
+    return record_from(DataSinkOnlyRecord, sink, icon=icon, visible_id=name)
 
 
 def open_sink(sink: StoredSink, settings: WorkspacedSettings) -> bytes:

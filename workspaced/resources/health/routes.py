@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from workspaced.http.operations import Call, Operation
 from workspaced.http.responses import Response, json_response
+from workspaced.resources.operation_rows import read_operation
 
 
 def operations(require_ready: Callable[[], Awaitable[None]]) -> tuple[Operation, ...]:
@@ -22,6 +23,6 @@ def operations(require_ready: Callable[[], Awaitable[None]]) -> tuple[Operation,
         return json_response({"status": "ok"})
 
     return (
-        Operation(name="health.live", method="GET", path="/healthz", scope=None, read=healthy),
-        Operation(name="health.ready", method="GET", path="/readyz", scope=None, read=ready),
+        read_operation("health.live", "/healthz", None, healthy),
+        read_operation("health.ready", "/readyz", None, ready),
     )

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta, field
 
 from workspaced.core.json_schema import Timestamp, Uuid
+from workspaced.core.records import record_from
 from workspaced.core.timestamps import stamp
 from workspaced.resources.workspaces.store import Collections, StoredWorkspace
 
@@ -59,26 +60,11 @@ _EMPTY: Final = (names := WorkspaceRecord.__struct_fields__)[
 
 def record(workspace: StoredWorkspace, collections: Collections) -> WorkspaceRecord:
     """Return the members of the interface document, and the five members of a create body that can be read back."""
-    return WorkspaceRecord(
-        id=workspace.id,
-        label=workspace.label,
-        root_block=workspace.root_block,
-        created_at=stamp(workspace.created_at),
-        updated_at=stamp(workspace.updated_at),
-        created_by=workspace.created_by,
-        blocks=collections.blocks,
-        attachments=collections.attachments,
-        **dict.fromkeys(_EMPTY, ()),
-        public_can_read=workspace.public_can_read,
-        current_version=workspace.current_version,
-        exports_enabled=workspace.exports_enabled,
-        guests_enabled=workspace.guests_enabled,
-        statuses=workspace.statuses,
-    )
+    return record_from(WorkspaceRecord, workspace, **collections._asdict(), **dict.fromkeys(_EMPTY, ()))
 
 
 def filterable(workspace: StoredWorkspace) -> Mapping[str, str]:
-    """Return the members that filters and sorting know."""
+    """Return the members that a filter can name."""
     return {
         "id": workspace.id,
         "label": workspace.label,

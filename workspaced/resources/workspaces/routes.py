@@ -12,6 +12,7 @@ from workspaced.http.pagination import read_page
 from workspaced.http.responses import Response, etag, json_response
 from workspaced.resources.blocks.changes import change_root
 from workspaced.resources.cloud_storage.conversion_store import CONVERSIONS
+from workspaced.resources.operation_rows import read_operation, write_operation
 from workspaced.resources.workspaces import events, store
 from workspaced.resources.workspaces.filters import FIELDS, read_filters
 from workspaced.resources.workspaces.records import WorkspaceRecord, filterable, record
@@ -135,42 +136,19 @@ def _require_ownership(call: Call, changed: Mapping[str, object]) -> None:
 async def is_public(service_store: Store, workspace_id: str) -> bool:
     """Whether anybody may read below this workspace (contract A6)."""
     workspace = await service_store.read_brief(lambda reader: store.find_workspace(reader, workspace_id))
-    return workspace is not None and workspace.public_can_read
+    return workspace is not None and bool(workspace.public_can_read)
 
 
 def operations(limits: Limits) -> tuple[Operation, ...]:
     """The table's rows."""
     return (
-        Operation(
-            name="workspaces.list",
-            method="GET",
-            path=_COLLECTION,
-            scope=WORKSPACES_READ,
-            anywhere=True,
-            read=list_workspaces,
+        read_operation("workspaces.list", _COLLECTION, WORKSPACES_READ, list_workspaces, anywhere=True),
+        write_operation(
+            "workspaces.create", "POST", _COLLECTION, WORKSPACES_CREATE, create_workspace, body_bytes=limits.body_bytes
         ),
-        Operation(
-            name="workspaces.create",
-            method="POST",
-            path=_COLLECTION,
-            scope=WORKSPACES_CREATE,
-            prepare=create_workspace,
-            body_bytes=limits.body_bytes,
-        ),
-        Operation(name="workspaces.get", method="GET", path=_ONE, scope=WORKSPACES_READ, read=get_workspace),
-        Operation(
-            name="workspaces.delete",
-            method="DELETE",
-            path=_ONE,
-            scope=WORKSPACES_DELETE,
-            prepare=delete_workspace,
-        ),
-        Operation(
-            name="workspaces.update",
-            method="PATCH",
-            path=_ONE,
-            scope=WORKSPACES_WRITE,
-            prepare=update_workspace,
-            body_bytes=limits.body_bytes,
+        read_operation("workspaces.get", _ONE, WORKSPACES_READ, get_workspace),
+        write_operation("workspaces.delete", "DELETE", _ONE, WORKSPACES_DELETE, delete_workspace),
+        write_operation(
+            "workspaces.update", "PATCH", _ONE, WORKSPACES_WRITE, update_workspace, body_bytes=limits.body_bytes
         ),
     )

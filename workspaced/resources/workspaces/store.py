@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ingestd.process.statements import load_statements
@@ -15,17 +14,19 @@ from workspaced.storage.port import ReadTransaction, Row, Transaction
 _SQL = load_statements("workspaced.resources.workspaces", "queries.sql")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredWorkspace:
-    """A workspace's row. ``number`` is what other tables refer to; instants are milliseconds since 1970."""
+class StoredWorkspace(NamedTuple):
+    """A workspace's row, in the order of every SELECT of workspaces. Instants are milliseconds since 1970.
+
+    ``number`` is the key in other tables.
+    """
 
     number: int
     id: str
     label: str
     root_block: str
-    public_can_read: bool
-    exports_enabled: bool
-    guests_enabled: bool
+    public_can_read: int
+    exports_enabled: int
+    guests_enabled: int
     current_version: str
     statuses: tuple[str, ...]
     version: int
@@ -123,19 +124,5 @@ def collections(reader: ReadTransaction, workspace: StoredWorkspace) -> Collecti
 
 
 def _workspace(row: Row) -> StoredWorkspace:
-    return StoredWorkspace(
-        number=row[0],
-        id=row[1],
-        label=row[2],
-        root_block=row[3],
-        public_can_read=bool(row[4]),
-        exports_enabled=bool(row[5]),
-        guests_enabled=bool(row[6]),
-        current_version=row[7],
-        statuses=tuple(json.loads(row[8])),
-        version=row[9],
-        created_at=row[10],
-        updated_at=row[11],
-        created_by=row[12],
-        updated_by=row[13],
-    )
+    workspace = StoredWorkspace._make(row)
+    return workspace._replace(statuses=tuple(json.loads(row[8])))
