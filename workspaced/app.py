@@ -153,12 +153,12 @@ class Application:
                 of_address=limits.live_streams_per_address,
             ),
         )
-        self._stop_seconds = settings.pace.stop_seconds
+        self._stop_seconds = settings.deliveries.stop_seconds
         self._deliveries = Worker(
             self._store,
             self._secret_box,
             rules=settings.egress,
-            pace=settings.pace,
+            settings=settings.deliveries,
             clock=clock or SystemClock(now_ms),
             jitter=jitter,
             resolve=resolve,
@@ -181,8 +181,8 @@ class Application:
                 ),
                 "drop_uploads": lambda: file_retention.drop_uploads(self._store, now=now_ms()),
                 "sweep_blobs": lambda: file_retention.sweep(self._store, self._blobs),
-                "drop_old_events": lambda: delivery_store.drop_older(
-                    self._store, before=now_ms() - settings.pace.keep_days * days
+                "drop_old_events": lambda: delivery_store.remove_older(
+                    self._store, before=now_ms() - settings.deliveries.keep_days * days
                 ),
                 "drop_ended_sessions": self._sessions.drop_ended,
             },
@@ -216,7 +216,7 @@ class Application:
                 pending=any_waiting,
                 step=fan_out,
                 rows=1_000,
-                every_seconds=settings.pace.sweep_seconds,
+                every_seconds=settings.deliveries.sweep_seconds,
             ),
         )
         self._web = DrainBodyMiddleware(
@@ -278,7 +278,7 @@ class Application:
         """
         await self._settle()
         if self._secret_box.seals:
-            await self._store.write(lambda tx: webhook_store.seal_what_is_plain(tx, self._secret_box))
+            await self._store.write(lambda tx: webhook_store.seal_plain_texts(tx, self._secret_box))
 
     async def _settle(self) -> None:
         """Go by what the data fixed.

@@ -37,7 +37,7 @@ def settings_from(
         data=data,
         limits=Limits.from_environment(environment),
         egress=EgressRules.from_environment(environment, dev=dev),
-        pace=DeliverySettings.from_environment(environment),
+        deliveries=DeliverySettings.from_environment(environment),
         conversion=ConversionSettings.from_environment(environment),
         encryption_key=encryption_key(environment),
         visible_id_prefix=visible_id_prefix(environment),

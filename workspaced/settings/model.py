@@ -120,7 +120,7 @@ class WorkspacedSettings:
     data: Path
     limits: Limits = dataclasses.field(default_factory=Limits)
     egress: EgressRules = dataclasses.field(default_factory=EgressRules)
-    pace: DeliverySettings = dataclasses.field(default_factory=DeliverySettings)
+    deliveries: DeliverySettings = dataclasses.field(default_factory=DeliverySettings)
     conversion: ConversionSettings = dataclasses.field(default_factory=ConversionSettings)
     encryption_key: bytes | None = dataclasses.field(default=None, repr=False)
     visible_id_prefix: str = ""

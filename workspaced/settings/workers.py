@@ -19,8 +19,8 @@ class DeliverySettings:
     lease_seconds: float = 60.0
     connect_seconds: float = 5.0
     total_seconds: float = 15.0
-    answer_bytes: int = 65_536
-    kept_answer_bytes: int = 1_024
+    response_bytes: int = 65_536
+    stored_response_bytes: int = 1_024
     at_once: int = 64
     at_once_to_one: int = 16
     batch_events: int = 100

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from workspaced.resources.webhooks.retry_rules import due_again, is_given_up
+from workspaced.resources.webhooks.retry_rules import due_again, must_disable
 from workspaced.settings.workers import DeliverySettings
 
 _LIMITS = DeliverySettings()
@@ -32,7 +32,7 @@ def test_what_a_receiver_asks_for_postpones_and_never_hastens() -> None:
     ("since", "failures", "given_up"), [(5 * _DAY, 20, True), (5 * _DAY - 1, 20, False), (5 * _DAY, 19, False)]
 )
 def test_five_days_and_twenty_failures_are_enough(since: int, failures: int, *, given_up: bool) -> None:
-    assert is_given_up(failing_since=0, failures=failures, now=since) is given_up
+    assert must_disable(failing_since=0, failures=failures, now=since) is given_up
 
 
 def test_the_environment_may_set_the_pauses_and_the_lease() -> None:
