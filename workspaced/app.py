@@ -30,11 +30,10 @@ from workspaced.resources.api_sections import api_sections
 from workspaced.resources.audit import routes as audit_log
 from workspaced.resources.blocks import routes as blocks
 from workspaced.resources.blocks import store as block_store
-from workspaced.resources.cloud_storage import conversion_routes, download_routes, file_routes, upload_routes
+from workspaced.resources.cloud_storage import download_routes, file_routes, upload_routes
 from workspaced.resources.cloud_storage import retention as file_retention
 from workspaced.resources.cloud_storage import store as file_store
-from workspaced.resources.cloud_storage.link_secret import kept_secret, opened_secret
-from workspaced.resources.cloud_storage.links import UploadLinks
+from workspaced.resources.cloud_storage.links import UploadLinks, open_secret, resolve_secret
 from workspaced.resources.cloud_storage.worker import ConversionWorker
 from workspaced.resources.data_sinks import routes as data_sinks
 from workspaced.resources.data_sinks import store as sink_store
@@ -126,7 +125,6 @@ class Application:
             *upload_routes.operations(settings.limits, self._blobs, self._upload_links),
             *file_routes.operations(settings.limits),
             *download_routes.operations(self._blobs),
-            *conversion_routes.operations(settings.limits),
             *self.publication.operations(pages=settings.docs),
         )
         self._dispatch = Dispatch(
@@ -165,7 +163,7 @@ class Application:
             observer=self.metrics.attempted,
         )
         self._conversions = ConversionWorker(
-            self._store, self._blobs, pace=settings.conversion, clock=clock or SystemClock(now_ms)
+            self._store, self._blobs, settings=settings.conversion, clock=clock or SystemClock(now_ms)
         )
         days = 86_400_000
         self._maintenance_jobs = MaintenanceJobs(
@@ -179,7 +177,7 @@ class Application:
                 "purge_files": lambda: file_retention.purge_deleted(
                     self._store, before=now_ms() - settings.limits.deleted_days * days, now=now_ms()
                 ),
-                "drop_uploads": lambda: file_retention.drop_uploads(self._store, now=now_ms()),
+                "drop_uploads": lambda: file_retention.remove_expired_uploads(self._store, now=now_ms()),
                 "sweep_blobs": lambda: file_retention.sweep(self._store, self._blobs),
                 "drop_old_events": lambda: delivery_store.remove_older(
                     self._store, before=now_ms() - settings.deliveries.keep_days * days
@@ -288,8 +286,8 @@ class Application:
         """
         wanted = self._settings.visible_id_prefix
         prefix = await self._store.write(lambda tx: resolve_constant(tx, "visible_id_prefix", wanted, default="SNK"))
-        kept = await self._store.write(lambda tx: kept_secret(tx, self._secret_box))
-        self._upload_links.settle(lambda: opened_secret(kept, self._secret_box))
+        stored = await self._store.write(lambda tx: resolve_secret(tx, self._secret_box))
+        self._upload_links.use_secret(lambda: open_secret(stored, self._secret_box))
         self._dispatch.settle(dataclasses.replace(self._settings, visible_id_prefix=prefix))
 
     async def _start_blobs(self) -> None:

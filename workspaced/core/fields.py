@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import UNSET
 
-from workspaced.core.problems import Invalid, Mistake
+from workspaced.core.problems import Invalid, RequestMistake
 
 
 class Fields:
@@ -17,7 +17,7 @@ class Fields:
 
     def __init__(self, body: object, *, pointer: str = "", parent: Fields | None = None) -> None:
         self._pointer = pointer
-        self._mistakes: list[Mistake] = parent._mistakes if parent else []  # noqa: SLF001  one family
+        self._mistakes: list[RequestMistake] = parent._mistakes if parent else []  # noqa: SLF001  one family
         self._ignored: dict[str, None] = parent._ignored if parent else {}  # noqa: SLF001
         self._asked: set[str] = set()
         self._values: Mapping[str, object] = {}
@@ -30,7 +30,7 @@ class Fields:
         """Note that the member ``name`` (empty: this object) is wrong; ``must`` completes a sentence about it."""
         pointer = f"{self._pointer}/{_escape(name)}" if name else self._pointer
         subject = pointer or "The body"
-        self._mistakes.append(Mistake(pointer=pointer, code=code, detail=f"{subject} {must}."))
+        self._mistakes.append(RequestMistake(pointer=pointer, code=code, detail=f"{subject} {must}."))
 
     def raw(self, name: str) -> object:
         """Return the member unchecked; UNSET if it is absent."""

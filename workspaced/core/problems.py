@@ -31,7 +31,7 @@ from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mistake:
+class RequestMistake:
     """One mistake in a request. ``pointer`` is a JSON Pointer into the body, or empty for what is not in the body."""
 
     pointer: str
@@ -45,7 +45,7 @@ class Problem(Exception):
     status: ClassVar[int] = 500
     title: ClassVar[str] = "Internal error"
 
-    def __init__(self, code: str, detail: str, *, mistakes: Sequence[Mistake] = (), **extra: object) -> None:
+    def __init__(self, code: str, detail: str, *, mistakes: Sequence[RequestMistake] = (), **extra: object) -> None:
         self.code = code
         self.detail = detail
         self.mistakes = tuple(mistakes)
@@ -65,14 +65,14 @@ class Invalid(Problem):
     title = "Invalid request"
 
     @classmethod
-    def because(cls, mistakes: Sequence[Mistake]) -> Invalid:
+    def because(cls, mistakes: Sequence[RequestMistake]) -> Invalid:
         """One refusal out of all mistakes found; the first gives the code."""
         return cls(mistakes[0].code, " ".join(mistake.detail for mistake in mistakes[:5]), mistakes=mistakes)
 
     @classmethod
     def at(cls, pointer: str, code: str, detail: str) -> Invalid:
         """One mistake at one place."""
-        return cls.because([Mistake(pointer=pointer, code=code, detail=detail)])
+        return cls.because([RequestMistake(pointer=pointer, code=code, detail=detail)])
 
 
 class UnauthenticatedProblem(Problem):

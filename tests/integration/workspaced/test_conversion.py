@@ -259,7 +259,7 @@ async def test_a_lease_that_ran_out_is_taken_over(settings: WorkspacedSettings, 
         file = (await files.upload("mass.csv", CSV))["id"]
         limits = ConversionSettings()
         held = transact(
-            settings.database, lambda tx: conversion_store.claim(tx, lease="gone/1", pace=limits, now=clock.now())
+            settings.database, lambda tx: conversion_store.claim(tx, lease="gone/1", settings=limits, now=clock.now())
         )
         assert held is not None
         assert (await files.record(file))["conversion"]["state"] == "in_progress"
@@ -271,7 +271,7 @@ async def test_a_lease_that_ran_out_is_taken_over(settings: WorkspacedSettings, 
     assert transact(settings.database, lambda tx: conversion_store.succeed(tx, held, [], now=clock.now())) is False
     late = transact(
         settings.database,
-        lambda tx: conversion_store.fail(tx, held, "internal", "too late", pace=limits, now=clock.now()),
+        lambda tx: conversion_store.fail(tx, held, "internal", "too late", settings=limits, now=clock.now()),
     )
     assert late is None, "a worker without its lease changes nothing"
 
@@ -287,13 +287,13 @@ async def test_a_file_that_kills_whoever_converts_it_is_given_up(
             claimed = transact(
                 settings.database,
                 lambda tx, number=number: conversion_store.claim(  # type: ignore[misc]
-                    tx, lease=f"gone/{number}", pace=limits, now=clock.now()
+                    tx, lease=f"gone/{number}", settings=limits, now=clock.now()
                 ),
             )
             assert claimed is not None, number
             await clock.advance(limits.lease_seconds)
         last = transact(
-            settings.database, lambda tx: conversion_store.claim(tx, lease="gone/5", pace=limits, now=clock.now())
+            settings.database, lambda tx: conversion_store.claim(tx, lease="gone/5", settings=limits, now=clock.now())
         )
         assert last is None
         failed = (await files.record(file))["conversion"]

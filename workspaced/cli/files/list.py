@@ -8,7 +8,7 @@ from workspaced.cli.database import address_option, in_transaction
 from workspaced.cli.failure import Failure
 from workspaced.core.text import as_uuid
 from workspaced.core.timestamps import stamp
-from workspaced.resources.cloud_storage.deleted_files import Known, every_file
+from workspaced.resources.cloud_storage.deleted_files import ListedFile, every_file
 from workspaced.storage.address import Address
 
 
@@ -28,7 +28,7 @@ def list_files(workspace: str, address: Address, *, deleted: bool) -> None:
             click.echo("\t".join(fields))
 
 
-def _state(file: Known) -> str:
+def _state(file: ListedFile) -> str:
     if file.deleted_at is not None:
         return f"deleted {stamp(file.deleted_at)}"
     return "announced" if file.versions == 0 else "active"

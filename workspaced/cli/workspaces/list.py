@@ -6,7 +6,7 @@ import click
 
 from workspaced.cli.database import address_option, in_transaction
 from workspaced.core.timestamps import stamp
-from workspaced.resources.workspaces.retention import Known, every_workspace
+from workspaced.resources.workspaces.retention import ListedWorkspace, every_workspace
 from workspaced.storage.address import Address
 
 
@@ -21,7 +21,7 @@ def list_workspaces(address: Address, *, deleted: bool) -> None:
             click.echo("\t".join(fields))
 
 
-def _state(workspace: Known) -> str:
+def _state(workspace: ListedWorkspace) -> str:
     if workspace.purging:
         return "being purged"
     return "active" if workspace.deleted_at is None else f"deleted {stamp(workspace.deleted_at)}"

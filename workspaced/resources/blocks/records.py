@@ -1,4 +1,4 @@
-"""A block in responses, with the additive members of B3."""
+"""Records of blocks, with the additional members of contract B3."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from workspaced.core.json_schema import RawNumber, RawStrings, Timestamp, Uuid
 from workspaced.core.records import record_from
-from workspaced.resources.blocks.values import Placed
+from workspaced.resources.blocks.values import PlacedBlock
 
 
 class BlockRecord(msgspec.Struct, rename="camel"):
@@ -50,8 +50,8 @@ class BlockTypesRecord(msgspec.Struct):
     type: RawStrings
 
 
-def record(placed: Placed) -> BlockRecord:
-    """Return the block with what follows from the tree."""
+def block_record(placed: PlacedBlock) -> BlockRecord:
+    """Return the record of a block and its place in the tree."""
     block = placed.block
     return record_from(
         BlockRecord,
@@ -66,5 +66,5 @@ def record(placed: Placed) -> BlockRecord:
 
 
 def _number(value: float) -> int | float:
-    """The number, without ``.0`` if it is whole."""
+    """Return the number, without ``.0`` if it is whole."""
     return int(value) if value.is_integer() and abs(value) < 2**53 else value

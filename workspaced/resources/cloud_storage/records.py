@@ -1,4 +1,4 @@
-"""Files in responses (contract C1, C2, C6)."""
+"""Records of files, versions, uploads and conversions (contract C1, C2, C6)."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class MetadataRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def file_record(file: StoredFile, outputs: Sequence[StoredOutput]) -> FileRecord:
-    """Return the file, with the outputs of the conversion of its current version."""
+    """Return the record of a file, with the outputs of the conversion of its current version."""
     conversion = record_from(
         ConversionRecord,
         file,
@@ -114,10 +114,10 @@ def file_record(file: StoredFile, outputs: Sequence[StoredOutput]) -> FileRecord
 
 
 def version_record(version: StoredVersion, *, current: bool) -> FileVersionRecord:
-    """Return the version."""
+    """Return the record of a version."""
     return record_from(FileVersionRecord, version, version_id=version.id, version=version.ordinal, current=current)
 
 
 def metadata_record(file: StoredFile) -> MetadataRecord:
-    """Return the metadata, with the digits of its numbers."""
+    """Return the metadata as it is stored, so that numbers keep their digits."""
     return record_from(MetadataRecord, file)

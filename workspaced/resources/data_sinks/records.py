@@ -1,4 +1,4 @@
-"""Sinks and entries in responses."""
+"""Records of data sinks and entries."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class DataSinkOnlyRecord(msgspec.Struct, rename="camel"):
 
 
 def entry_record(row: Row | StoredEntry, sink_id: str) -> DataSinkEntryRecord:
-    """``row`` is in `StoredEntry`'s order."""
+    """Return the record of an entry; ``row`` is in the order of `StoredEntry`."""
     _, entry_id, key, value, data_type, _, _, created_at, updated_at, created_by, updated_by = row
     return DataSinkEntryRecord(
         entry_id, key, sink_id, value, data_type, stamp(created_at), stamp(updated_at), created_by, updated_by
@@ -67,7 +67,7 @@ def entry_record(row: Row | StoredEntry, sink_id: str) -> DataSinkEntryRecord:
 
 
 def sink_record(sink: StoredSink, settings: WorkspacedSettings) -> DataSinkOnlyRecord:
-    """A sink."""
+    """Return the record of a sink without its entries."""
     icon: msgspec.Raw | str | None = sink.icon
     if sink.icon is not None and not settings.icon_as_text:
         icon = msgspec.Raw(sink.icon.encode())
@@ -76,15 +76,15 @@ def sink_record(sink: StoredSink, settings: WorkspacedSettings) -> DataSinkOnlyR
 
 
 def open_sink(sink: StoredSink, settings: WorkspacedSettings) -> bytes:
-    """The JSON of a sink up to the opened list of its entries; ``]}`` closes both."""
+    """Return the JSON of a sink up to the start of the list of its entries; ``]}`` ends both."""
     return encode(sink_record(sink, settings))[:-1] + b',"entries":['
 
 
 def joined_entries(rows: Iterable[Row | StoredEntry], sink_id: str) -> bytes:
-    """The JSON of entries, separated by commas and without brackets."""
+    """Return the JSON of entries, separated by commas, without brackets."""
     return encode([entry_record(row, sink_id) for row in rows])[1:-1]
 
 
 def whole_sink(sink: StoredSink, entries: Iterable[StoredEntry], settings: WorkspacedSettings) -> bytes:
-    """The JSON of a sink with these entries."""
+    """Return the JSON of a sink with these entries."""
     return open_sink(sink, settings) + joined_entries(entries, sink.id) + b"]}"

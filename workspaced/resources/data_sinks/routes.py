@@ -1,4 +1,4 @@
-"""The table of the data sinks' operations: the document's eleven rows, and row 11 under an entry's key (contract M1)."""
+"""The table of the operations of data sinks: the eleven of the interface document, and the mass update by key (contract M1)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ENTRY = f"{_ONE}/{{key}}"
 
 
 def operations(limits: Limits) -> tuple[Operation, ...]:
-    """In the document's order."""
+    """Return the rows in the order of the interface document."""
     small, large = limits.body_bytes, limits.bulk_body_bytes
     return (
         read_operation("data_sinks.get", _ONE, READ, sink_routes.get_sink),
@@ -74,6 +74,6 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
 
 
 def path_headers(limits: Limits) -> PathHeaders:
-    """Announce the bulk form and compressed bodies on every response below the sinks (contract M9)."""
+    """Return the headers that announce bulk calls and compressed bodies on every response of these paths (contract M9)."""
     bulk = BulkLimits(max_items=limits.bulk_items, max_bytes=limits.bulk_body_bytes)
     return PathHeaders(path=_ALL, headers=((HEADER, str(bulk)), (content_coding.HEADER, content_coding.TAKEN)))

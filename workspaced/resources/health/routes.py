@@ -1,4 +1,4 @@
-"""For those who run the service: is the process up, and can it serve (contract G23)."""
+"""The health checks (contract G23)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from workspaced.resources.operation_rows import read_operation
 
 
 def operations(require_ready: Callable[[], Awaitable[None]]) -> tuple[Operation, ...]:
-    """/healthz asks nothing of the database; /readyz is 503 until the service serves, and again once it is stopping.
+    """Return the rows of /healthz, which does not use the database, and of /readyz.
 
-    ``require_ready`` raises Unavailable.
+    ``require_ready`` raises UnavailableProblem until the service can serve requests, and again while it stops.
     """
 
     async def healthy(_call: Call) -> Response:
