@@ -88,7 +88,7 @@ class Tracing:
             await _send_opaque(traced, scope, request_id)
         finally:
             seconds = time.monotonic() - begun
-            self._metrics.answered(state.get("operation", ""), scope["method"], status, seconds)
+            self._metrics.response_sent(state.get("operation", ""), scope["method"], status, seconds)
         if status >= 400 or self._log_successes:
             refusal = state.get("refusal", {})
             if refusal:

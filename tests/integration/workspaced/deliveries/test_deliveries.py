@@ -666,7 +666,7 @@ async def test_old_events_are_forgotten_with_their_deliveries(
             settings.database,
             lambda tx: tx.run("UPDATE event SET created_at = created_at - :gone WHERE number = 1", month),
         )
-        await app.keep_up()
+        await app.run_maintenance()
         assert len((await http.get(f"{webhook}/deliveries")).json()) == 1
 
 
