@@ -66,7 +66,6 @@ from workspaced.ui.application import Pages
 from workspaced.ui.live import LiveLimits
 from workspaced.ui.sessions import Sessions
 
-_SYSTEM_CLOCK = SystemClock()
 # The steps of a purge. Rows that refer to others are removed first.
 _PURGE_STEPS = (sink_store.purge, file_store.purge, block_store.purge, access_store.purge)
 
@@ -78,11 +77,12 @@ class Application:
         self,
         settings: WorkspacedSettings,
         *,
-        clock: Clock = _SYSTEM_CLOCK,
+        clock: Clock | None = None,
         jitter: Callable[[], float] = random.random,
         resolve: Resolver = system_resolver,
     ) -> None:
         """Build the parts; tests replace ``clock``, ``jitter`` and ``resolve``, so that they need not wait for retries."""
+        clock = clock or SystemClock()
         self._settings = settings
         self.metrics = Metrics(CollectorRegistry())
         self._store = create_store(
@@ -349,7 +349,7 @@ def create_app(settings: WorkspacedSettings) -> Application:
 async def running(
     settings: WorkspacedSettings,
     *,
-    clock: Clock = _SYSTEM_CLOCK,
+    clock: Clock | None = None,
     jitter: Callable[[], float] = random.random,
     resolve: Resolver = system_resolver,
 ) -> AsyncIterator[Application]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import UNSET
 
-from workspaced.core.problems import Invalid, RequestMistake
+from workspaced.core.problems import FieldError, Invalid
 
 
 class Fields:
@@ -17,7 +17,7 @@ class Fields:
 
     def __init__(self, body: object, *, pointer: str = "", parent: Fields | None = None) -> None:
         self._pointer = pointer
-        self._mistakes: list[RequestMistake] = parent._mistakes if parent else []  # noqa: SLF001  the same class
+        self._mistakes: list[FieldError] = parent._mistakes if parent else []  # noqa: SLF001  the same class
         self._ignored: dict[str, None] = parent._ignored if parent else {}  # noqa: SLF001
         self._known: set[str] = set()
         self._values: Mapping[str, object] = {}
@@ -30,7 +30,7 @@ class Fields:
         """Add a mistake of the member ``name`` (empty: this object); ``must`` completes a sentence about it."""
         pointer = f"{self._pointer}/{_escape(name)}" if name else self._pointer
         subject = pointer or "The body"
-        self._mistakes.append(RequestMistake(pointer=pointer, code=code, detail=f"{subject} {must}."))
+        self._mistakes.append(FieldError(pointer=pointer, code=code, detail=f"{subject} {must}."))
 
     def raw(self, name: str) -> object:
         """Return a member without a check; UNSET if it is absent. The member counts as known."""

@@ -31,7 +31,7 @@ from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestMistake:
+class FieldError:
     """One mistake in a request. ``pointer`` is a JSON Pointer into the body; empty: the body as a whole."""
 
     pointer: str
@@ -45,7 +45,7 @@ class Problem(Exception):
     status: ClassVar[int] = 500
     title: ClassVar[str] = "Internal error"
 
-    def __init__(self, code: str, detail: str, *, mistakes: Sequence[RequestMistake] = (), **extra: object) -> None:
+    def __init__(self, code: str, detail: str, *, mistakes: Sequence[FieldError] = (), **extra: object) -> None:
         self.code = code
         self.detail = detail
         self.mistakes = tuple(mistakes)
@@ -65,14 +65,14 @@ class Invalid(Problem):
     title = "Invalid request"
 
     @classmethod
-    def because(cls, mistakes: Sequence[RequestMistake]) -> Invalid:
+    def because(cls, mistakes: Sequence[FieldError]) -> Invalid:
         """Return the error with all mistakes; the first one gives the code."""
         return cls(mistakes[0].code, " ".join(mistake.detail for mistake in mistakes[:5]), mistakes=mistakes)
 
     @classmethod
     def at(cls, pointer: str, code: str, detail: str) -> Invalid:
         """Return the error with one mistake."""
-        return cls.because([RequestMistake(pointer=pointer, code=code, detail=detail)])
+        return cls.because([FieldError(pointer=pointer, code=code, detail=detail)])
 
 
 class UnauthenticatedProblem(Problem):

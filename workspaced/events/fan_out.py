@@ -15,9 +15,9 @@ import uuid
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from ingestd.process.statements import load_statements
 from workspaced.events.payload import with_previous
 from workspaced.storage.port import ReadTransaction, Row, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.events", "queries.sql")
 

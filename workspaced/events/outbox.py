@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from ingestd.process.statements import load_statements
 from workspaced.events.catalogue import EVENT_TYPES, matches
 from workspaced.events.fan_out import QueuedEvent, deliver, queue_fan_out, take_numbers, waiting_webhooks
 from workspaced.events.payload import DomainEvent, Origin, body_of
 from workspaced.security.key_store import live_grants
 from workspaced.security.permissions import Principal, principal_of
 from workspaced.storage.port import ReadTransaction, Row, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.events", "queries.sql")
 

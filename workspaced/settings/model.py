@@ -104,9 +104,10 @@ class Limits:
 class WorkspacedSettings:
     """The settings of one service. ``data`` is the folder of its files and its SQLite database.
 
-    Each field except ``data`` has an environment variable (`workspaced.settings.environment`). At most ``group_callers`` writes share
-    a commit. ``log_requests``: log successful requests, too. ``visible_id_prefix`` empty: the prefix with which the data was
-    created, or SNK. ``public_url`` is the start of upload links; empty: the address that the caller's request was sent to.
+    Each field except ``data`` has an environment variable (`workspaced.settings.environment`). At most ``group_callers``
+    writes share a commit. ``log_requests``: log successful requests, too. ``visible_id_prefix`` empty: the prefix with which
+    the data was created, or SNK. ``public_url`` is the start of upload links; empty: the address that the caller's request was
+    sent to.
     """
 
     data: Path

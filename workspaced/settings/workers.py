@@ -70,7 +70,7 @@ class ConversionSettings:
         lowest |= dict.fromkeys(("lease_seconds", "at_once", "seconds", "cpu_seconds"), 1)
         given = whole_numbers(environment, "WORKSPACED_CONVERSION_", lowest)
         lease = given.get("lease_seconds", cls().lease_seconds)
-        return cls(**given, heartbeat_seconds=lease / 5)
+        return cls(**given, heartbeat_seconds=lease / 5)  # type: ignore[arg-type]  # each field is a number
 
 
 def whole_numbers(environment: Mapping[str, str], prefix: str, lowest: Mapping[str, int]) -> dict[str, int]:

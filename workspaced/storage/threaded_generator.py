@@ -1,4 +1,4 @@
-"""A generator that blocks, stepped through on threads."""
+"""Iterate over a blocking generator on threads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _END = object()
 
 
 async def iterate_on_threads(threads: Executor, steps: Generator[T, None, None]) -> AsyncGenerator[T, None]:
-    """What the generator yields; it is closed with this one, even where that is left early."""
+    """Yield what the generator yields; close it with this one, even if it is left early."""
     loop = asyncio.get_running_loop()
     step: asyncio.Future[T | object] = loop.run_in_executor(threads, next, steps, _END)
     try:
@@ -24,6 +24,6 @@ async def iterate_on_threads(threads: Executor, steps: Generator[T, None, None])
 
 
 async def _close(threads: Executor, step: asyncio.Future[T | object], steps: Generator[T, None, None]) -> None:
-    """A generator can't be closed while a thread is inside it, so its last step comes first."""
+    """Wait for the last step, since a generator can't be closed while a thread runs it; then close it."""
     await asyncio.wait([step])
     await asyncio.get_running_loop().run_in_executor(threads, steps.close)

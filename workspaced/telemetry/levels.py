@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import Problem
 from workspaced.storage.port import ReadTransaction, Store
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.telemetry", "levels.sql")
 

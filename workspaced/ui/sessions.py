@@ -1,4 +1,4 @@
-"""Signing in and out: an API key is shown once and stands for the session, which ends with the key, if not before."""
+"""Sign in and out. A session begins with an API key, and ends with it, if not before."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ _TOKEN_BYTES = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """Somebody who is signed in. ``token`` is what his cookie holds."""
+    """The session of a signed-in user. ``token`` is in the user's cookie."""
 
     principal: Principal
     token: str = field(repr=False)
 
     @property
     def form_token(self) -> str:
-        """What a form must send back, so that only our own pages can have sent it; nobody can infer the cookie from it."""
+        """Return the token that a form must send, so that other sites can't send forms; it does not reveal the cookie."""
         return hmac.new(self.token.encode(), b"form", hashlib.sha256).hexdigest()
 
 
 class Sessions:
-    """Of all processes on the same database."""
+    """The sessions of all processes on the same database."""
 
     def __init__(self, store: Store, authentication: Authentication, *, hours: int, now: Callable[[], int]) -> None:
-        """``hours`` is how long a session lasts at the most; ``now`` tells milliseconds since 1970."""
+        """``hours`` is how long a session lasts at most; ``now`` returns milliseconds since 1970."""
         self.seconds = hours * 3_600
         self._store = store
         self._authentication = authentication
         self._now = now
 
     async def begin(self, key: str, *, address: str, request_id: str) -> Session:
-        """A session for who has this key.
+        """Begin a session with an API key.
 
         Raises:
-            UnauthenticatedProblem: the key is not good.
-            TooManyRequests: too many keys from this address were not.
+            UnauthenticatedProblem: the key is not valid.
+            TooManyRequests: too many keys from this address were not valid.
         """
         principal = await self._authentication.principal(key, address=address, request_id=request_id)
         if principal is None:
@@ -69,16 +69,16 @@ class Sessions:
         return Session(principal=principal, token=token)
 
     async def find(self, token: str) -> Session | None:
-        """The session of this token, with what its key may do now; None where it, or its key, has ended."""
+        """Return the session of this token, with its key's present permissions; None if it or the key has ended."""
         sha256, now = _digest(token), self._now()
         stored = await self._store.read_brief(lambda reader: session_store.find(reader, sha256, now=now))
         if stored is None:
             return None
-        principal = await self._authentication.still(stored.key_id, stored.secret)
+        principal = await self._authentication.verify_again(stored.key_id, stored.secret)
         return Session(principal=principal, token=token) if principal else None
 
     async def end(self, session: Session, *, address: str, request_id: str) -> None:
-        """End it; its token is worth nothing from now on."""
+        """End a session."""
         principal, now = session.principal, self._now()
         actor = Actor(principal=principal.name, key_id=principal.key_id, request_id=request_id, address=address)
 
@@ -89,7 +89,7 @@ class Sessions:
         await self._store.write(act)
 
     async def drop_ended(self) -> int:
-        """Forget those whose time is over; how many they were."""
+        """Delete expired sessions; return how many there were."""
         now = self._now()
         return await self._store.write(lambda tx: session_store.drop_ended(tx, now=now))
 

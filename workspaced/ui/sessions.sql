@@ -1,4 +1,4 @@
--- Who is signed in to the pages.
+-- Sessions of the pages.
 
 -- name: begin
 INSERT INTO page_session (token, key_id, secret, created_at, expires_at)

@@ -41,14 +41,18 @@ class Made:
         return Image.open(io.BytesIO(self.files[name]))
 
 
-async def _outcome(folder: Path, name: str, content: bytes, **limits: Any) -> tuple[Converted | ConversionFailure, Path]:
+async def _outcome(
+    folder: Path, name: str, content: bytes, **limits: Any
+) -> tuple[Converted | ConversionFailure, Path]:
     source = folder / "blob"
     source.write_bytes(content)
     scratch = folder / "scratch"
     scratch.mkdir()
     kind = converter_of(name, "application/octet-stream")
     assert kind
-    return await job.run(kind, source, Path(name).suffix, scratch, settings=ConversionSettings(**limits)), scratch / "made"
+    return await job.run(
+        kind, source, Path(name).suffix, scratch, settings=ConversionSettings(**limits)
+    ), scratch / "made"
 
 
 async def _made(folder: Path, name: str, content: bytes) -> Made:

@@ -69,5 +69,5 @@ def test_a_page_without_a_filter_passes_over_its_own_rows_only() -> None:
 
 
 def test_what_leaves_out_more_than_may_be_passed_over_is_refused() -> None:
-    with pytest.raises(Invalid, match="at the most"):
+    with pytest.raises(Invalid, match="at most 100 records"):
         Rows(1_000, 50).page(0, take=1, skip=5, most=100)

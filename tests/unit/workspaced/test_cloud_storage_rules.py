@@ -8,7 +8,7 @@ from workspaced.resources.cloud_storage.converters.registry import converter_of
 from workspaced.resources.cloud_storage.disposition import attachment
 from workspaced.resources.cloud_storage.links import LinkRefused, UploadLinks
 from workspaced.resources.cloud_storage.ranges import ByteRange, select_range
-from workspaced.resources.cloud_storage.rules import read_metadata, read_direct_upload, read_upload_link, type_of
+from workspaced.resources.cloud_storage.rules import read_direct_upload, read_metadata, read_upload_link, type_of
 from workspaced.security.trusted_proxies import Proxies
 from workspaced.settings.model import Limits, public_url
 from workspaced.settings.workers import ConversionSettings

@@ -5,7 +5,7 @@ from ipaddress import ip_address
 import pytest
 
 from workspaced.security.egress.addresses import is_public
-from workspaced.security.egress.rules import EgressRules, UnsafeTarget, literal
+from workspaced.security.egress.rules import EgressRules, UnsafeTarget, literal_address
 
 HOSTILE = (
     "127.0.0.1",
@@ -169,7 +169,7 @@ def test_a_setting_that_can_not_be_read_is_named(variables: dict[str, str], name
 
 
 def test_old_forms_of_addresses_are_seen_through() -> None:
-    assert str(literal("127.1")) == "127.0.0.1"
-    assert str(literal("0x7f.1")) == "127.0.0.1"
-    assert literal("example.com") is None
-    assert literal("1.example") is None
+    assert str(literal_address("127.1")) == "127.0.0.1"
+    assert str(literal_address("0x7f.1")) == "127.0.0.1"
+    assert literal_address("example.com") is None
+    assert literal_address("1.example") is None

@@ -17,7 +17,7 @@ from workspaced.http.pagination import Cursor, read_page
 from workspaced.http.responses import Response, json_response
 from workspaced.resources.operation_rows import read_operation
 from workspaced.security import audit_log
-from workspaced.security.audit_log import Place, StoredAuditRow, Wanted
+from workspaced.security.audit_log import AuditPosition, AuditQuery, StoredAuditRow
 from workspaced.security.permissions import AUDIT_READ
 
 _ACTION = re.compile(r"[a-z_]+(?:\.[a-z_]+)*(?:\.\*)?", re.ASCII)
@@ -48,7 +48,7 @@ async def read_log(call: Call) -> Response:
     limits = call.settings.limits
     query = {"sortOrder": "DESC", "take": str(_TAKE), **call.query}
     page = read_page(query, longest=limits.page_length, sortable=frozenset({"time"}), walk=limits.walked_rows)
-    wanted = Wanted(
+    wanted = AuditQuery(
         workspace_id=_workspace(call),
         action=_action(call.query),
         since=_instant(call.query, "from", 0),
@@ -65,7 +65,7 @@ async def read_log(call: Call) -> Response:
     return json_response([_record(row) for row in found.rows], headers=headers)
 
 
-def _position_of(cursor: Cursor) -> Place:
+def _position_of(cursor: Cursor) -> AuditPosition:
     """Return the position of the row behind which the page begins.
 
     Raises:
@@ -74,7 +74,7 @@ def _position_of(cursor: Cursor) -> Place:
     if len(cursor.position) != 2 or not all(_NUMBER.fullmatch(part) for part in cursor.position):
         raise Cursor.refused()
     at, number = cursor.position
-    return Place(at=int(at), number=int(number))
+    return AuditPosition(at=int(at), number=int(number))
 
 
 def _workspace(call: Call) -> str | None:

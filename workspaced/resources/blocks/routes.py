@@ -15,7 +15,7 @@ from workspaced.core.problems import Invalid
 from workspaced.core.text import as_uuid
 from workspaced.http.operations import Call, Operation, Work
 from workspaced.http.responses import Response, etag, json_response
-from workspaced.http.streamed_response import Contents, sent
+from workspaced.http.streamed_response import Contents, stream_response
 from workspaced.resources.blocks import changes, events, store
 from workspaced.resources.blocks.records import BlockTypesRecord, block_record
 from workspaced.resources.blocks.tree import Tree, TreePlace
@@ -55,7 +55,7 @@ async def list_blocks(call: Call) -> Response:
             parts=_parts(reader, tree, selected, call.workspace_id),
         )
 
-    return await sent(call, contents)
+    return await stream_response(call, contents)
 
 
 def create_block(call: Call) -> Work:

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import ConflictProblem, NotFoundProblem, UnprocessableProblem
 from workspaced.resources.blocks.tree import Tree, TreePlace
 from workspaced.resources.blocks.values import BlockContent, NewBlock, PlacedBlock, StoredBlock
 from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.blocks", "queries.sql")
 _CONTENT_COLUMNS = tuple(field.name for field in dataclasses.fields(BlockContent))

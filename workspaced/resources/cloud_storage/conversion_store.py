@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ingestd.process.statements import load_statements
 from workspaced.resources.cloud_storage import events, store
 from workspaced.resources.cloud_storage.conversion_rules import ErrorClass, FailureStep, after_failure, after_lost_lease
 from workspaced.resources.cloud_storage.converters.registry import converter_of
 from workspaced.resources.cloud_storage.values import StoredFile, StoredOutput
 from workspaced.settings.workers import ConversionSettings
 from workspaced.storage.port import ReadTransaction, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.cloud_storage", "conversions.sql")
 

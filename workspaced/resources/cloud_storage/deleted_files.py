@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.security.audit_log import SYSTEM, AuditAction, note
 from workspaced.storage.port import ReadTransaction, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.cloud_storage", "deleted_files.sql")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from ingestd.process.statements import load_statements
 from workspaced.resources.cloud_storage import store
 from workspaced.security.audit_log import SYSTEM, AuditAction, note
 from workspaced.storage.blobs.port import Blobs
 from workspaced.storage.port import Store, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.cloud_storage", "queries.sql")
 _ROWS_AT_ONCE = 500

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import ConflictProblem, ForbiddenProblem
 from workspaced.resources.cloud_storage.rules import NewUpload
 from workspaced.resources.cloud_storage.values import (
@@ -18,6 +17,7 @@ from workspaced.resources.cloud_storage.values import (
 )
 from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.cloud_storage", "queries.sql")
 

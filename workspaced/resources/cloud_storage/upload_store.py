@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import ConflictProblem, UnprocessableProblem
 from workspaced.resources.cloud_storage.rules import NewUpload
 from workspaced.resources.cloud_storage.values import StoredFile, StoredUpload
 from workspaced.storage.port import ReadTransaction, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.cloud_storage", "queries.sql")
 

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import Invalid
 from workspaced.core.text import normalised
 from workspaced.http.pagination import Cursor, Page, read_page
@@ -24,6 +23,7 @@ from workspaced.resources.data_sinks.values import StoredEntry, StoredSink
 from workspaced.settings.model import Limits
 from workspaced.storage.bounded_walk import Walked, walk
 from workspaced.storage.port import ReadTransaction, Row
+from workspaced.storage.statements import load_statements
 
 SORTABLE: Final = frozenset({"key", "createdAt", "updatedAt"})
 FORMATS: Final = ("json", "csv")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.core.text import as_uuid
 from workspaced.resources.data_sinks.rules import NewDataSinkEntry
@@ -18,6 +17,7 @@ from workspaced.resources.data_sinks.values import (
 )
 from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Row, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.data_sinks", "queries.sql")
 CHUNK_ROWS = 1_000

@@ -19,7 +19,7 @@ from msgspec import UNSET, UnsetType
 from workspaced.core.fields import Fields
 from workspaced.core.json_body import MALFORMED, decode, without_bom
 from workspaced.core.members import Flag, Slot, read_members
-from workspaced.core.problems import Invalid, RequestMistake
+from workspaced.core.problems import FieldError, Invalid
 from workspaced.core.text import as_uuid, byte_length, normalised
 from workspaced.core.timestamps import microseconds
 from workspaced.resources.data_sinks.rules import MassRemoval, MassSetting, is_data_type, key_fault
@@ -60,7 +60,7 @@ class Bulk:
 
     changes: Sequence[Change | None]
     enveloped: bool
-    faults: Mapping[int, Sequence[RequestMistake]] = field(default_factory=dict)
+    faults: Mapping[int, Sequence[FieldError]] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
 
 
@@ -76,7 +76,7 @@ def read_mass(body: bytes, limits: Limits, *, key: str | None) -> Single | Bulk:
     """Read a mass body. ``key``: the key in the path, if the path ends with one instead of ``/mass``.
 
     Raises:
-        Invalid: the body as a whole, or a single form, has mistakes. RequestMistakes of items of the bulk form are in ``faults``.
+        Invalid: the body as a whole, or a single form, has mistakes. FieldErrors of items of the bulk form are in ``faults``.
     """
     text = without_bom(body)
     if key is None and (found := _read_single_fast(text, limits) or _read_bulk_fast(text, limits)):
@@ -195,7 +195,7 @@ def _read_bulk(value: object, limits: Limits) -> Bulk:
     if len(items) > limits.bulk_items:
         raise Invalid("too_many_items", f"A mass update may have {limits.bulk_items} items at the most.")
     changes: list[Change | None] = []
-    faults: dict[int, Sequence[RequestMistake]] = {}
+    faults: dict[int, Sequence[FieldError]] = {}
     for index, item in enumerate(items):
         fields = Fields(item, pointer=f"/{pointer}{index}")
         change = _change(fields, limits)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ingestd.wire import names
-from workspaced.core.problems import Invalid, Problem, RequestMistake
+from workspaced.core.problems import FieldError, Invalid, Problem
 from workspaced.http.operations import Call, Work
 from workspaced.http.responses import Headers, Response, json_response
 from workspaced.resources.data_sinks import mass_store, store
@@ -118,7 +118,7 @@ def _final_record(by_key: Mapping[str, StoredEntry], change: Change, sink: Store
 
 
 def _error(problem: Problem) -> dict[str, object]:
-    mistakes: Sequence[RequestMistake] = problem.mistakes
+    mistakes: Sequence[FieldError] = problem.mistakes
     error: dict[str, object] = {"code": problem.code, "detail": problem.detail, "error": problem.title}
     if mistakes:
         error["errors"] = [{"pointer": one.pointer, "code": one.code, "detail": one.detail} for one in mistakes]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import ConflictProblem, NotFoundProblem, Problem
 from workspaced.resources.data_sinks.duplicate_keys import least_of
 from workspaced.resources.data_sinks.entry_store import find_entry, is_id_in_use, require_room, take_numbers, touch_sink
@@ -13,6 +12,7 @@ from workspaced.resources.data_sinks.sink_address import ID_MULTIPLIER
 from workspaced.resources.data_sinks.values import DEFAULT_DATA_TYPE, Change, StoredEntry, StoredSink, Tally
 from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.data_sinks", "queries.sql")
 

@@ -76,4 +76,4 @@ def operations(limits: Limits) -> tuple[Operation, ...]:
 def path_headers(limits: Limits) -> PathHeaders:
     """Return the headers that announce bulk calls and compressed bodies on every response of these paths (contract M9)."""
     bulk = BulkLimits(max_items=limits.bulk_items, max_bytes=limits.bulk_body_bytes)
-    return PathHeaders(path=_ALL, headers=((HEADER, str(bulk)), (content_coding.HEADER, content_coding.TAKEN)))
+    return PathHeaders(path=_ALL, headers=((HEADER, str(bulk)), (content_coding.HEADER, content_coding.SUPPORTED)))

@@ -179,7 +179,7 @@ _IconText: TypeAlias = Annotated[str | None, IconText(longest="icon_bytes")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IconMembers:
+class SinkIcon:
     """The members of an icon."""
 
     source: _IconText = None
@@ -200,7 +200,7 @@ class IconMember(Member):
         child = slot.fields.child(slot.name, value)
         if not isinstance(value, dict):
             return UNSET
-        icon = read_given(IconMembers, child, slot.limits)
+        icon = read_given(SinkIcon, child, slot.limits)
         child.close()
         text = encode({name: part for name, part in icon.items() if part is not None and part is not UNSET}).decode()
         if byte_length(text) > slot.limits.icon_bytes:
@@ -209,7 +209,7 @@ class IconMember(Member):
 
     def _form(self, limits: Any) -> Schema:
         about = f"At most {limits.icon_bytes} bytes as JSON. A string that holds such JSON is accepted, too."
-        return described(body_schema(IconMembers, limits), about)
+        return described(body_schema(SinkIcon, limits), about)
 
 
 class Entries(Member):

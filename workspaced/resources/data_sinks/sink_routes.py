@@ -11,7 +11,7 @@ from workspaced.core.members import read_body, read_changes
 from workspaced.http.operations import Call, Work
 from workspaced.http.pagination import Page
 from workspaced.http.responses import NO_CONTENT, Headers, Response, etag
-from workspaced.http.streamed_response import Contents, sent
+from workspaced.http.streamed_response import Contents, stream_response
 from workspaced.resources.data_sinks import csv_form, entry_store, mass_store, store
 from workspaced.resources.data_sinks.csv_form import csv_parts
 from workspaced.resources.data_sinks.entry_pages import read_entries, read_listing
@@ -63,7 +63,7 @@ async def get_sink(call: Call) -> Response:
             media_type=csv_form.MEDIA_TYPE if as_csv else names.JSON,
         )
 
-    return await sent(call, contents)
+    return await stream_response(call, contents)
 
 
 async def list_whole_sinks(call: Call) -> Response:
@@ -78,7 +78,7 @@ async def list_whole_sinks(call: Call) -> Response:
             parts=_list_parts(reader, sinks, call),
         )
 
-    return await sent(call, contents)
+    return await stream_response(call, contents)
 
 
 async def list_sinks(call: Call) -> Response:

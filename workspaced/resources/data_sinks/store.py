@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.resources.data_sinks.mass_store import apply_changes, fault_of
 from workspaced.resources.data_sinks.rules import NewDataSink
@@ -12,6 +11,7 @@ from workspaced.resources.data_sinks.sink_address import SinkName
 from workspaced.resources.data_sinks.values import DELETED_SINKS, SINKS, StoredSink
 from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Row, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.data_sinks", "queries.sql")
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import NotFoundProblem
 from workspaced.events.fan_out import DELIVERIES
 from workspaced.events.resource import sink_of_entry
@@ -20,6 +19,7 @@ from workspaced.security.secret_box import SecretBox
 from workspaced.settings.workers import DeliverySettings
 from workspaced.storage.bounded_walk import walk
 from workspaced.storage.port import ReadTransaction, Row, Store, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.webhooks", "deliveries.sql")
 _REMOVED_AT_ONCE = 50

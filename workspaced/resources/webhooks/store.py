@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Sequence
 from typing import Final
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.events.fan_out import DELIVERIES
 from workspaced.resources.webhooks.signature import new_secret
@@ -16,6 +15,7 @@ from workspaced.resources.webhooks.values import Definition, NewWebhook, OAuth, 
 from workspaced.security.secret_box import SecretBox
 from workspaced.settings.model import Limits
 from workspaced.storage.port import ReadTransaction, Row, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.webhooks", "queries.sql")
 _MOST_SECRETS = 5

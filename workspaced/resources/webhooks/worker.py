@@ -62,12 +62,12 @@ class Worker:
         self._leases = count(1)
 
     async def run(self) -> None:
-        """Deliver until `stop` or cancellation; then release the claims whose attempts did not end."""
+        """Deliver until `stop` or cancellation; then release the claims of attempts that did not end."""
         self._store.listen(DELIVERIES, self._wake.set)
         bounds = Bounds(
             connect_seconds=self._settings.connect_seconds,
             total_seconds=self._settings.total_seconds,
-            answer_bytes=self._settings.response_bytes,
+            response_bytes=self._settings.response_bytes,
         )
         try:
             async with (
@@ -196,7 +196,7 @@ class Worker:
         return following[0] if following else None
 
     async def _release_claims(self) -> None:
-        """Release the claims whose attempts were cancelled."""
+        """Release the claims of cancelled attempts."""
         left = list(self._in_progress.values())
         if not left:
             return

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.security.audit_log import SYSTEM, AuditAction, note
 from workspaced.storage.port import ReadTransaction, Store, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.workspaces", "queries.sql")
 _ROWS_AT_ONCE = 1_000

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ingestd.process.statements import load_statements
 from workspaced.core.problems import ConflictProblem, NotFoundProblem
 from workspaced.resources.workspaces.rules import NewWorkspace
 from workspaced.storage.port import ReadTransaction, Row, Transaction
+from workspaced.storage.statements import load_statements
 
 _SQL = load_statements("workspaced.resources.workspaces", "queries.sql")
 

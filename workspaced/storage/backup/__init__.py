@@ -1,1 +1,1 @@
-"""A copy of all that the service remembers, made while it runs: the records first, then the bytes that they name."""
+"""A backup of all stored data, made while the service runs: first the records, then the bytes that they name."""

@@ -1,4 +1,4 @@
-"""The bytes of files: named by their content, so a copy of a name is a copy of the bytes (`workspaced.storage.blobs.disk`)."""
+"""The bytes of files, which are named by their content: a file with the same name has the same bytes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from workspaced.storage.disk import flush
+
 _SHARD = re.compile(r"[0-9a-f]{2}")
 
 
 @contextmanager
 def copied_bytes(blobs: Path, target: Path) -> Iterator[Callable[[], int]]:
-    """For the block nothing in the folder is dropped; what the block is handed copies all that is there by then.
+    """Prevent deletions in the folder during the block; yield a function that copies all bytes that exist when it is called.
 
-    Each shard is held with the shared lock that keeps the sweep out. Uploads go on.
+    Each shard is held with the shared lock that excludes the sweep. Uploads continue.
 
     Raises:
         OSError: reading or writing failed.
@@ -34,7 +36,7 @@ def copied_bytes(blobs: Path, target: Path) -> Iterator[Callable[[], int]]:
                     known.append(shard)
 
         def copy() -> int:
-            hold()  # shards that came since
+            hold()  # shards that were added since
             target.mkdir(mode=0o700)
             return sum(_copy(shard, target / shard.name) for shard in known)
 
@@ -49,15 +51,7 @@ def _copy(shard: Path, target: Path) -> int:
         copied = target / source.name
         shutil.copyfile(source, copied)
         copied.chmod(0o600)
-        _flush(copied)
+        flush(copied)
         count += 1
-    _flush(target)
+    flush(target)
     return count
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

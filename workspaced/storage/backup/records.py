@@ -1,4 +1,4 @@
-"""The records: SQLite's own online copy, or what pg_dump writes. Both are of one moment, and nobody waits for them."""
+"""Copy the records with SQLite's online backup or pg_dump: the state of one moment, without blocking others."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 from workspaced.storage.address import Address, PostgresAddress, sqlite_address
+from workspaced.storage.disk import flush
 from workspaced.storage.port import StorageUnusable
 
 DUMP = "workspaced.dump"
@@ -17,7 +18,7 @@ def copy_records(address: Address, folder: Path) -> None:
     """Write ``workspaced.db`` or ``workspaced.dump`` into the folder.
 
     Raises:
-        StorageUnusable: it can't be done; the sentence says why.
+        StorageUnusable: it can't be done; the message has the reason.
     """
     if isinstance(address, PostgresAddress):
         _dump(address, folder / DUMP)
@@ -45,7 +46,7 @@ def _dump(address: PostgresAddress, target: Path) -> None:
     from psycopg.conninfo import make_conninfo  # noqa: PLC0415  not installed where there is no PostgreSQL
 
     parameters = dict(address.parameters)
-    password = parameters.pop("password", "")  # an argument would show it to everybody on this machine
+    password = parameters.pop("password", "")  # an argument would be visible to all users of this machine
     command = [
         "pg_dump",
         "--format=custom",
@@ -56,20 +57,16 @@ def _dump(address: PostgresAddress, target: Path) -> None:
     ]
     environment = {**os.environ, **({"PGPASSWORD": password} if password else {})}
     try:
-        ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603  our own words
+        ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603  fixed arguments
     except FileNotFoundError as error:
         raise StorageUnusable(
             "A backup of PostgreSQL needs pg_dump, which is not on this machine's PATH. Install PostgreSQL's client programs "
             "(Debian: postgresql-client), of the server's version or newer."
         ) from error
     if ended.returncode != 0:
-        words = " ".join(ended.stderr.split())
+        message = " ".join(ended.stderr.split())
         if password:
-            words = words.replace(password, "…")
-        raise StorageUnusable(f"pg_dump could not copy the database {address}: {words}")
+            message = message.replace(password, "…")
+        raise StorageUnusable(f"pg_dump could not copy the database {address}: {message}")
     target.chmod(0o600)
-    descriptor = os.open(target, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    flush(target)

@@ -269,7 +269,9 @@ async def test_one_receiver_gets_no_more_than_its_part_of_the_places(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract H12
-    narrow = dataclasses.replace(settings, deliveries=dataclasses.replace(settings.deliveries, at_once=4, at_once_to_one=3))
+    narrow = dataclasses.replace(
+        settings, deliveries=dataclasses.replace(settings.deliveries, at_once=4, at_once_to_one=3)
+    )
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     clock = ManualClock()
     gate = threading.Event()
@@ -350,7 +352,9 @@ async def test_a_batch_is_bounded_in_events_and_bytes(
     settings: WorkspacedSettings, make_key: Callable[..., str]
 ) -> None:
     # contract H17
-    narrow = dataclasses.replace(settings, deliveries=dataclasses.replace(settings.deliveries, batch_events=3, batch_bytes=2_000))
+    narrow = dataclasses.replace(
+        settings, deliveries=dataclasses.replace(settings.deliveries, batch_events=3, batch_bytes=2_000)
+    )
     headers = {"x-api-key": make_key(), "ClientId": "tests"}
     clock = ManualClock()
     gate = threading.Event()
