@@ -1,1 +1,1 @@
-"""API keys with their scopes, roles and grants, over HTTP (contract A1 to A6)."""
+"""API keys with their scopes, roles and grants, over HTTP (contract A1, A2, A3, A4, A5, A6)."""

@@ -1,4 +1,4 @@
-"""The members of the request bodies of API keys: they validate a body and generate its schema (contract A2 to A5). Pure."""
+"""The members of the request bodies of API keys: they validate a body and generate its schema (contract A2, A3, A4, A5). Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operations of blocks (contract BL1 to BL5)."""
+"""The operations of blocks (contract BL1, BL2, BL3, BL4, BL5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operations of stored files (contract CS1 to CS5, C2, C11): list, get, versions, metadata, update, delete, convert."""
+"""The operations of stored files (contract CS1, CS2, CS3, CS4, CS5, C2, C11): list, get, versions, metadata, update, delete, convert."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deliveries in the database: claims under leases, outcomes of attempts, pages of the log (contract H11 to H14)."""
+"""Deliveries in the database: claims under leases, outcomes of attempts, pages of the log (contract H11, H12, H13, H14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operations of webhooks (contract WH1 to WH6), and the list of event types (contract H6)."""
+"""The operations of webhooks (contract WH1, WH2, WH3, WH4, WH5, WH6), and the list of event types (contract H6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operations of workspaces (contract WS1 to WS5)."""
+"""The operations of workspaces (contract WS1, WS2, WS3, WS4, WS5)."""
 
 from __future__ import annotations
 
