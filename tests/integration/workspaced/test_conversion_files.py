@@ -19,8 +19,8 @@ from PIL import Image
 from tests.support.conversion_processes import conversion_processes
 from tests.support.convertible_files import ods, pdf, pdf_bomb, png_header, rows, xlsx, zipped
 from workspaced.resources.cloud_storage import job
-from workspaced.resources.cloud_storage.converters.registry import kind_of
-from workspaced.resources.cloud_storage.job import Done, Failed
+from workspaced.resources.cloud_storage.converters.registry import converter_of
+from workspaced.resources.cloud_storage.job import ConversionFailure, Converted
 from workspaced.settings.workers import ConversionSettings
 
 
@@ -41,28 +41,32 @@ class Made:
         return Image.open(io.BytesIO(self.files[name]))
 
 
-async def _outcome(folder: Path, name: str, content: bytes, **limits: Any) -> tuple[Done | Failed, Path]:
+async def _outcome(
+    folder: Path, name: str, content: bytes, **limits: Any
+) -> tuple[Converted | ConversionFailure, Path]:
     source = folder / "blob"
     source.write_bytes(content)
     scratch = folder / "scratch"
     scratch.mkdir()
-    kind = kind_of(name, "application/octet-stream")
+    kind = converter_of(name, "application/octet-stream")
     assert kind
-    return await job.run(kind, source, Path(name).suffix, scratch, pace=ConversionSettings(**limits)), scratch / "made"
+    return await job.run(
+        kind, source, Path(name).suffix, scratch, settings=ConversionSettings(**limits)
+    ), scratch / "made"
 
 
 async def _made(folder: Path, name: str, content: bytes) -> Made:
     outcome, into = await _outcome(folder, name, content)
-    assert isinstance(outcome, Done), outcome
+    assert isinstance(outcome, Converted), outcome
     return Made(
-        files={one.name: (into / one.file).read_bytes() for one in outcome.made},
-        types={one.name: one.content_type for one in outcome.made},
+        files={one.name: (into / one.file).read_bytes() for one in outcome.outputs},
+        types={one.name: one.content_type for one in outcome.outputs},
     )
 
 
 async def _failed(folder: Path, name: str, content: bytes, **limits: Any) -> tuple[str, str]:
     outcome, _ = await _outcome(folder, name, content, **limits)
-    assert isinstance(outcome, Failed), outcome
+    assert isinstance(outcome, ConversionFailure), outcome
     return outcome.error_class, outcome.sentence
 
 
